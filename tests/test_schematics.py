@@ -27,11 +27,11 @@ def stages(kb):
     intents = vbterrier.read_intents(DEMO / "intents.tsv")
     tags, qrels = vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_qrels(DEMO / "qrels.txt")
     links = vbterrier.entities.link_pool(vbterrier.read_run(DEMO / "lexical.run"), tags, qrels)
-    consensus = vbterrier.ConsensusEntities(links, cutoff=5)
+    consensus = vbterrier.entities.ConsensusEntities(links, cutoff=5)
     entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
     vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
     with pytest.warns(vbterrier.DegenerateWarning, match="as a diagnostic, not as a system"):
-        diagnostic = vbterrier.OERFilter(links)
+        diagnostic = vbterrier.entities.OERFilter(links)
     found = [
         diagnostic,
         vbterrier.CandidateIntents(linker),
@@ -47,12 +47,12 @@ def stages(kb):
         vbterrier.intents.SortByRank(),
         vbterrier.Condense(qrels),
         consensus,
-        vbterrier.LocalIDF(links),
+        vbterrier.entities.LocalIDF(links),
         vbterrier.entities.PersonalisedPageRank(links),
         vbterrier.entities.EntitySimilarity(links, embeddings=vectors, query_entities=intents),
-        vbterrier.EntitySelector(links),
-        vbterrier.entities.HybridEntities([consensus, vbterrier.LocalIDF(links)]),
-        vbterrier.EntityReachable(links, entities),
+        vbterrier.entities.EntitySelector(links),
+        vbterrier.entities.HybridEntities([consensus, vbterrier.entities.LocalIDF(links)]),
+        vbterrier.entities.EntityReachable(links, entities),
         vbterrier.entities.OverlapReranker(links, entities, weight=0.7),
         vbterrier.entities.ExpansionReranker(entities),
         vbterrier.entities.ExpandByEntities(entities),

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 def evaluated(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Comparison:
     """Scores and what they come to."""
-    scores = vbterrier.score(runs, qrels, ["BNDCG@10", vbterrier.BNDCG @ 10], level=0.9, seed=1)
+    how = vbterrier.Inference(level=0.9, seed=1)
+    scores = vbterrier.score(runs, qrels, ["BNDCG@10", vbterrier.BNDCG @ 10], inference=how)
     assert_type(scores, Scores)
     assert_type(scores.means(), pd.DataFrame)
     assert_type(vbterrier.read_run("a.run"), pd.DataFrame)
@@ -45,8 +46,9 @@ def evaluated(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Comparison:
 def wrong(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> int:
     """What is not there or does not fit."""
     vbterrier.scroe(runs, qrels)  # type: ignore[attr-defined]
-    vbterrier.score(runs, qrels, ["AP"], n_resamples="many")  # type: ignore[arg-type]
-    vbterrier.score(runs, qrels, ["AP"], sed=1)  # type: ignore[call-arg]
+    vbterrier.score(runs, qrels, ["AP"], inference={"level": 0.9})  # type: ignore[arg-type]
+    vbterrier.Inference(n_resamples="many")  # type: ignore[arg-type]
+    vbterrier.Inference(sed=1)  # type: ignore[call-arg]
     vbterrier.compare(runs, qrels, ["AP"]).pears  # type: ignore[attr-defined]
     return vbterrier.read_qrels("qrels.txt")  # type: ignore[return-value]
 '''

@@ -6,11 +6,6 @@ from . import intents as intents
 from . import linking as linking
 from . import stats as stats
 from . import unjudged as unjudged
-from .entities.rankers.consensus import ConsensusEntities as ConsensusEntities
-from .entities.rankers.consensus import LocalIDF as LocalIDF
-from .entities.rankers.hybrid import OERFilter as OERFilter
-from .entities.rankers.selector import EntitySelector as EntitySelector
-from .entities.stage import EntityReachable as EntityReachable
 from .errors import DegenerateWarning as DegenerateWarning
 from .errors import FileError as FileError
 from .errors import InputError as InputError
@@ -84,6 +79,9 @@ from .measures import measures_from as measures_from
 from .measures.artifact import IntentSet as IntentSet
 from .report import plots as plots
 from .report.page.build import write_report as write_report
+from .settings import Data as Data
+from .settings import Execution as Execution
+from .settings import Inference as Inference
 from .unjudged.condense import Condense as Condense
 
 __version__: str

@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from contextvars import ContextVar
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -284,6 +285,38 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
         raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}{meaning}")
     made: int = value.__index__()
     return made
+
+
+def check_level(level: float) -> None:
+    """Raise an error unless a level is a number strictly between 0 and 1."""
+    if not isinstance(level, (int, float)) or not 0 < level < 1:
+        asked = percent(level) if isinstance(level, (int, float)) else ""
+        raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{asked}")
+
+
+def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[Any, ...]:
+    """Return the settings of a call in the order of ``defaults``, which names all that it uses.
+
+    >>> from vbterrier.settings import Inference
+    >>> chosen("score", Inference, Inference(level=0.9), level=0.95, seed=0)
+    (0.9, 0)
+    >>> chosen("score", Inference, Inference(test="t"), level=0.95, seed=0)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: score: Inference(test='t') has no effect; leave test out, it uses level, seed
+    """
+    if settings is None:
+        return tuple(defaults.values())
+    if not isinstance(settings, kind):
+        raise ParameterError(f"{call}: wanted settings as {kind.__name__}(...), found {type(settings).__name__}")
+    values = {field.name: getattr(settings, field.name) for field in fields(kind)}
+    for name, value in values.items():
+        if value is not None and name not in defaults:
+            used = f"it uses {', '.join(defaults)}"
+            raise ParameterError(
+                f"{call}: {kind.__name__}({name}={value!r:.80}) has no effect; leave {name} out, {used}"
+            )
+    return tuple(default if values[name] is None else values[name] for name, default in defaults.items())
 
 
 def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:

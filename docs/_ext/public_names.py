@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REST = "rest"
 # The packages with a page in the reference.
-PACKAGES = ("evaluate", "unjudged", "stats", "design", "intents", "linking", "entities", "frames", "errors")
+PACKAGES = ("settings", "evaluate", "unjudged", "stats", "design", "intents", "linking", "entities", "frames", "errors")
 
 
 def public() -> dict[str, Any]:

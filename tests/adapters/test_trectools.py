@@ -13,6 +13,7 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
 from vbterrier.evaluate.trectools import VBTrecEval
 from vbterrier.hosts import trectools as hosts
+from vbterrier.settings import Data, Inference
 
 # TrecTools calls pandas as older versions allow.
 pytestmark = [
@@ -52,7 +53,7 @@ def covid_evaluation(covid):
 
 def ours(files, measure, qrels="qrels.txt"):
     """What the measure itself says of each query."""
-    scores = vbterrier.score(files["a.run"], files[qrels], [measure], n_resamples=2)
+    scores = vbterrier.score(files["a.run"], files[qrels], [measure], inference=Inference(n_resamples=2))
     return dict(zip(scores.values["qid"], scores.values["value"], strict=True))
 
 
@@ -355,7 +356,11 @@ def test_linking_with_gold_answers():
     gold = pd.DataFrame({"qid": ["m1", "m2", "m3"], "entity_id": ["A", "NIL", "C"]})
     answers = pd.DataFrame({"qid": ["m1", "m2", "m3"], "docno": ["A", "NIL", "B"], "score": 1.0})
     evaluation = VBTrecEval.from_frames(answers, gold)
-    expected = vbterrier.score({"mine": answers}, gold, ["LinkP", "LinkingF1"], n_resamples=2).means().loc["mine"]
+    expected = (
+        vbterrier.score({"mine": answers}, gold, ["LinkP", "LinkingF1"], inference=Inference(n_resamples=2))
+        .means()
+        .loc["mine"]
+    )
     assert evaluation.get("LinkP") == expected["LinkP"] == 0.5
     assert evaluation.get("LinkingF1") == expected["LinkingF1"]
 
@@ -374,7 +379,7 @@ def test_estimates_use_all_runs_or_a_model(pair):
     frames = {run.get_runid(): hosts.run_frame(run) for run in (a, b)}
     judged = hosts.qrels_frame(qrels)
     asked = ["ENDCG@10", "EAP@5", "nDCG@10"]
-    expected = vbterrier.score(frames, judged, asked, on_topics="all", n_resamples=2)
+    expected = vbterrier.score(frames, judged, asked, data=Data(on_topics="all"), inference=Inference(n_resamples=2))
     values = expected.values[expected.values["name"] == "t"].set_index(["measure", "qid"])["value"]
     model = vbterrier.unjudged.fit(frames, judged, cutoff=10).register("trectools")
     for options in (
@@ -501,7 +506,12 @@ def test_means_are_over_the_topics_of_the_qrels(shared_data):
     with pytest.warns(DegenerateWarning, match="157 topics are not in qrels and are left out"):
         here = evaluation.get("nDCG@10")
     with pytest.warns(DegenerateWarning, match="157 topics"):
-        assert here == vbterrier.score({"a": run}, qrels, ["nDCG@10"], n_resamples=2).means().loc["a", "nDCG@10"]
+        assert (
+            here
+            == vbterrier.score({"a": run}, qrels, ["nDCG@10"], inference=Inference(n_resamples=2))
+            .means()
+            .loc["a", "nDCG@10"]
+        )
     assert there == pytest.approx(here * 43 / 200, abs=5e-4)
 
 

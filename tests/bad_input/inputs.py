@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyterrier as pt
 
 import vbterrier
+from vbterrier.settings import Inference
 
 MEASURE = "BNDCG@10"
 QRELS = pd.DataFrame(
@@ -177,7 +178,7 @@ def of_set(folder, change):
 
     def ask(folder):
         found = vbterrier.IntentSet(folder / "set")
-        scores = vbterrier.score(RUN, QRELS, [found.ES @ 1], n_resamples=2)
+        scores = vbterrier.score(RUN, QRELS, [found.ES @ 1], inference=Inference(n_resamples=2))
         return scores.means().iloc[0, 0]
 
     def pipeline(folder):
@@ -483,7 +484,9 @@ def _systems():
         "systems: thirty",
         partial(
             scored,
-            ask=lambda folder: means(vbterrier.score(many(folder), QRELS, [MEASURE], n_resamples=2).means()[MEASURE]),
+            ask=lambda folder: means(
+                vbterrier.score(many(folder), QRELS, [MEASURE], inference=Inference(n_resamples=2)).means()[MEASURE]
+            ),
             experiment=lambda _: means(
                 pt.Experiment([RUN] * 30, topics, QRELS, vbterrier.measures_from(MEASURE))[MEASURE]
             ),

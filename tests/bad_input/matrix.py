@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import pandas as pd
 import pyterrier as pt
+from flat import grouped
 from inputs import inputs
 
 import vbterrier
@@ -43,7 +44,7 @@ def by_library(case):
     given = {name: case.file(name) for name in ("intents", "tags") if case.data[name] is not None}
     runs = {"mine": case.file("run")}
     given = {"on_topics": "all", "n_resamples": 2, **given, **case.how}
-    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **given))
+    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **grouped("score", **given)))
 
 
 def by_experiment(case):

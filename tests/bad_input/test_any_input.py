@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
+from vbterrier.settings import Data, Inference
 
 BOOTSTRAPPED = [f"{name}@5" for name in ("BNDCG", "BRBP", "BAP", "BP", "BERR", "BQ", "Unjudged")]
 ESTIMATED = [f"{name}@5" for name in ("ENDCG", "ERBP", "EAP", "EP", "EERR", "EQ")]
@@ -31,8 +32,8 @@ def values_of(case, measures=MEASURES):
             measures,
             intents=case.intents,
             tags=case.tags,
-            duplicates="error",
-            n_resamples=2,
+            data=Data(duplicates="error"),
+            inference=Inference(n_resamples=2),
         )
     return found.values.set_index(["qid", "measure"])["value"]
 
@@ -95,7 +96,7 @@ def test_an_empty_run_over_judgments_that_are_all_relevant_is_no_arithmetic():
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d1"], "label": [1, 1]})
     run = pd.DataFrame({"qid": ["q1"], "docno": ["d2"], "score": [1.0]}).iloc[:0]
     with pytest.warns(DegenerateWarning, match="empty"):
-        found = score(run, qrels, ["BNDCG@5", "ENDCG@5"], n_resamples=2)
+        found = score(run, qrels, ["BNDCG@5", "ENDCG@5"], inference=Inference(n_resamples=2))
     assert found.values["value"].tolist() == [0.0] * 4
 
 
@@ -135,7 +136,7 @@ def test_ids_with_a_nul_raise_for_external_measures_and_work_for_own_measures(si
         score({"mine": frames["run"]}, frames["qrels"], ["nDCG@5"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], n_resamples=2).values
+        found = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], inference=Inference(n_resamples=2)).values
     assert found["value"].iloc[0] == pytest.approx(1.0)
 
 

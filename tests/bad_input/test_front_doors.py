@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import audit_judge, leaderboard, release_gate
+from vbterrier.evaluate import JudgingBudget, audit_judge, leaderboard, release_gate
 
 QUERIES, DEPTH = 20, 20
 RNG = np.random.default_rng(0)
@@ -22,15 +23,22 @@ TRAFFIC = pd.DataFrame({"qid": [f"q{i}" for i in range(QUERIES)], "weight": 1.0,
 
 
 def audit(runs=RUNS, qrels=HUMAN, labels=LABELS, **options):
-    return audit_judge(runs, qrels, {"llm": labels}, budget=2, n_draws=50, **options)
+    return audit_judge(runs, qrels, {"llm": labels}, budget=2, **grouped("audit_judge", n_draws=50, **options))
 
 
 def gate(run=RUNS["a"], qrels=TRUTH, **options):
-    return release_gate({"new": run}, {"old": RUNS["b"]}, qrels, margin=0.05, n_resamples=100, budget=0, **options)
+    return release_gate(
+        {"new": run},
+        {"old": RUNS["b"]},
+        qrels,
+        margin=0.05,
+        budget=0,
+        **grouped("release_gate", n_resamples=100, **options),
+    )
 
 
 def track(runs=RUNS, qrels=HUMAN, **options):
-    return leaderboard(runs, qrels, n_draws=50, **options)
+    return leaderboard(runs, qrels, **grouped("leaderboard", n_draws=50, **options))
 
 
 def spelt(frame):
@@ -90,7 +98,11 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
             "at least two rated queries with a weight above 0",
         ),
         (lambda: gate(traffic=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a number of"),
-        (lambda: track(n_judge=3, costs=dict.fromkeys(TRAFFIC["qid"], 0)), ParameterError, "wanted a number above 0"),
+        (
+            lambda: track(budget=JudgingBudget(3, costs=dict.fromkeys(TRAFFIC["qid"], 0))),
+            ParameterError,
+            "wanted a number above 0",
+        ),
         (lambda: track(groups=dict.fromkeys("abc", "x")), ParameterError, "groups: all runs are of 'x'"),
         (
             lambda: track(automatic={"llm": {"a": 1.0, "b": float("nan"), "c": 2.0}}),

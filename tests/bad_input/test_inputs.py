@@ -17,6 +17,7 @@ import vbterrier
 from vbterrier import BNDCG, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import ranked
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.distribution import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP
 
@@ -40,11 +41,19 @@ MEASURE = BNDCG @ 10
 
 
 def by_score(run, qrels):
-    return score({"mine": run}, qrels, [MEASURE], n_resamples=2, on_topics="all").means().loc["mine", str(MEASURE)]
+    return (
+        score({"mine": run}, qrels, [MEASURE], data=Data(on_topics="all"), inference=Inference(n_resamples=2))
+        .means()
+        .loc["mine", str(MEASURE)]
+    )
 
 
 def by_engine(run, qrels):
-    return score({"mine": run}, qrels, ["nDCG@10"], n_resamples=2, on_topics="all").means().loc["mine", "nDCG@10"]
+    return (
+        score({"mine": run}, qrels, ["nDCG@10"], data=Data(on_topics="all"), inference=Inference(n_resamples=2))
+        .means()
+        .loc["mine", "nDCG@10"]
+    )
 
 
 def by_distribution(run, qrels):
@@ -402,7 +411,7 @@ def test_invalid_frames_are_an_error_in_the_library(evaluated, run, qrels, words
 @pytest.mark.parametrize(("run", "words"), TWICE.values(), ids=TWICE)
 def test_first_keeps_the_best_rank_gives_the_right_number_and_warns_once(scored, run, words):
     with pytest.warns(DegenerateWarning, match="run 'mine': 1 repeated documents dropped") as warned:
-        found = score({"mine": run}, QRELS, [MEASURE], duplicates="first").means()
+        found = score({"mine": run}, QRELS, [MEASURE], data=Data(duplicates="first")).means()
     assert len(warned) == 1
     assert found.loc["mine", str(MEASURE)] == pytest.approx(RIGHT, abs=1e-12)
     code, value, said = scored(run, QRELS, "--duplicates", "first")

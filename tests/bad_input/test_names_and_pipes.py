@@ -17,6 +17,7 @@ from vbterrier.linking.kb import kb_from_file
 from vbterrier.linking.services.client import AnswerCache
 from vbterrier.report.page.build import write_report
 from vbterrier.report.paper import save_table
+from vbterrier.settings import Execution
 from vbterrier.unjudged.fitted import EvidenceModel, evidence_model, fit
 
 QRELS = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "label": [1, 0, 1, 1, 1, 0]})
@@ -28,8 +29,8 @@ CALLS = {
     "written run": lambda path: vbterrier.write_run(RUN, path),
     "qrels of a score": lambda path: vbterrier.score({"a": RUN}, path, ["P@1"]),
     "run of a score": lambda path: vbterrier.score({"a": path}, QRELS, ["P@1"]),
-    "runs in blocks": lambda path: vbterrier.score({"a": path}, QRELS, ["P@1"], memory="1 GiB"),
-    "checkpoints": lambda path: vbterrier.score({"a": "mine.run"}, QRELS, ["P@1"], resume=path),
+    "runs in blocks": lambda path: vbterrier.score({"a": path}, QRELS, ["P@1"], execution=Execution(memory="1 GiB")),
+    "checkpoints": lambda path: vbterrier.score({"a": "mine.run"}, QRELS, ["P@1"], execution=Execution(resume=path)),
     "intents": lambda path: vbterrier.score({"a": RUN}, measures=["ES@1"], intents=path, tags=path),
     "set of intents": vbterrier.IntentSet,
     "new set": lambda path: vbterrier.IntentSet.build(path, INTENTS),

@@ -18,6 +18,7 @@ from evidence import LABELLERS, markdown, trec_dl19, trec_web
 
 import vbterrier
 from vbterrier.evaluate.audit import audit_judge
+from vbterrier.settings import Inference
 
 FAMILY = {"TREC DL 2019": "idst", "TREC Web 2012": None}
 
@@ -43,7 +44,7 @@ def row(found, truth, name, judge, share, seeds):
     parts, pairs = [], []
     for seed in seeds:
         human = vbterrier.unjudged.subsample_qrels(found.qrels, 1 - share, seed)
-        audit = audit_judge(found.runs, human, {name: judge}, budget=1, n_draws=500)
+        audit = audit_judge(found.runs, human, {name: judge}, budget=1, inference=Inference(n_draws=500))
         parts.append(audit.systems.assign(truth=audit.systems["name"].map(truth)))
         gap = audit.pairs["name_a"].map(truth) - audit.pairs["name_b"].map(truth)
         pairs.append(audit.pairs.assign(truth=gap, value=audit.pairs["diff"]))

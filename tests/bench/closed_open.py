@@ -19,7 +19,7 @@ from vbterrier.entities import closed_entities, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, RandomEntities
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rerank.overlap import OverlapReranker
-from vbterrier.evaluate import evaluate_closed_open
+from vbterrier.evaluate import ReachOptions, evaluate_closed_open
 
 MEASURES = ["AP", "nDCG@20", "R@100"]
 
@@ -60,7 +60,7 @@ def table(data, linker, unmatched):
             links=links,
             pool=bm25,
             entities=tops,
-            unmatched=unmatched,
+            options=ReachOptions(unmatched=unmatched),
         )
         means = found.means()
         cover = found.coverage.groupby("entity_side")["RelCov"].mean()

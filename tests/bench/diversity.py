@@ -23,6 +23,7 @@ from scipy.stats import kendalltau
 
 import vbterrier
 from vbterrier.design import discriminative_power
+from vbterrier.settings import Data, Inference
 
 MEASURES = {
     "VB": "VB@{}",
@@ -189,7 +190,11 @@ def values_of(collection, prob=None):
     qrels = collection.qrels.merge(subtopics.rename(columns={"entity_id": "iteration"}), on=["qid", "iteration"])
     names = {str(vbterrier.measures_from(text.format(collection.cutoff))[0]): name for name, text in MEASURES.items()}
     found = vbterrier.score(
-        collection.systems, qrels, list(names), subtopics=subtopics, n_resamples=2, on_topics="all"
+        collection.systems,
+        qrels,
+        list(names),
+        data=Data(subtopics=subtopics, on_topics="all"),
+        inference=Inference(n_resamples=2),
     ).values
     return found.assign(measure=found["measure"].map(names))
 

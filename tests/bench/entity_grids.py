@@ -26,7 +26,8 @@ import vbterrier
 from vbterrier.entities import NeuralEntityRanker, closed_entities, judge_entities, supervision_report
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.selector import EntitySelector
-from vbterrier.evaluate import entity_grid, rerank_grid
+from vbterrier.evaluate import GridOptions, entity_grid, rerank_grid
+from vbterrier.settings import Execution
 
 LINKERS = ("gold", "wat", "genre")
 
@@ -97,7 +98,7 @@ def supervised(links, names, topics, embed):
         "BERT (binary, closed candidates)": closed >> bert,
         "BERT (binary)": first >> bert,
         "BERT (CER)": first >> cer,
-        "BERT (CER) + IDF": first >> cer >> vbterrier.LocalIDF(links),
+        "BERT (CER) + IDF": first >> cer >> vbterrier.entities.LocalIDF(links),
         **lgbm,
         "LGBM (CER)": first >> EntitySelector(links, names=names, supervision=labels),
     }
@@ -118,10 +119,9 @@ def grids(data, linkers, embed):
         queries = consensus.groupby("qid").head(1).rename(columns={"docno": "entity_id"})[["qid", "entity_id"]]
         started = time.process_time()
         topics = bm25[["qid", "query"]].drop_duplicates()
-        given = {"embeddings": vectors, "query_entities": queries, "embed": embed, "texts": names}
-        found = entity_grid(
-            links, topics, **given, runs=supervised(links, names, topics, embed), qrels=qrels, progress=False
-        )
+        given = GridOptions(embeddings=vectors, query_entities=queries, embed=embed, texts=names, qrels=qrels)
+        runs = supervised(links, names, topics, embed)
+        found = entity_grid(links, topics, runs=runs, options=given, execution=Execution(progress=False))
         named = np.mean([each in names for each in links.entities.text.to_pylist()])
         print(f"{linker}: {named:.3f} of {len(links.entities)} entities have a name", file=sys.stderr)
         seconds, frontier = time.process_time() - started, found.frontier()
@@ -129,7 +129,12 @@ def grids(data, linkers, embed):
         means = frontier.runs[["RelCov@20", "NonRelCov@20"]].agg(["min", "max"]).to_numpy().T
         started = time.process_time()
         documents = rerank_grid(
-            links, bm25, {"consensus": consensus}, qrels, embeddings=vectors, texts=names, progress=False
+            links,
+            bm25,
+            {"consensus": consensus},
+            qrels,
+            execution=Execution(progress=False),
+            options=GridOptions(embeddings=vectors, texts=names),
         )
         spent, gains = time.process_time() - started, documents.runs.set_index("family")
         given = found.runs[found.runs["family"] == "given"].pivot(

@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from flat import grouped
 
 import vbterrier
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.incomplete import (
     budget_pool,
     hidden_runs,
@@ -165,11 +167,13 @@ def joint_coverage(found, parts, horizon):
     for _, qrels, *rest in parts:
         names = set(rest[0] if rest and rest[0] is not None else found.runs)
         model = vbterrier.unjudged.fit(found.runs, qrels, horizon=horizon)
-        options = {"model": model, "n_draws": 1000, "on_topics": "common"}
-        ranks = vbterrier.rank_systems(found.runs, qrels, ESTIMATORS["E"], **options)
+        data = Data(model=model, on_topics="common")
+        ranks = vbterrier.rank_systems(found.runs, qrels, ESTIMATORS["E"], data=data, inference=Inference(n_draws=1000))
         # Topics that lost all relevant documents have no estimate.
         kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
-        truth = vbterrier.score(found.runs, kept, [f"nDCG@{CUTOFF}"], on_topics="common").means()[f"nDCG@{CUTOFF}"]
+        truth = vbterrier.score(found.runs, kept, [f"nDCG@{CUTOFF}"], data=Data(on_topics="common")).means()[
+            f"nDCG@{CUTOFF}"
+        ]
         systems, pairs = (frame[frame["high"] > frame["low"]] for frame in (ranks.systems, ranks.pairs))
         systems = systems[systems["name"].isin(names)]
         pairs = pairs[pairs["name_a"].isin(names) | pairs["name_b"].isin(names)]
@@ -300,7 +304,9 @@ def label_table(data):
     rows = []
     options = {"estimators": {"E": ESTIMATORS["E"]}, "levels": LEVELS}
     for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
-        result = vbterrier.simulate(found.runs, found.qrels, parts, labels=given, **options).unjudged()
+        result = vbterrier.simulate(
+            found.runs, found.qrels, parts, data=Data(labels=given), **grouped("simulate", **options)
+        ).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
         shares = {f"{k:.0%}": v for k, v in covered.items()}
         rows.append({"labels": name, **result.errors().iloc[0][["n", "rmse", "bias"]], **shares})

@@ -25,6 +25,7 @@ import vbterrier
 from vbterrier.entities import link_pool
 from vbterrier.execution.parallel import mapped
 from vbterrier.kernels.resample import stream
+from vbterrier.settings import Inference
 
 ROUNDS = 3
 
@@ -142,7 +143,11 @@ def parts(n_queries=2000, depth=1000, n_tasks=1000):
         calls = {"read": lambda: vbterrier.read_run(path)}
         for measure in ("nDCG@10", POOL, "AP"):
             calls[measure] = partial(
-                vbterrier.score, {"mine": made.frames["run"]}, made.frames["qrels"], [measure], interval="normal"
+                vbterrier.score,
+                {"mine": made.frames["run"]},
+                made.frames["qrels"],
+                [measure],
+                inference=Inference(interval="normal"),
             )
         for name, call in calls.items():
             call()

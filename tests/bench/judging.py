@@ -14,6 +14,7 @@ from evidence import COLLECTIONS, markdown, regimes
 
 import vbterrier
 from vbterrier.frames.ranking import Run
+from vbterrier.settings import Data
 from vbterrier.unjudged.pool import Judgments
 
 SHARES = (0.1, 0.25, 0.5)
@@ -76,7 +77,7 @@ def main():
             for share in SHARES:
                 n = max(int(share * total), 1)
                 plans = {
-                    "judge_next": vbterrier.judge_next(runs, qrels, n, model=model).frame[["qid", "docno"]],
+                    "judge_next": vbterrier.judge_next(runs, qrels, n, data=Data(model=model)).frame[["qid", "docno"]],
                     "pooling": by_pooling(candidates[candidates["qid"].isin(known)], truth, n),
                     "bandit": by_bandit(candidates[candidates["qid"].isin(known)], truth, n),
                 }
@@ -85,7 +86,7 @@ def main():
                     label = [truth.get(pair, 0) for pair in zip(plan["qid"], plan["docno"], strict=True)]
                     after = pd.concat([qrels[["qid", "docno", "label"]], plan.assign(label=label)])
                     fitted = vbterrier.unjudged.fit(runs, after, horizon=HORIZON)
-                    scores = vbterrier.score(runs, after, ["ENDCG@10"], model=fitted)
+                    scores = vbterrier.score(runs, after, ["ENDCG@10"], data=Data(model=fitted))
                     ends = scores.intervals.query("method == 'unjudged (normal)'")
                     error = scores.values["value"].to_numpy() - exact.to_numpy()
                     row |= {f"width {way}": float((ends["high"] - ends["low"]).mean())}

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 import vbterrier
 from vbterrier.evaluate.audit import audit_judge
+from vbterrier.settings import Data, Inference
 
 BATCH, GROUPS, LEVEL = 32, 3, 0.9
 
@@ -84,7 +85,9 @@ def precise(human, machine, judged):
 
 
 def _by_topic(runs, qrels):
-    values = vbterrier.score(runs, qrels, ["nDCG@10"], on_topics="all", n_resamples=2).values
+    values = vbterrier.score(
+        runs, qrels, ["nDCG@10"], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+    ).values
     return values.pivot(index="qid", columns="name", values="value")[list(runs)]
 
 
@@ -100,7 +103,9 @@ def estimates(found, labels, share, seed):
     budget = round(share * len(qrels))
     a, b = np.triu_indices(len(runs), 1)
     human = vbterrier.unjudged.subsample_qrels(qrels, 1 - share, seed)
-    audit = audit_judge(runs, human, {"judge": labels}, budget=1, n_draws=500, level=LEVEL, seed=seed)
+    audit = audit_judge(
+        runs, human, {"judge": labels}, budget=1, inference=Inference(n_draws=500, level=LEVEL, seed=seed)
+    )
     made = {}
     for name in ("humans alone", "corrected"):
         parts = [frame[frame["estimate"] == name] for frame in (audit.systems, audit.pairs)]

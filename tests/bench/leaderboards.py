@@ -17,6 +17,7 @@ from evidence import COLLECTIONS
 
 from vbterrier.evaluate import leaderboard
 from vbterrier.kernels.resample import resampled_means, stream
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
 from vbterrier.stats.comparisons import share_letter
 from vbterrier.stats.paired_tests import rank_intervals
@@ -60,8 +61,10 @@ def planted_coverage(n_systems, n_topics, spread, n=300):
 def shared_coverage(runs, qrels, share, n_topics, n=20):
     """Coverage of the ranks with all judgments and all topics, on samples of judgments, topics or both."""
     runs = {name: run[run["qid"].isin(qrels["qid"])] for name, run in runs.items()}
-    options = {"n_draws": 500, "level": LEVEL, "on_topics": "all"}
-    truth = leaderboard(runs, qrels, **options).systems.set_index("name")["rank"]
+    everywhere = Data(on_topics="all")
+    truth = leaderboard(runs, qrels, data=everywhere, inference=Inference(n_draws=500, level=LEVEL)).systems.set_index(
+        "name"
+    )["rank"]
     covered, widths = [], []
     for seed in range(n):
         kept = stream(seed, "topics").permutation(qrels["qid"].unique())[: n_topics or None]
@@ -69,7 +72,9 @@ def shared_coverage(runs, qrels, share, n_topics, n=20):
         some = some[some.groupby("qid")["label"].transform("max") > 0]
         source = "both" if n_topics else "unjudged"
         less = {name: run[run["qid"].isin(some["qid"])] for name, run in runs.items()}
-        found = leaderboard(less, some, uncertainty=source, seed=seed, **options).systems.set_index("name")
+        found = leaderboard(
+            less, some, uncertainty=source, data=everywhere, inference=Inference(n_draws=500, level=LEVEL, seed=seed)
+        ).systems.set_index("name")
         own = truth[found.index]
         covered.append(((found["rank_low"] <= own) & (own <= found["rank_high"])).mean())
         widths.append((found["rank_high"] - found["rank_low"]).mean())
@@ -125,7 +130,7 @@ def benchmark(seed, n_systems=181, n_tasks=15, n_queries=100):
 
 def inseparable(values, uncertainty, n_draws=1000):
     """Neighbours and pairs that do not differ, and the mean width of rank intervals."""
-    found = leaderboard(values, uncertainty=uncertainty, n_draws=n_draws, level=0.95)
+    found = leaderboard(values, uncertainty=uncertainty, inference=Inference(n_draws=n_draws, level=0.95))
     table = found.systems
     pairs = [share_letter(*pair) for pair in combinations(table["letters"], 2)]
     return found.n_inseparable, sum(pairs), (table["rank_high"] - table["rank_low"]).mean()
@@ -153,7 +158,9 @@ if __name__ == "__main__":
         found = COLLECTIONS["TREC DL 2019"](data)
         groups = {name: re.match("[A-Za-z]+", name)[0] for name in found.runs}
         for measure in ("nDCG@10", "ENDCG@10"):
-            table = leaderboard(found.runs, found.qrels, measure, groups=groups, n_draws=500).reusability
+            table = leaderboard(
+                found.runs, found.qrels, measure, groups=groups, inference=Inference(n_draws=500)
+            ).reusability
             moved = (table["rank_without"] - table["rank"]).abs().mean()
             print(measure, len(table), table["recovered"].sum(), table["covered"].sum(), f"{moved:.2f}")
         print("181 systems, 15 tasks of 100 queries: neighbours of 180 and pairs of 16,290 that do not differ, width")

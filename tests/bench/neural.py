@@ -36,7 +36,9 @@ from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.neural.batches import Texts
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.settings import evaluate_settings
+from vbterrier.settings import Inference
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
 FIRST = "first stage"
@@ -78,9 +80,11 @@ def trained(found, links, entities, model, encoded):
 def table(found, linker, models, encoded):
     """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
     links = link_pool(found.run, found.tags[linker])
-    consensus = vbterrier.ConsensusEntities(links, cutoff=20)(found.run)
+    consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
     # A trained ranker, fitted again in each fold: its run for the conditional setting, and the stage for rerankers.
-    selector = vbterrier.ConsensusEntities(links, min_documents=1) >> vbterrier.EntitySelector(links, names=found.names)
+    selector = vbterrier.entities.ConsensusEntities(links, min_documents=1) >> vbterrier.entities.EntitySelector(
+        links, names=found.names
+    )
     selected = cross_validated(selector, found.run, found.qrels, folds=FOLDS)
     columns = []
     for kind, entities, stage in (
@@ -94,7 +98,13 @@ def table(found, linker, models, encoded):
             systems[model], costs[model] = trained(found, links, stage, model, encoded)
             print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
-            systems, found.qrels, ["AP"], links=links, entities=entities, pool=found.run, n_resamples=100
+            systems,
+            found.qrels,
+            ["AP"],
+            links=links,
+            entities=entities,
+            inference=Inference(n_resamples=100),
+            options=ReachOptions(pool=found.run),
         )
         for setting, values in result.values.groupby("setting", sort=False):
             wide = values.pivot(index="qid", columns="name", values="value").dropna()[list(systems)]
@@ -129,15 +139,15 @@ def documented(made):
 def flipped(found, linker, encoded):
     """Largest change of a score of the topics of a test fold when their judgments are flipped, by stages."""
     links = link_pool(found.run, found.tags[linker])
-    every = vbterrier.ConsensusEntities(links, min_documents=1)
-    selector = every >> vbterrier.EntitySelector(links, names=found.names)
+    every = vbterrier.entities.ConsensusEntities(links, min_documents=1)
+    selector = every >> vbterrier.entities.EntitySelector(links, names=found.names)
 
     def reranker(entities, model="duet"):
         stage = NeuralReranker(links, entities, model=model, names=found.names)
         stage._encoded = encoded
         return stage
 
-    ranker = vbterrier.ConsensusEntities(links, cutoff=20) >> NeuralEntityRanker(links, found.names, layers=0)
+    ranker = vbterrier.entities.ConsensusEntities(links, cutoff=20) >> NeuralEntityRanker(links, found.names, layers=0)
     pipelines = {
         "selector": selector,
         "MonoBERT": ranker,
@@ -164,7 +174,7 @@ def flipped(found, linker, encoded):
 def entity_ranker(found, linker):
     """AUC on binary labels of held-out topics: consensus, and MonoBERT trained on the labels of other topics."""
     links = link_pool(found.run, found.tags[linker], found.qrels)
-    run = vbterrier.ConsensusEntities(links, cutoff=20)(found.run)
+    run = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
     labels = entity_labels(links).dropna(subset="label").rename(columns={"entity_id": "docno"})
     rows = []
     for name, options in {"consensus": None, "head": {"layers": 0}, "two layers": {"layers": 2}}.items():

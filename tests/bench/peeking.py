@@ -14,6 +14,7 @@ import pandas as pd
 from evidence import COLLECTIONS
 
 import vbterrier
+from vbterrier.settings import Data, Inference
 
 N_PAIRS, N_LOOKS, BUDGET, LEVEL = 60, 8, 40, 0.9
 
@@ -25,12 +26,22 @@ def looks(runs, qrels, seed):
     known = qrels.sample(frac=0.5, random_state=seed)
     wanted = qrels.merge(first[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
     final = pd.concat([known, wanted]).drop_duplicates(["qid", "docno"])
-    means = vbterrier.score(runs, final, ["nDCG@10"], interval="normal", on_topics="all").means()["nDCG@10"]
+    means = vbterrier.score(
+        runs, final, ["nDCG@10"], data=Data(on_topics="all"), inference=Inference(interval="normal")
+    ).means()["nDCG@10"]
     truth = means[pair[0]] - means[pair[1]]
     missed = [False, False]
     for look in range(1, N_LOOKS + 1):
         plans = [
-            vbterrier.judge_next(runs, known, BUDGET, difference=pair, level=LEVEL, look=numbered, on_topics="all")
+            vbterrier.judge_next(
+                runs,
+                known,
+                BUDGET,
+                difference=pair,
+                look=numbered,
+                data=Data(on_topics="all"),
+                inference=Inference(level=LEVEL),
+            )
             for numbered in (None, look)
         ]
         missed = [before or not plan.low <= truth <= plan.high for before, plan in zip(missed, plans, strict=True)]

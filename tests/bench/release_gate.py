@@ -18,6 +18,8 @@ from scipy import special
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate import GateOptions
+from vbterrier.settings import Inference
 from vbterrier.stats.inverted_intervals import bets_of, spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, PASS, PRIOR, Criteria, limits
 
@@ -151,7 +153,14 @@ def holes_rates(n, n_releases, measure="ENDCG@10"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateWarning)
             gate = vbterrier.evaluate.release_gate(
-                {"new": new}, {"old": old}, qrels, measure, margin=0, budget=0, max_share=1, seed=seed
+                {"new": new},
+                {"old": old},
+                qrels,
+                measure,
+                margin=0,
+                budget=0,
+                inference=Inference(seed=seed),
+                options=GateOptions(max_share=1),
             )
         found.append(gate.decision)
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases

@@ -14,6 +14,7 @@ import pandas as pd
 from evidence import COLLECTIONS
 
 import vbterrier
+from vbterrier.settings import Data, Inference
 
 MEASURES = ["nDCG@10", "nDCG@20", "P@10", "RR@10", "ERR@10", "Success@5", "nDCG", "AP"]
 
@@ -35,7 +36,13 @@ def table(data):
         measures = [
             measure for measure in MEASURES if name != "TREC DL 2019" or ("@" in measure and "@20" not in measure)
         ]
-        found = vbterrier.score(runs_of(name, data), read(data).qrels, measures, interval="normal", on_topics="common")
+        found = vbterrier.score(
+            runs_of(name, data),
+            read(data).qrels,
+            measures,
+            data=Data(on_topics="common"),
+            inference=Inference(interval="normal"),
+        )
         for measure, group in found.values.groupby("measure", sort=False):
             scores = group.pivot(index="qid", columns="name", values="value").to_numpy()
             pairs = combinations(range(scores.shape[1]), 2)

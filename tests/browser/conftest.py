@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from browsing import NASTY, WIDE, emulated, with_data
 
-from vbterrier.report import ComparisonOptions, ReportData
+from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
+from vbterrier.settings import Data, Inference
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +57,10 @@ def address(tmp_path_factory):
     labels = pd.DataFrame({"qid": np.repeat(qids, 60), "docno": docnos * 31, "label": [0, 1, 2] * 620})
     path = tmp_path_factory.mktemp("browser") / "report.html"
     qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
-    data = ReportData(intents=intents, tags=tags, topics=topics, labels={"llm": labels}, documents=texts)
+    data = Data(labels={"llm": labels}, topics=topics, documents=texts)
     command = ["vbterrier", "report", *names, "--a-long-command-line" * 9]
-    write_report(runs, path, qrels, data=data, comparison=ComparisonOptions(n_resamples=300), command=command)
+    content = ReportContent(intents, tags, command=command)
+    write_report(runs, path, qrels, content=content, data=data, inference=Inference(n_resamples=300))
     return path.as_uri()
 
 

@@ -10,8 +10,8 @@ import pytest
 from browsing import PHONE, column, emulated, one, press, shown, texts
 
 from vbterrier import compare
-from vbterrier.report import ComparisonOptions
 from vbterrier.report.page.build import write_report
+from vbterrier.settings import Inference
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ def test_pairs_that_are_not_shown_are_saved(page, saved, other, tmp_path):
     qids = [f"q{n}" for n in range(8)]
     qrels = pd.DataFrame([(qid, f"d{n}", n % 2) for qid in qids for n in range(10)], columns=["qid", "docno", "label"])
     runs = {f"s{n:02}": qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for n in range(21)}
-    few = ComparisonOptions(n_resamples=50)
-    other(write_report(runs, tmp_path / "many.html", qrels, ["P@1", "nDCG@5"], comparison=few).path.as_uri())
+    few = Inference(n_resamples=50)
+    other(write_report(runs, tmp_path / "many.html", qrels, ["P@1", "nDCG@5"], inference=few).path.as_uri())
     # Filters that have nothing to select by are not shown.
     displayed = {name: one(page, f"#{name}").is_displayed() for name in ("difficulty", "length", "intents")}
     assert displayed == {"difficulty": True, "length": False, "intents": False}
@@ -79,7 +79,9 @@ def test_pairs_that_are_not_shown_are_saved(page, saved, other, tmp_path):
         said = f"20 pairs, those of the best system, {best.pop()}; the CSV has all 210."
         assert said in one(page, "#pairs .note").text
         # All rows have the differences of their systems.
-        differences = compare(runs, qrels, [measure], n_resamples=50).pairs.set_index(["name_a", "name_b"])["diff"]
+        differences = compare(runs, qrels, [measure], inference=Inference(n_resamples=50)).pairs.set_index(
+            ["name_a", "name_b"]
+        )["diff"]
         for row in rows[1:]:
             assert float(row[2]) == pytest.approx(differences[row[0], row[1]], abs=6e-5)
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 from vbterrier.evaluate.comparison import compare
 
@@ -34,7 +35,12 @@ def files(write_files):
 
 
 def found(**options):
-    return compare(COMPARE[1:4], "qrels.txt", options.pop("measures", ["nDCG@10"]), n_resamples=300, **options)
+    return compare(
+        COMPARE[1:4],
+        "qrels.txt",
+        options.pop("measures", ["nDCG@10"]),
+        **grouped("compare", n_resamples=300, **options),
+    )
 
 
 def test_a_table_for_people(command, files):

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 import pytest
+from flat import grouped
 from planted import planted_collection
 
 from vbterrier import read_qrels, read_run, read_tags, write_qrels, write_run, write_tags
@@ -37,7 +38,7 @@ def made(tmp_path, monkeypatch):
 def report(made):
     """Results of the library on the same files."""
     pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
-    return lambda **options: coverage_report([*RUNS], pool, **options)
+    return lambda **options: coverage_report([*RUNS], pool, **grouped("coverage_report", **options))
 
 
 def rows_of(out):

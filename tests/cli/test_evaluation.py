@@ -18,6 +18,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from night import at_night
 from typer.testing import CliRunner
 
@@ -25,6 +26,7 @@ import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
 from vbterrier.errors import FileError, ParameterError
+from vbterrier.settings import Inference
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
@@ -41,7 +43,9 @@ def files(write_files):
 
 @pytest.fixture
 def scores(files):
-    return vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["ENDCG@10", "nDCG@10"], n_resamples=50)
+    return vbterrier.score(
+        ["a.run", "[b]|_%.run"], "qrels.txt", ["ENDCG@10", "nDCG@10"], inference=Inference(n_resamples=50)
+    )
 
 
 def rows_of(out):
@@ -207,7 +211,7 @@ def test_options_reach_the_intervals(command, files):
     options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "ENDCG@10", "-f", "csv"]
     rows = rows_of(command(*SCORE, *options)[1])
     given = {"level": 0.8, "interval": "bca", "seed": 7, "n_resamples": 50}
-    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "ENDCG@10"], **given)
+    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "ENDCG@10"], **grouped("score", **given))
     assert [float(row["low"]) for row in rows] == scores.intervals["low"].tolist()
     assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.evaluate import release_gate
+from vbterrier.settings import Data
 
 N = 80
 EVIL = "<b>|*\x1b[31m&"
@@ -223,7 +224,7 @@ def test_fractional_ratings_are_counted_in_steps(command, write_files):
     frame = pd.DataFrame([line.split() for line in QRELS.splitlines()], columns=["qid", "iteration", "docno", "label"])
     frame = frame.drop(columns="iteration").astype({"label": float})
     found = [
-        release_gate("bad.run", "old.run", given, "nDCG@2", margin=0.1, unit=unit).decision
+        release_gate("bad.run", "old.run", given, "nDCG@2", margin=0.1, data=Data(unit=unit)).decision
         for given, unit in ((frame, 1.0), (frame.assign(label=frame["label"] / 4), 0.25))
     ]
     assert found == ["FAIL", "FAIL"]

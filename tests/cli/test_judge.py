@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from vbterrier.evaluate.judging import judge_next
+from vbterrier.settings import Inference
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d8 2 1 t\n"
 OTHER = RUN.replace("d9 2 2", "d9 2 0")
@@ -57,7 +58,7 @@ def test_a_difference_is_of_two_named_runs(command):
 
 def test_other_formats_hold_all_columns(command):
     _, out, _ = command(*JUDGE, 5, "-f", "json", "--level", "0.5")
-    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE, level=0.5)
+    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE, inference=Inference(level=0.5))
     assert [row["docno"] for row in json.loads(out)] == plan.frame["docno"].tolist()
     assert set(json.loads(out)[0]) == set(plan.frame.columns)
 

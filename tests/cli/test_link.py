@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.linking.quality import linking_report
+from vbterrier.settings import Inference
 
 GOLD = pd.DataFrame({"qid": ["q1", "q2", "q3", "q4", "q5"], "entity_id": ["Q90", "NIL", "Q142", "Q90", "NIL"]})
 
@@ -26,7 +27,9 @@ def test_figures_of_each_system(made, command):
     lines = [
         line.split() for line in out.splitlines() if line.strip()[:3] in {"one", "oth"} and line.split()[1][-1] in "PR1"
     ]
-    expected = linking_report({"one.tsv": "one.tsv", "other.tsv": "other.tsv"}, "gold.tsv", n_resamples=100).intervals
+    expected = linking_report(
+        {"one.tsv": "one.tsv", "other.tsv": "other.tsv"}, "gold.tsv", inference=Inference(n_resamples=100)
+    ).intervals
     assert [line[2] for line in lines] == [f"{value:.4f}" for value in expected["value"]]
 
 

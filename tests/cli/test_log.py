@@ -14,6 +14,7 @@ import vbterrier
 from vbterrier import log
 from vbterrier.cli.options import restored_logging, show_log
 from vbterrier.log import NAME, timed, tracked
+from vbterrier.settings import Execution, Inference
 
 QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
 RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [1.0, 1.0]})
@@ -53,7 +54,9 @@ def test_bars_are_not_shown_by_default(terminal):
 
 
 def test_pipes_and_files_get_no_bars(capsys):
-    vbterrier.score({"a": RUN, "b": RUN}, QRELS, ["nDCG@1"], n_resamples=5, progress=True)
+    vbterrier.score(
+        {"a": RUN, "b": RUN}, QRELS, ["nDCG@1"], inference=Inference(n_resamples=5), execution=Execution(progress=True)
+    )
     list(tracked(range(3), "counting", shown=True))
     with log.bar(None, "moving", total=3) as shown:
         shown.update(2)
@@ -105,7 +108,7 @@ def test_importing_installs_nothing_but_silence():
 def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
         runs = [demo_files / "lexical.run", demo_files / "dense.run"]
-        vbterrier.compare(runs, demo_files / "qrels.txt", ["ENDCG@10"], n_resamples=200)
+        vbterrier.compare(runs, demo_files / "qrels.txt", ["ENDCG@10"], inference=Inference(n_resamples=200))
     said = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
     assert all(name.startswith("vbterrier.") for name, _ in said)
     text = caplog.text
@@ -120,11 +123,11 @@ def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
 def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):
     asked = demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"]
     with caplog.at_level(logging.DEBUG, NAME):
-        vbterrier.score(*asked, resume=tmp_path, n_resamples=5)
+        vbterrier.score(*asked, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
         assert "a block of 240 rows" in caplog.text
         assert "is done" in caplog.text
         caplog.clear()
-        vbterrier.score(*asked, resume=tmp_path, n_resamples=5)
+        vbterrier.score(*asked, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
     assert "results are there" in caplog.text
     assert "a block of" not in caplog.text
 

@@ -12,6 +12,7 @@ from vbterrier.design.planning import detectable_difference, queries_needed
 from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import sample_queries
 from vbterrier.frames.files.reading import read_mentions
+from vbterrier.settings import Inference
 
 ROWS = [(f"d{number % 7}", f"m {number % 5}", "NIL" if number % 5 == 4 else f"Q{number % 5}") for number in range(33)]
 SAMPLE = ["queries", "sample", "mentions.tsv", "-n"]
@@ -143,7 +144,7 @@ def test_the_curve(command, pilot):
     code, out, _ = command(*arguments, "--format", "csv")
     assert code == 0
     found = pd.read_csv(io.StringIO(out))
-    expected = queries_needed(differences, 0.1, n_simulations=300, seed=4).curve
+    expected = queries_needed(differences, 0.1, n_simulations=300, inference=Inference(seed=4)).curve
     part = found[found["name_a"] == "a"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
     code, out, _ = command(*arguments)
@@ -181,7 +182,13 @@ def test_a_plan_with_assurance_for_several_systems(command, pilot):
     assert code == 0
     found = pd.read_csv(io.StringIO(out)).iloc[0]
     plan = queries_needed(
-        differences, 0.05, assurance=0.8, n_systems=5, baseline=True, correction="holm", n_simulations=300
+        differences,
+        0.05,
+        assurance=0.8,
+        n_systems=5,
+        baseline=True,
+        n_simulations=300,
+        inference=Inference(correction="holm"),
     )
     assert (found["n_qids"], found["assurance"], found["n_systems"]) == (plan.n_qids, 0.8, 5)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from flat import grouped
 
 from vbterrier.evaluate.ranking import rank_systems
 from vbterrier.report.system_tables import ranking_report
@@ -24,7 +25,9 @@ RANK = ["rank", *RUNS, "--qrels", "qrels.txt", "--draws", "300"]
 def found(write_files):
     """The result of the library on the files of the working folder."""
     write_files({**RUNS, "qrels.txt": QRELS})
-    return lambda **options: rank_systems([*RUNS], "qrels.txt", **{"n_draws": 300, **options})
+    return lambda **options: rank_systems(
+        [*RUNS], "qrels.txt", **grouped("rank_systems", **{"n_draws": 300, **options})
+    )
 
 
 def test_a_table_for_people(command, found):

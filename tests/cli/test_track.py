@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
-from vbterrier.evaluate import leaderboard
+from vbterrier.evaluate import JudgingBudget, leaderboard
 from vbterrier.report.system_tables import PARTS, leaderboard_report
+from vbterrier.settings import Inference
 
 TRACK = ["track", "lexical.run", "dense.run", "words.run", "--qrels", "qrels.txt", "--draws", "200"]
 RUNS = ["lexical.run", "dense.run", "words.run"]
@@ -28,7 +29,7 @@ def test_a_leaderboard_for_people(track, tmp_path):
     options = ["--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"]
     code, out, err = track(*options)
     assert (code, err) == (0, "")
-    found = leaderboard(RUNS, "qrels.txt", n_draws=200).systems
+    found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200)).systems
     lines = [line for line in out.splitlines() if line.strip()]
     assert [line.split()[1] for line in lines[3:6]] == found["name"].tolist()
     for title, _ in PARTS.values():
@@ -39,7 +40,9 @@ def test_a_leaderboard_for_people(track, tmp_path):
 
 def test_csv_has_one_part_and_json_all(track):
     costs = {f"q{i:02}": 1 + i % 2 for i in range(1, 13)}
-    found = leaderboard(RUNS, "qrels.txt", n_draws=200, groups="groups.tsv", n_judge=5, costs=costs)
+    found = leaderboard(
+        RUNS, "qrels.txt", groups="groups.tsv", budget=JudgingBudget(5, costs=costs), inference=Inference(n_draws=200)
+    )
     options = ["--groups", "groups.tsv", "-n", "5", "--costs", "costs.tsv", "--format"]
     parts = json.loads(track(*options, "json")[1])
     assert list(parts) == list(PARTS)
@@ -104,7 +107,7 @@ def test_errors_name_the_option(track, options, code, message):
 def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     code, out, _ = track("--part", "ranks")
-    found = leaderboard(RUNS, "qrels.txt", n_draws=200)
+    found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200))
     shown = [line for line in out.partition("Leaderboard(")[0].splitlines() if line.strip() and "──" not in line]
     assert code == 0
     assert max(map(len, shown)) <= 60
@@ -128,7 +131,7 @@ def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch,
 @pytest.mark.usefixtures("track")
 def test_an_interval_that_is_missing_is_empty():
     constant = {"llm": dict.fromkeys(("lexical", "dense", "words"), 0.5)}
-    found = leaderboard(RUNS, "qrels.txt", automatic=constant, n_draws=20)
+    found = leaderboard(RUNS, "qrels.txt", automatic=constant, inference=Inference(n_draws=20))
     assert found.judges["low"].isna().any()
     shown = leaderboard_report(found, "markdown", part="judges")
     assert "nan" not in shown

@@ -14,6 +14,7 @@ from itertools import chain, pairwise, product
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier import ES, VB
@@ -65,7 +66,10 @@ SUCCESS = {
 def evaluations(aida):
     """Every tagger with both systems."""
     options = {"intents": aida.intents, "measures": MEASURES, "gold": aida.tags["gold"]}
-    return {t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **options) for t in TAGGERS}
+    return {
+        t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **grouped("evaluate_intents", **options))
+        for t in TAGGERS
+    }
 
 
 @pytest.fixture(scope="module")

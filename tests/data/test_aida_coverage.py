@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 from vbterrier import InputError, NonRelCov, OracleCov, RelCov, score
 from vbterrier.entities.pool import link_pool
@@ -25,6 +26,7 @@ from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.regression import gain_regressions
 from vbterrier.stats.topic_statistics import disc_ratio
 
@@ -124,7 +126,14 @@ def test_supervision_equals_loops(aida):
 def test_the_report_holds_the_coverage_of_consensus_entities(aida):
     pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
     run = ConsensusEntities(pool, cutoff=20)(aida.runs["bm25"].merge(aida.topics))
-    report = coverage_report({"consensus": run}, pool, aida.qrels, aida.runs, on_topics="all", n_resamples=200)
+    report = coverage_report(
+        {"consensus": run},
+        pool,
+        aida.qrels,
+        aida.runs,
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=200),
+    )
     found = report.entities.set_index("measure")
     assert found.loc[["NonRelCov@20", "DiscRatio@20"], "value"].tolist() == pytest.approx([0.7233, 1.298], abs=5e-4)
     assert found.loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "n_qids"].tolist() == [199, 184, 184]
@@ -142,7 +151,7 @@ def test_topics_without_other_documents_have_no_observable_coverage(aida):
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     systems = {"bm25": aida.runs["bm25"], "overlap": OverlapReranker(pool, run)(aida.runs["bm25"])}
     options = {"baseline": "bm25", "on_topics": "all", "n_resamples": 100}
-    report = coverage_report({"consensus": run}, pool, aida.qrels, systems, **options)
+    report = coverage_report({"consensus": run}, pool, aida.qrels, systems, **grouped("coverage_report", **options))
     assert report.pool["ObsCov"].item() == pytest.approx(0.6504, abs=5e-5)
     assert report.topics["ObsCov"].count() == 184
     assert "ObsCov, which does not depend on the run: 0.6504 (184 topics)" in report.text()

@@ -8,9 +8,11 @@ algorithm and bootstrapped nDCG (B).
 import evidence
 import pandas as pd
 import pytest
+from flat import grouped
 from night import at_night
 
 import vbterrier
+from vbterrier.settings import Data
 from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
 EXPECTED = ".*(are tied|complete judgments lack documents|topics? (is|are) not in qrels|loses? all|drop_negative)"
@@ -81,7 +83,9 @@ def test_bootstrapped_intervals_cover_scores_relative_to_the_ideal_of_the_pool(s
     found = evidence.COLLECTIONS[name](shared_data)
     parts = evidence.regimes(name, shared_data, found)[regime]
     options = {"estimators": {"B": evidence.ESTIMATORS["B"]}, "levels": (0.9,)}
-    result = evidence.of_pool(vbterrier.simulate(found.runs, found.qrels, parts, **options), found.qrels, parts)
+    result = evidence.of_pool(
+        vbterrier.simulate(found.runs, found.qrels, parts, **grouped("simulate", **options)), found.qrels, parts
+    )
     covered = result.coverage().query("topics == 'unjudged'")["covered"].item()
     assert covered == pytest.approx(OF_POOL[name, regime], abs=0.002)
 
@@ -126,7 +130,7 @@ def test_labels_of_language_models_reduce_the_error(shared_data):
     name = "llama3-70b-criteria"
     labels = {name: shared_data / "trec_dl19" / f"labels.{name}.txt.gz"}
     errors = [
-        vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "ENDCG@10"}, labels=given)
+        vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "ENDCG@10"}, data=Data(labels=given))
         .unjudged()
         .errors()["rmse"]
         .item()

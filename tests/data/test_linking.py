@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.scores import score
@@ -14,6 +15,7 @@ from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.quality import Gold, linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
+from vbterrier.settings import Data, Inference
 
 KEYS = ["qid", "entity_id"]
 ANY = [measure(multiple_answers="any") for measure in LINKING]
@@ -118,8 +120,10 @@ def test_values_on_aida_have_the_intervals_of_the_figures(linkers):
     gold, systems = linkers
     options = {"nil": "<NIL>", "unanswered": "nil"}
     asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
-    found = score(systems, gold, asked, on_topics="all", interval="normal")
-    report = linking_report(systems, gold, **options).intervals.set_index(["name", "measure"])
+    found = score(systems, gold, asked, data=Data(on_topics="all"), inference=Inference(interval="normal"))
+    report = linking_report(systems, gold, **grouped("linking_report", **options)).intervals.set_index(
+        ["name", "measure"]
+    )
     for row in found.intervals.itertuples():
         other = report.loc[(row.name, row.measure.split("(")[0])]
         assert row.value == pytest.approx(other["value"], abs=1e-12)

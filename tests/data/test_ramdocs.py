@@ -19,6 +19,7 @@ from ir_measures import ERR_IA, StRecall, alpha_nDCG
 import vbterrier
 from vbterrier import ES, VB, DegenerateWarning
 from vbterrier.linking import DictionaryLinker, QueryLinker, build_kb
+from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import intervals, topics_interval
 
 pisa = pytest.importorskip("pyterrier_pisa", reason="PISA is built for Linux only")
@@ -126,7 +127,7 @@ def test_the_collection_is_the_one_that_its_readme_tells_of_and_scores_are_the_p
 def test_every_variant_is_what_was_measured(retrieve, ramdocs):
     found = {name: retrieve(**options)(ramdocs.topics) for name, (options, _) in VARIANTS.items()}
     with pytest.warns(DegenerateWarning, match="run 'ties by falling docno': .*places are tied"):
-        means = vbterrier.score(found, ramdocs.qrels, COLUMNS, n_resamples=10).means()
+        means = vbterrier.score(found, ramdocs.qrels, COLUMNS, inference=Inference(n_resamples=10)).means()
     for name, (_, wanted) in VARIANTS.items():
         assert means.loc[name, COLUMNS].tolist() == pytest.approx(wanted, abs=0.0006), name
 
@@ -147,7 +148,7 @@ def test_ties_are_settled_otherwise_by_diversity_measures_in_a_plain_experiment(
         theirs = pt.Experiment([found], ramdocs.topics, ramdocs.qrels, measures, perquery=True)
     theirs = theirs.set_index(keys)["value"]
     with pytest.warns(DegenerateWarning, match="places are tied; their order is trec_eval's"):
-        values = vbterrier.score({"bm25": run}, ramdocs.qrels, measures, n_resamples=10).values
+        values = vbterrier.score({"bm25": run}, ramdocs.qrels, measures, inference=Inference(n_resamples=10)).values
     differs = (theirs - values.set_index(keys)["value"]).abs() > 1e-9
     at = differs[differs].index.to_frame()
     assert set(at["measure"].astype(str)) == set(map(str, DIVERSITY))
@@ -161,7 +162,7 @@ def test_queries_without_any_supporting_document_count_as_failed(scores, runs, r
     supported = ramdocs.judged[ramdocs.judged["qid"].isin(ramdocs.tags["qid"])]
     cut = {name: run[run["qid"].isin(ramdocs.tags["qid"])] for name, run in runs.items()}
     with pytest.warns(DegenerateWarning, match="subtopic numbers of 21 of 497 topics have gaps"):
-        left_out = vbterrier.score(cut, supported, DIVERSITY, n_resamples=10).means()
+        left_out = vbterrier.score(cut, supported, DIVERSITY, inference=Inference(n_resamples=10)).means()
     np.testing.assert_allclose(left_out * 497 / 500, scores.means()[left_out.columns], rtol=0, atol=1e-9)
 
 
@@ -179,7 +180,7 @@ def test_intents_without_a_supporting_document_count_for_success_alone(scores, r
 @pytest.mark.filterwarnings("ignore:qrels. the subtopic numbers of 21 of 500 topics have gaps")
 def test_qrels_as_the_file_has_them_do_not_know_of_intents_without_documents(runs, ramdocs):
     """Why the intents are taken from the topics: qrels alone make ES the recall of subtopics."""
-    means = vbterrier.score(runs, ramdocs.judged, ["ES@5", "StRecall@5"], n_resamples=10).means()
+    means = vbterrier.score(runs, ramdocs.judged, ["ES@5", "StRecall@5"], inference=Inference(n_resamples=10)).means()
     np.testing.assert_allclose(means["ES@5"], means["StRecall@5"], rtol=0, atol=1e-12)
 
 

@@ -12,6 +12,7 @@ from night import at_night
 import vbterrier
 from vbterrier import ES, VB
 from vbterrier.evaluate.doctor import diagnose
+from vbterrier.settings import Data, Inference
 
 # An independent computation, to the four decimals that it printed, over all subtopics.
 PUBLISHED = {"alpha_nDCG@10": 0.3654, "ERR_IA@10": 0.2879, "StRecall@10": 0.6110, "ES@10": 0.5893, "VB@10": 0.2676}
@@ -68,9 +69,9 @@ def test_every_run_agrees_with_plain_loops(web, textbook):
     measures = [ES @ k for k in cutoffs] + [VB(alpha=alpha) @ k for k in cutoffs for alpha in alphas]
     diversity, some = ["alpha_nDCG@10", "ERR_IA@10", "StRecall@10"], list(web.runs.items())[-2:]
     values = [
-        vbterrier.score(web.runs, web.qrels, measures, n_resamples=10).values,
+        vbterrier.score(web.runs, web.qrels, measures, inference=Inference(n_resamples=10)).values,
         # Two runs of 2012 are enough for what others compute: each call reads the judgments anew.
-        vbterrier.score(dict(some), web.qrels, diversity, n_resamples=10).values,
+        vbterrier.score(dict(some), web.qrels, diversity, inference=Inference(n_resamples=10)).values,
     ]
     wanted = [
         textbook.expected(web.runs, web.intents, web.tags, cutoffs, alphas),
@@ -92,7 +93,9 @@ def test_subtopics_without_a_relevant_document_count_for_success_alone(
     # For equally likely intents that is the whole difference: ES = StRecall · (covered subtopics / subtopics).
     share = covered.groupby("qid").size() / named.groupby("qid").size()
     run = web.runs["dssa-indri"]
-    values = vbterrier.score({"dssa": run}, web.qrels, ["ES@10", "StRecall@10"], n_resamples=10).values
+    values = vbterrier.score(
+        {"dssa": run}, web.qrels, ["ES@10", "StRecall@10"], inference=Inference(n_resamples=10)
+    ).values
     table = values.pivot(index="qid", columns="measure", values="value")
     assert table["ES@10"].to_dict() == pytest.approx((table["StRecall@10"] * share).to_dict(), abs=1e-12)
     assert table["ES@10"].mean() < table["StRecall@10"].mean()
@@ -113,7 +116,9 @@ def test_named_intents_and_tags_give_what_qrels_give(web_2012):
 def test_a_run_may_win_by_failing_more_often(web_2012):
     """VB is not monotone in ES: a topic with ES = .2 scores less than one that fails."""
     runs = {name: web_2012.runs[name] for name in ("indri-ql-catb-filtered", "dssa-indri")}
-    means = vbterrier.score(runs, web_2012.qrels, ["ES@10", "VB@10", "VB(monotone=True)@10"], n_resamples=10).means()
+    means = vbterrier.score(
+        runs, web_2012.qrels, ["ES@10", "VB@10", "VB(monotone=True)@10"], inference=Inference(n_resamples=10)
+    ).means()
     gap = means.loc["indri-ql-catb-filtered"] - means.loc["dssa-indri"]
     assert gap["ES@10"] > 0
     assert gap["VB@10"] < 0
@@ -135,7 +140,7 @@ def test_the_order_of_rows_changes_no_number_in_an_experiment(web_2012):
     assert (table.loc["mixed", ["ES@10", "VB@10"]] == table.loc["sorted", ["ES@10", "VB@10"]]).all()
     lost = table.loc["sorted", list(PUBLISHED)[:3]] - table.loc["mixed", list(PUBLISHED)[:3]]
     assert (lost.astype(float) > 0.15).all()
-    scores = vbterrier.score({"mixed": mixed}, web_2012.qrels, measures, n_resamples=2)
+    scores = vbterrier.score({"mixed": mixed}, web_2012.qrels, measures, inference=Inference(n_resamples=2))
     assert scores.means().loc["mixed"].round(4).to_dict() == PUBLISHED
 
 
@@ -159,11 +164,13 @@ def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
     path.write_text(f"<webtrack>{''.join(topics)}</webtrack>")
     qrels, runs = as_in_2009(web.qrels), {"dssa": web.runs["dssa-indri"]}
     measures = ["ES@10", "VB@10", "StRecall@10", "alpha_nDCG@10", "ERR_IA@10"]
-    wanted = vbterrier.score(runs, web.qrels, measures, n_resamples=10).means()
+    wanted = vbterrier.score(runs, web.qrels, measures, inference=Inference(n_resamples=10)).means()
     with pytest.warns(vbterrier.DegenerateWarning, match=f"numbers of {n_gaps} of 50 topics have gaps"):
-        without = vbterrier.score(runs, qrels, measures, n_resamples=10).means()
+        without = vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=10)).means()
     assert (without["ES@10"] > wanted["ES@10"]).all()
-    given = vbterrier.score(runs, qrels, measures, subtopics=path, n_resamples=10).means()
+    given = vbterrier.score(
+        runs, qrels, measures, data=Data(subtopics=path), inference=Inference(n_resamples=10)
+    ).means()
     pd.testing.assert_frame_equal(given, wanted, check_exact=False, atol=1e-12)
     named = ir_measures.calc_aggregate(
         [VB(intents=str(path)) @ 10], qrels.rename(columns=COLUMNS), runs["dssa"].rename(columns=COLUMNS)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
@@ -17,6 +18,7 @@ from vbterrier.design.planning import (
     queries_needed,
 )
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.settings import Inference
 from vbterrier.stats.comparisons import comparisons
 
 # 60 normal quantiles with standard deviation .2.
@@ -28,7 +30,7 @@ TIES = np.where(np.arange(40) < 36, 0.0, np.linspace(-0.5, 0.6, 40))
 @pytest.mark.parametrize("delta", [0.2, 0.1, 0.03, 0.01])
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
 def test_of_normal_differences_the_noncentral_t_is_found_again(delta, power):
-    plan = queries_needed(NORMAL, delta, power=power, n_simulations=4000, seed=2)
+    plan = queries_needed(NORMAL, delta, power=power, n_simulations=4000, inference=Inference(seed=2))
     expected = TTestPower().solve_power(delta / 0.2, power=power, alpha=0.025, alternative="larger")
     assert plan.n_by_formula == np.ceil(expected)
     # Monte Carlo error of the power, divided by its slope over log n.
@@ -39,7 +41,7 @@ def test_of_normal_differences_the_noncentral_t_is_found_again(delta, power):
 
 @pytest.mark.parametrize("pilot", [SKEWED, TIES])
 def test_power_is_the_share_of_tests_that_reject(pilot):
-    plan = queries_needed(pilot, 0.1, n_simulations=4000, seed=3)
+    plan = queries_needed(pilot, 0.1, n_simulations=4000, inference=Inference(seed=3))
     stretched = (pilot - pilot.mean()) * np.sqrt(len(pilot) / (len(pilot) - 1)) + 0.1
     assert stretched.std() == pytest.approx(pilot.std(ddof=1))
     rng = np.random.default_rng(11)
@@ -52,7 +54,7 @@ def test_power_is_the_share_of_tests_that_reject(pilot):
 
 
 def test_a_plan_and_what_it_says():
-    plan = queries_needed(SKEWED, -0.08, n_simulations=2000, seed=1)
+    plan = queries_needed(SKEWED, -0.08, n_simulations=2000, inference=Inference(seed=1))
     curve = plan.curve
     assert list(curve) == list(COLUMNS)
     assert plan.low < plan.n_qids < plan.high
@@ -63,15 +65,15 @@ def test_a_plan_and_what_it_says():
     assert plan.summary().startswith(f"{plan.n_qids} queries ({plan.low} to {plan.high}) to detect")
     row = plan.frame().loc[0, ["n_qids", "low", "high", "n_pilot", "seed"]]
     assert row.tolist() == [plan.n_qids, plan.low, plan.high, 30, 1]
-    mirrored = queries_needed(-SKEWED, 0.08, n_simulations=2000, seed=1).curve
+    mirrored = queries_needed(-SKEWED, 0.08, n_simulations=2000, inference=Inference(seed=1)).curve
     pd.testing.assert_frame_equal(curve.drop(columns="delta"), mirrored.drop(columns="delta"))
-    assert not curve.equals(queries_needed(SKEWED, 0.08, n_simulations=2000, seed=2).curve)
+    assert not curve.equals(queries_needed(SKEWED, 0.08, n_simulations=2000, inference=Inference(seed=2)).curve)
 
 
 @pytest.mark.parametrize(("k", "level"), [(5, 0.99), (6, 0.99)])
 def test_the_low_end_of_a_small_pilot_is_not_where_the_curve_happens_to_begin(k, level):
     pilot = 0.2 * stats.zscore(stats.norm.ppf((np.arange(k) + 0.5) / k), ddof=1)
-    plan = queries_needed(pilot, 0.02, level=level, n_simulations=2000)
+    plan = queries_needed(pilot, 0.02, n_simulations=2000, inference=Inference(level=level))
     narrow = Pilot(pilot).std_interval(level)[0]
     expected = TTestPower().solve_power(0.02 / narrow, power=0.8, alpha=(1 - level) / 2, alternative="larger")
     assert plan.low == pytest.approx(expected, rel=0.15)
@@ -89,8 +91,10 @@ def test_neither_order_nor_unit_nor_mean_of_a_pilot_matter_but_the_side_of_its_s
 
 
 def test_what_a_plan_needs_detects_its_difference():
-    plan = queries_needed(SKEWED, 0.06, seed=4)
-    back = detectable_difference(SKEWED, [plan.n_qids, plan.low, plan.high], seed=5).set_index("n_qids")
+    plan = queries_needed(SKEWED, 0.06, inference=Inference(seed=4))
+    back = detectable_difference(SKEWED, [plan.n_qids, plan.low, plan.high], inference=Inference(seed=5)).set_index(
+        "n_qids"
+    )
     assert back.loc[plan.n_qids, "delta"] == pytest.approx(0.06, rel=0.03)
     # The number for the lower end of the standard deviation is smaller.
     assert back.loc[plan.low, "low"] == pytest.approx(0.06, rel=0.04)
@@ -99,7 +103,7 @@ def test_what_a_plan_needs_detects_its_difference():
 
 
 def test_of_normal_differences_the_detectable_one_is_that_of_the_noncentral_t():
-    found = detectable_difference(NORMAL, [5, 40, 1000], seed=6)
+    found = detectable_difference(NORMAL, [5, 40, 1000], inference=Inference(seed=6))
     expected = np.array([0.2 * TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) for n in (5, 40, 1000)])
     assert found["by_formula"].to_numpy() == pytest.approx(expected, rel=1e-4)
     assert found["delta"].to_numpy() == pytest.approx(expected, rel=0.03)
@@ -177,7 +181,7 @@ def test_two_systems_of_a_frame_are_their_differences():
         ({"measure": "AP", "pair": ("a", "a")}, "two systems"),
     ):
         with pytest.raises(ParameterError, match=said):
-            queries_needed(several, 0.1, **options)
+            queries_needed(several, 0.1, **grouped("queries_needed", **options))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,7 @@ def test_two_systems_of_a_frame_are_their_differences():
 )
 def test_what_cannot_be_planned(pilot, options, error, said):
     with pytest.raises(error, match=said):
-        queries_needed(pilot, **{"delta": 0.1, **options})
+        queries_needed(pilot, **grouped("queries_needed", **{"delta": 0.1, **options}))
 
 
 def test_differences_that_a_measure_cannot_have_are_not_planned():
@@ -285,13 +289,20 @@ def test_levels_of_several_systems_are_those_of_scipy():
 def test_more_systems_need_more_queries():
     pilot = np.random.default_rng(3).normal(0, 0.2, 40)
     options = {"n_simulations": 2000, "seed": 1}
-    needed = [queries_needed(pilot, 0.05, n_systems=k, **options).n_qids for k in (2, 5, 20)]
+    needed = [
+        queries_needed(pilot, 0.05, n_systems=k, **grouped("queries_needed", **options)).n_qids for k in (2, 5, 20)
+    ]
     assert needed == sorted(set(needed))
-    baseline = queries_needed(pilot, 0.05, n_systems=5, baseline=True, **options).n_qids
-    assert needed[0] < baseline < needed[1] < queries_needed(pilot, 0.05, n_systems=5, test="t", **options).n_qids
+    baseline = queries_needed(pilot, 0.05, n_systems=5, baseline=True, **grouped("queries_needed", **options)).n_qids
+    assert (
+        needed[0]
+        < baseline
+        < needed[1]
+        < queries_needed(pilot, 0.05, n_systems=5, **grouped("queries_needed", test="t", **options)).n_qids
+    )
     formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
     assert formula == pytest.approx(0.8, abs=0.03)
-    found = detectable_difference(pilot, needed[1], n_systems=5, **options)
+    found = detectable_difference(pilot, needed[1], n_systems=5, **grouped("detectable_difference", **options))
     assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
 
 

@@ -9,6 +9,7 @@ from vbterrier.design.removal import DecisionCounts, simulate_query_addition, si
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.kernels.linking import scores
+from vbterrier.settings import Inference
 
 # Tables 1 and 2: gold links, gold NILs; R_L, P_L, R_N; and P_N, R, which follow.
 PRINTED = {
@@ -104,7 +105,7 @@ def test_the_scores_are_those_of_the_measures():
     counts = printed("manual")
     gold, system = frames(counts)
     names = {"P": "LinkingP", "R": "LinkingR", "F1": "LinkingF1"}
-    means = score({"manual": system}, gold, list(names.values()), n_resamples=2).means()
+    means = score({"manual": system}, gold, list(names.values()), inference=Inference(n_resamples=2)).means()
     for name, measure in names.items():
         assert counts.scores()[name] == pytest.approx(means.loc["manual", measure])
 

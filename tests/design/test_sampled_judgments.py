@@ -10,6 +10,7 @@ import vbterrier
 from vbterrier.design import score_sampled
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames import read_prels
+from vbterrier.settings import Inference
 
 DOCS = list("abcdef")
 RUN = pd.DataFrame({"qid": "1", "docno": DOCS[:5], "score": [5.0, 4.0, 3.0, 2.0, 1.0]})
@@ -59,7 +60,9 @@ def test_all_documents_judged_give_the_values_of_ir_measures():
     run = pd.concat([RUN, pd.DataFrame({"qid": "2", "docno": ["x", "y", "z"], "score": [3.0, 2.0, 1.0]})])
     judged = pd.concat([judged, other])
     found = score_sampled({"mine": run}, judged, names)
-    exact = vbterrier.score({"mine": run}, judged.drop(columns="prob"), names, n_resamples=2).values
+    exact = vbterrier.score(
+        {"mine": run}, judged.drop(columns="prob"), names, inference=Inference(n_resamples=2)
+    ).values
     both = found.merge(exact, on=["name", "qid", "measure"])
     assert len(both) == 2 * len(names)
     assert both["value_x"].tolist() == pytest.approx(both["value_y"].tolist(), abs=1e-12)

@@ -16,6 +16,7 @@ from vbterrier.cli import app
 from vbterrier.demo import copy_demo
 from vbterrier.measures import MEASURES
 from vbterrier.measures.base import Measure
+from vbterrier.settings import Inference
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/reference/*.rst")}
@@ -153,7 +154,7 @@ def made(tmp_path_factory):
     copy_demo(demo)
     runs = {name: str(demo / f"{name}.run") for name in ("lexical", "dense")}
     qrels, tags = vbterrier.read_qrels(demo / "qrels.txt"), vbterrier.read_tags(demo / "tags.tsv")
-    scores = vbterrier.score(runs, qrels, ["BNDCG@10"], n_resamples=100)
+    scores = vbterrier.score(runs, qrels, ["BNDCG@10"], inference=Inference(n_resamples=100))
     return {
         "Q": vbterrier.read_topics(demo / "topics.tsv"),
         "I": vbterrier.read_intents(demo / "intents.tsv"),
@@ -163,7 +164,7 @@ def made(tmp_path_factory):
         "K": vbterrier.entities.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).frame(),
         "V": scores.values,
         "C": scores.intervals,
-        "P": vbterrier.compare(scores.values, n_resamples=100).pairs,
+        "P": vbterrier.compare(scores.values, inference=Inference(n_resamples=100)).pairs,
     }
 
 

@@ -13,11 +13,14 @@ from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold, ShuffleSplit
 from words import encoder, linked
 
-from vbterrier import ConsensusEntities, EntitySelector, LocalIDF, OERFilter
 from vbterrier.entities import (
+    ConsensusEntities,
+    EntitySelector,
     HybridEntities,
+    LocalIDF,
     NeuralEntityRanker,
     NeuralReranker,
+    OERFilter,
     OverlapReranker,
     closed_entities,
     cross_validated,

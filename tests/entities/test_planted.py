@@ -11,6 +11,7 @@ from planted import KINDS, planted_collection
 from vbterrier.entities.coverage import EntityTable
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.hybrid import OERFilter
+from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.settings import evaluate_settings
 
@@ -91,7 +92,9 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
     assert set(bait) <= set(run["docno"])
     selected = {(qid, entity) for qid, entity in run[["qid", "docno"]].itertuples(index=False)}
     hidden = pairs(made.mentions) - pairs(made.tags)
-    found = evaluate_settings({"pool": made.pool}, made.qrels, ["AP"], links=linked(made), entities=run, cutoff=k)
+    found = evaluate_settings(
+        {"pool": made.pool}, made.qrels, ["AP"], links=linked(made), entities=run, options=ReachOptions(cutoff=k)
+    )
     values = found.values.set_index(["setting", "qid"])["value"]
     named = made.mentions.groupby("docno")["entity_id"].agg(set)
     for qid, ranking in made.pool.groupby("qid")["docno"]:
@@ -117,7 +120,13 @@ def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
         evidence = made.pool["docno"].map(found.groupby("docno")["log_odds"].sum()).fillna(0)
         systems = {"pool": made.pool, "entities": made.pool.assign(score=0.8 * made.pool["score"] + evidence)}
         result = evaluate_settings(
-            systems, made.qrels, ["AP"], links=linked(made), entities=made.runs["topical"], cutoff=k, baseline="pool"
+            systems,
+            made.qrels,
+            ["AP"],
+            links=linked(made),
+            entities=made.runs["topical"],
+            baseline="pool",
+            options=ReachOptions(cutoff=k),
         )
         gains[recall] = result.comparisons.set_index("setting")["diff"]
     assert gains[1.0].min() > 0.3

@@ -14,8 +14,9 @@ from lz4.frame import LZ4FrameFile
 from pandas.testing import assert_frame_equal
 from words import encoder, linked
 
-from vbterrier import ConsensusEntities, EntitySelector
 from vbterrier.entities import (
+    ConsensusEntities,
+    EntitySelector,
     EntitySimilarity,
     ExpandByEntities,
     ExpansionReranker,

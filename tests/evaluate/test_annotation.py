@@ -14,6 +14,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.evaluate.annotation import INSTRUCTIONS, annotate
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.intents.calibration import calibration_error
+from vbterrier.settings import Inference
 from vbterrier.stats.kappa import judge_agreement, krippendorff_alpha
 
 TOPICS = pd.DataFrame({"qid": ["007", "b", "c"], "query": ["jordan", 'mercury "the" {query}', "java"]})
@@ -245,7 +246,10 @@ def test_a_benchmark_is_a_set_of_intents_with_a_datasheet(task, tmp_path):
     assert made.topics()["query"].tolist() == TOPICS["query"].tolist()[:2]
     assert made.annotations()["ann"].tolist() == found.labels["ann"].tolist()
     run = pd.DataFrame({"qid": ["007", "b"], "docno": ["d1", "d2"], "score": 1.0})
-    assert vbterrier.score(run, made.intents(), [made.ES @ 5], n_resamples=2).means().iloc[0, 0] == 0.375
+    assert (
+        vbterrier.score(run, made.intents(), [made.ES @ 5], inference=Inference(n_resamples=2)).means().iloc[0, 0]
+        == 0.375
+    )
     for wrong in ({"date": "yesterday"}, {"date": None}, {"sources": {}}):
         with pytest.raises(ParameterError):
             found.pack(tmp_path / "no", **{"date": "2026-01-31", "sources": about, **wrong})

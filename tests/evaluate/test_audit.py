@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from scipy import stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import audit_judge
 from vbterrier.evaluate.audit import _Estimate
+from vbterrier.settings import Data, Inference
 
 TOPICS, DEPTH = 40, 50
 FAMILIES = {"a": "llm", "b": "llm", "c": "other"}
@@ -127,7 +129,7 @@ def test_intervals_cover_the_scores_under_all_judgments():
     for seed in range(1, 9):
         runs, truth, labels = collection(seed)
         human = truth.sample(frac=0.2, random_state=seed)
-        found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, n_draws=300)
+        found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=300))
         exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
         for estimate, known in errors.items():
             own = found.systems[found.systems["estimate"] == estimate]
@@ -208,7 +210,7 @@ def test_agreement_counts_documents_that_all_labelled(planted):
 def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     runs, truth, labels, human, _ = planted
     texts = truth[["docno"]].assign(text=["word " * (5 + 3 * (i % 40)) for i in range(len(truth))])
-    found = audit_judge(runs, human, {"honest": labels["honest"]}, documents=texts, budget=1)
+    found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, data=Data(documents=texts))
     both = human.merge(labels["honest"], on=["qid", "docno"])
     difference = (both["label_y"] - both["label_x"]).groupby(both["label_x"]).mean()
     assert found.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
@@ -296,7 +298,7 @@ def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted)
 def test_bad_input_is_refused(planted, options, error, message):
     runs, _, labels, human, _ = planted
     with pytest.raises(error, match=message):
-        audit_judge(runs, human, {"honest": labels["honest"]}, **options)
+        audit_judge(runs, human, {"honest": labels["honest"]}, **grouped("audit_judge", **options))
 
 
 def verdict(found, judge):
@@ -323,7 +325,8 @@ def judged():
         # The constant judge has no standard errors.
         warnings.simplefilter("ignore", DegenerateWarning)
         return {
-            name: audit_judge(runs, human, {name: pool.assign(label=label)}, **options) for name, label in given.items()
+            name: audit_judge(runs, human, {name: pool.assign(label=label)}, **grouped("audit_judge", **options))
+            for name, label in given.items()
         }
 
 
@@ -350,12 +353,16 @@ def test_a_generous_judge_is_to_be_calibrated_and_few_judgments_settle_nothing()
     rng = np.random.default_rng(2)
     generous = truth.assign(label=np.minimum(truth["label"] + (rng.random(len(truth)) < 0.5), 2))
     options = {"budget": 50, "n_draws": 300}
-    found = audit_judge(runs, truth.sample(frac=0.4, random_state=2), {"llm": generous}, **options)
+    found = audit_judge(
+        runs, truth.sample(frac=0.4, random_state=2), {"llm": generous}, **grouped("audit_judge", **options)
+    )
     name, reasons = verdict(found, "llm")
     assert name == "CALIBRATE FIRST"
     assert "scores by its labels are +0.0" in reasons
     assert "label minus grade: +0.4" in reasons or "label minus grade: +0.5" in reasons
-    few = audit_judge(runs, truth.sample(frac=0.08, random_state=2), {"llm": generous}, **options)
+    few = audit_judge(
+        runs, truth.sample(frac=0.08, random_state=2), {"llm": generous}, **grouped("audit_judge", **options)
+    )
     name, reasons = verdict(few, "llm")
     assert name == "CALIBRATE FIRST"
     row = few.verdicts.iloc[0]
@@ -411,7 +418,9 @@ def test_three_judges_have_an_estimate_without_humans():
         name: pool.assign(label=np.where(rng.random(len(pool)) < share, truth["label"], rng.integers(0, 3, len(pool))))
         for name, share in accuracy.items()
     }
-    found = audit_judge(runs, truth.sample(frac=0.3, random_state=3), labels, budget=1, n_draws=300)
+    found = audit_judge(
+        runs, truth.sample(frac=0.3, random_state=3), labels, budget=1, inference=Inference(n_draws=300)
+    )
     table = found.without_humans.set_index("judge")
     # A random label is right in a third of the cases.
     assert table["accuracy"].to_dict() == pytest.approx(
@@ -437,8 +446,8 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     queries = pd.DataFrame({"qid": truth["qid"].unique(), "query": "red shoes"})
     label = np.where(has & (rng.random(len(truth)) < 0.5), np.minimum(truth["label"] + 1, 2), truth["label"])
     human = truth.sample(frac=0.3, random_state=4)
-    options = {"documents": texts, "queries": queries, "budget": 1, "n_draws": 300}
-    found = audit_judge(runs, human, {"llm": truth.assign(label=label)}, **options).bias
+    options = {"documents": texts, "topics": queries, "budget": 1, "n_draws": 300}
+    found = audit_judge(runs, human, {"llm": truth.assign(label=label)}, **grouped("audit_judge", **options)).bias
     by = found[found["by"] == "overlap"].set_index("group")
     assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
     assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]
@@ -446,4 +455,6 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     assert by["bias"].iloc[0] == 0
     assert by["bias"].iloc[1] > 0.25
     with pytest.raises(InputError, match="queries: no query of a judged topic"):
-        audit_judge(runs, human, {"llm": truth}, documents=texts, queries=queries.assign(qid="other"), budget=1)
+        audit_judge(
+            runs, human, {"llm": truth}, budget=1, data=Data(documents=texts, topics=queries.assign(qid="other"))
+        )

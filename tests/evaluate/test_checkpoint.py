@@ -6,6 +6,7 @@ import pytest
 from vbterrier.errors import FileError
 from vbterrier.evaluate.scores import score
 from vbterrier.execution.checkpoint import FORMAT, Journal
+from vbterrier.settings import Execution
 
 ROWS = [(f"q{t}", f"d{d}", 9.0 - d) for t in range(6) for d in range(4)]
 QRELS = pd.DataFrame({"qid": [f"q{t}" for t in range(6)], "docno": "d1", "label": [1, 1, 1, 1, 1, 0]})
@@ -18,7 +19,7 @@ def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
     path.write_text("".join(f"{qid} Q0 {docno} 1 {score} tag\n" for qid, docno, score in rows))
 
     def call():
-        return score(path, QRELS, ["AP", "BNDCG@2"], memory="64 MiB", resume=folder)
+        return score(path, QRELS, ["AP", "BNDCG@2"], execution=Execution(memory="64 MiB", resume=folder))
 
     call()
     (own,) = folder.iterdir()

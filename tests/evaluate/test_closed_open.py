@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.closed_open import evaluate_closed_open
+from vbterrier.settings import Data
 
 MEASURES = ["AP", "nDCG@5", "R@5"]
 
@@ -39,7 +41,9 @@ def found(world, system=None, measures=MEASURES, **given):
         return OverlapReranker(world["links"], run, weight=0.7)
 
     options = {name: world[name] for name in ("pool", "links", "entities")} | {"unmatched": "drop"} | given
-    return evaluate_closed_open(system or reranker, world["qrels"], measures, **options)
+    return evaluate_closed_open(
+        system or reranker, world["qrels"], measures, **grouped("evaluate_closed_open", **options)
+    )
 
 
 def cells(world, *, reachable):
@@ -58,7 +62,9 @@ def test_cells_are_plain_scores_of_what_is_left(world, judgments):
     means = found(world, judgments=judgments).means()
     assert means.index.tolist() == [("closed", "closed"), ("closed", "open"), ("open", "closed"), ("open", "open")]
     for cell, ranking, qrels in cells(world, reachable=judgments == "reachable"):
-        expected = vbterrier.score({"s": ranking}, qrels, MEASURES, on_topics="all").means().loc["s", MEASURES]
+        expected = (
+            vbterrier.score({"s": ranking}, qrels, MEASURES, data=Data(on_topics="all")).means().loc["s", MEASURES]
+        )
         np.testing.assert_allclose(means.loc[cell, MEASURES], expected, rtol=0, atol=1e-12)
 
 
@@ -71,7 +77,9 @@ def test_recall_is_the_same_in_all_cells_if_unmatched_documents_follow(world):
         expected = vbterrier.score({"s": by_hand}, world["qrels"], [*MEASURES, "R@20"]).means().loc["s"]
         np.testing.assert_allclose(means.loc[(side, where)], expected[MEASURES], rtol=0, atol=1e-12)
         assert expected["R@20"] == 1.0
-    dropped = vbterrier.score({"s": next(cells(world, reachable=False))[1]}, world["qrels"], ["R@20"], on_topics="all")
+    dropped = vbterrier.score(
+        {"s": next(cells(world, reachable=False))[1]}, world["qrels"], ["R@20"], data=Data(on_topics="all")
+    )
     assert dropped.means().loc["s", "R@20"] < 0.9
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 from hypothesis import assume, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import Comparison, compare
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import intervals
@@ -83,7 +85,7 @@ def test_by_hand():
 )
 def test_options_reach_tests_and_intervals(options):
     varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
-    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), **options, **FEW)
+    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), **grouped("compare", **options, **FEW))
     asked = {**options, **FEW}
     method = asked.pop("interval", "percentile")
     ordered = frame(a=A, d=C[::-1], b=b, c=varied)
@@ -96,21 +98,27 @@ def test_options_reach_tests_and_intervals(options):
 
 def test_the_order_of_rows_systems_and_measures_changes_no_number():
     both = pd.concat([VALUES, VALUES.assign(measure="AP", value=VALUES["value"] ** 2)])
-    found, other = compare(both, **FEW), compare(both.sample(frac=1, random_state=1), **FEW)
+    found, other = (
+        compare(both, **grouped("compare", **FEW)),
+        compare(both.sample(frac=1, random_state=1), **grouped("compare", **FEW)),
+    )
     for one in ("pairs", "systems", "flags"):
         key = ["measure", *getattr(found, one).columns[:2]]
         frames = [getattr(each, one).sort_values(key, ignore_index=True) for each in (found, other)]
         pd.testing.assert_frame_equal(*frames)
-    alone = compare(VALUES, **FEW).pairs
+    alone = compare(VALUES, **grouped("compare", **FEW)).pairs
     of_both = found.pairs[found.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, of_both)
 
 
 def test_runs_and_their_scores_give_the_same(tmp_path):
     measures = ["nDCG@10", "ENDCG@10"]
-    found = compare(RUNS, QRELS, measures, **FEW)
+    found = compare(RUNS, QRELS, measures, **grouped("compare", **FEW))
     scored = vbterrier.score(RUNS, QRELS, measures)
-    for other in (compare(scored, measures=measures, **FEW), compare(scored.values, measures=measures, **FEW)):
+    for other in (
+        compare(scored, measures=measures, **grouped("compare", **FEW)),
+        compare(scored.values, measures=measures, **grouped("compare", **FEW)),
+    ):
         pd.testing.assert_frame_equal(other.pairs, found.pairs)
         pd.testing.assert_frame_equal(other.systems, found.systems)
     assert found.pairs["measure"].tolist() == measures
@@ -119,15 +127,20 @@ def test_runs_and_their_scores_give_the_same(tmp_path):
     intents = pd.DataFrame({"qid": TOPICS, "entity_id": "E", "prob": 1.0})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E", "F"]})
     without = {"good": RUNS["good"], "none": run(["d2", "d3"])}
-    assert compare(without, measures=one, intents=intents, tags=tags, **FEW).pairs["diff"].tolist() == [1.0]
+    assert compare(without, measures=one, intents=intents, tags=tags, **grouped("compare", **FEW)).pairs[
+        "diff"
+    ].tolist() == [1.0]
 
 
 def test_measures_are_chosen_by_object_or_text_in_their_order():
     both = pd.concat([VALUES.assign(measure="VB@10"), VALUES.assign(measure="AP"), VALUES.assign(measure="mine")])
     for asked in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
-        assert compare(both, measures=asked, **FEW).pairs["measure"].unique().tolist() == ["AP", "VB@10"]
-    assert len(compare(both, measures=None, **FEW).pairs) == 9
-    assert compare(both, measures="mine", **FEW).pairs["measure"].unique().tolist() == ["mine"]
+        assert compare(both, measures=asked, **grouped("compare", **FEW)).pairs["measure"].unique().tolist() == [
+            "AP",
+            "VB@10",
+        ]
+    assert len(compare(both, measures=None, **grouped("compare", **FEW)).pairs) == 9
+    assert compare(both, measures="mine", **grouped("compare", **FEW)).pairs["measure"].unique().tolist() == ["mine"]
     with pytest.raises(ParameterError, match=r"no values of P@10; found 'VB@10', 'AP', 'mine'"):
         compare(both, measures=["P@10"])
 
@@ -137,15 +150,15 @@ def test_what_experiments_give_per_query_is_taken():
     systems = [pt.Transformer.from_df(one.assign(rank=0)) for one in RUNS.values()]
     measures = [ir_measures.nDCG @ 10, "map", vbterrier.BNDCG @ 5]
     table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
-    found = compare(table, **FEW)
+    found = compare(table, **grouped("compare", **FEW))
     assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
-    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **FEW).pairs.replace({"AP": "map"})
+    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **grouped("compare", **FEW)).pairs.replace({"AP": "map"})
     frames = [each.sort_values("measure", ignore_index=True) for each in (found.pairs, own)]
     pd.testing.assert_frame_equal(*frames, check_dtype=False)
 
 
 def test_a_baseline_is_compared_with_all_and_has_no_letters():
-    found = compare(VALUES, baseline="c", **FEW)
+    found = compare(VALUES, baseline="c", **grouped("compare", **FEW))
     assert found.pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "c"], ["b", "c"]]
     assert found.baseline == "c"
     assert set(found.systems["letters"]) == {""}
@@ -162,7 +175,7 @@ def test_systems_share_a_letter_exactly_when_their_pair_is_not_significant(table
     # The t test warns of systems that differ by a constant.
     assume(all(len(set(np.subtract(a, b))) > 1 or a == b for a, b in combinations(table, 2)))
     values = frame(**{f"s{at}": [(1 + value) / 5 for value in one] for at, one in enumerate(table)})
-    found = compare(values, test="t", correction="none", interval="normal", level=level)
+    found = compare(values, inference=Inference(test="t", correction="none", interval="normal", level=level))
     shown = {name: set(re.findall(r"[a-z]\d*", text)) for name, text in found.systems[["name", "letters"]].to_numpy()}
     for a, b, significant in zip(found.pairs["name_a"], found.pairs["name_b"], found.significant(), strict=True):
         assert bool(shown[a] & shown[b]) != significant
@@ -182,7 +195,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     runs = {**RUNS, "cut": run(["d1", "d2", "d3"], TOPICS[:3]), "half": run(["d1", "d2", "d3"], TOPICS[:4])}
     said = "cut retrieved nothing for 5 of 8 topics"
     with pytest.warns(DegenerateWarning, match=said) as warned:
-        found = compare(runs, QRELS, ["nDCG@10", "AP"], on_topics="all", **FEW)
+        found = compare(runs, QRELS, ["nDCG@10", "AP"], **grouped("compare", on_topics="all", **FEW))
     assert len(warned) == 1
     flags = found.flags[found.flags["measure"] == "AP"].set_index("name")
     assert flags["n_missing"].to_dict() == {"good": 0, "bad": 0, "cut": 5, "half": 4}
@@ -192,7 +205,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     assert "flagged: 'cut'" in repr(found)
     # Scores flag it, too.
     with pytest.warns(DegenerateWarning, match=said):
-        compare(vbterrier.score(runs, QRELS, "AP", on_topics="all"), **FEW)
+        compare(vbterrier.score(runs, QRELS, "AP", data=Data(on_topics="all")), **grouped("compare", **FEW))
 
 
 SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
@@ -223,9 +236,9 @@ SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
 def test_values_that_are_0_where_others_are_not_are_suspected(systems, n_zero, said):
     if said:
         with pytest.warns(DegenerateWarning, match=said):
-            found = compare(frame(**systems), **FEW)
+            found = compare(frame(**systems), **grouped("compare", **FEW))
     else:
-        found = compare(frame(**systems), **FEW)
+        found = compare(frame(**systems), **grouped("compare", **FEW))
     flags = found.flags.set_index("name").loc[list(systems)]
     assert flags["n_zero"].tolist() == n_zero
     suspects = {name for name, n in zip(systems, n_zero, strict=True) if said and n}
@@ -241,7 +254,7 @@ def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
     for at in range(4):
         solved[20 + 30 * at : 50 + 30 * at, at] = 1
     wide = pd.DataFrame(solved, columns=[*"abcd"]).assign(qid=[str(at) for at in range(200)])
-    found = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), **FEW)
+    found = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), **grouped("compare", **FEW))
     assert found.flags["flag"].eq("").all()
 
 
@@ -253,12 +266,12 @@ def test_different_topics_are_refused_with_both_counts_and_the_remedy():
     said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*on_topics='common'.*0 where"
     with pytest.raises(InputError, match=said):
         compare(values)
-    found = compare(values, on_topics="common", **FEW)
-    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **FEW).pairs)
+    found = compare(values, **grouped("compare", on_topics="common", **FEW))
+    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **grouped("compare", **FEW)).pairs)
     with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
         compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
     with pytest.raises(ParameterError, match="on_topics='all' needs runs"):
-        compare(values, on_topics="all")
+        compare(values, data=Data(on_topics="all"))
 
 
 def test_as_many_topics_but_others_are_different_topics():
@@ -266,7 +279,7 @@ def test_as_many_topics_but_others_are_different_topics():
     values.loc[values["name"] == "b", "qid"] = values["qid"].replace("q0", "q9")
     with pytest.raises(InputError, match="'a' has 8 topics, 'b' has 8, and they differ in 'q0', 'q9'"):
         compare(values)
-    assert (compare(values, on_topics="common", **FEW).pairs["n_qids"] == 7).all()
+    assert (compare(values, **grouped("compare", on_topics="common", **FEW)).pairs["n_qids"] == 7).all()
 
 
 def test_a_system_that_lacks_a_measure_is_refused():
@@ -274,8 +287,8 @@ def test_a_system_that_lacks_a_measure_is_refused():
     with pytest.raises(InputError, match="of AP, 'b' has 8 topics, 'c' has 0"):
         compare(values)
     with pytest.raises(InputError, match="of AP, no topic is common to all systems"):
-        compare(values, on_topics="common")
-    assert len(compare(values, measures="nDCG@10", **FEW).pairs) == 3
+        compare(values, data=Data(on_topics="common"))
+    assert len(compare(values, measures="nDCG@10", **grouped("compare", **FEW)).pairs) == 3
 
 
 @pytest.mark.parametrize("measure", ["NumRet", "num_ret", "num_rel_ret", "NumRelRet(rel=2)", "DiscRatio@20"])
@@ -283,7 +296,7 @@ def test_measures_that_are_no_means_are_refused(measure):
     values = pd.concat([VALUES, VALUES.assign(measure=measure)])
     with pytest.raises(ParameterError, match=re.escape(measure) + ".* is not a mean over topics"):
         compare(values)
-    assert len(compare(values, measures=["nDCG@10"], **FEW).pairs) == 3
+    assert len(compare(values, measures=["nDCG@10"], **grouped("compare", **FEW)).pairs) == 3
 
 
 def test_measures_that_are_no_means_are_refused_before_runs_are_read():
@@ -309,14 +322,14 @@ def test_measures_that_are_no_means_are_refused_before_runs_are_read():
 )
 def test_options_are_refused_before_runs_are_read(options, said):
     with pytest.raises(ParameterError, match=said):
-        compare({"good": "missing.run", "bad": "other.run"}, "missing.txt", ["AP"], **options)
+        compare({"good": "missing.run", "bad": "other.run"}, "missing.txt", ["AP"], **grouped("compare", **options))
 
 
 @pytest.mark.parametrize("name", ["qrels", "intents", "tags"])
 def test_scores_need_no_judgments(name):
     for given in (VALUES, vbterrier.score(RUNS, QRELS, "AP")):
         with pytest.raises(ParameterError, match=f"{name}: found scores, not runs"):
-            compare(given, **{name: QRELS})
+            compare(given, **grouped("compare", **{name: QRELS}))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +350,7 @@ def test_scores_need_no_judgments(name):
 )
 def test_what_cannot_be_compared_is_refused(given, error, said):
     with pytest.raises(error, match=said):
-        compare(*given[:3], **dict(zip(("baseline",), given[3:], strict=False)))
+        compare(*given[:3], **grouped("compare", **dict(zip(("baseline",), given[3:], strict=False))))
 
 
 def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
@@ -345,25 +358,25 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
     with pytest.warns(
         DegenerateWarning, match=r"sign flips of 8 topics, corrected for 28 pairs, leave no p below 0.22"
     ):
-        compare(many, correction="holm")
+        compare(many, inference=Inference(correction="holm"))
     with pytest.warns(DegenerateWarning, match="sign flips of 4 topics leave no p below 0.12"):
         compare(frame(a=A[:4], b=B[:4]))
     # Signed ranks are flipped, too, even without correction.
     for options in ({"test": "wilcoxon"}, {"correction": "none"}, {"correction": "bh"}, {"correction": "max-t"}):
         with pytest.warns(DegenerateWarning, match="4 topics leave no p below 0.12: .* at the level 0.05; compare on"):
-            compare(frame(a=A[:4], b=C[:4]), **options)
+            compare(frame(a=A[:4], b=C[:4]), **grouped("compare", **options))
     # 2/32 is significant at this level; other tests do not warn.
-    compare(frame(a=A[:5], b=B[:5]), level=0.9)
-    compare(many, baseline="s00", level=0.9)
+    compare(frame(a=A[:5], b=B[:5]), inference=Inference(level=0.9))
+    compare(many, baseline="s00", inference=Inference(level=0.9))
     compare(many)
-    compare(many, test="t")
+    compare(many, inference=Inference(test="t"))
 
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("correction", ["holm", "bh", "none"])
 def test_one_topic_tells_nothing_apart(test, correction):
     with pytest.warns(DegenerateWarning) as said:
-        found = compare(frame(a=A[:1], b=B[:1]), test=test, correction=correction, margin=0.2)
+        found = compare(frame(a=A[:1], b=B[:1]), inference=Inference(test=test, correction=correction, margin=0.2))
     assert any("needs at least two" in str(each.message) for each in said)
     assert found.pairs[["p_value", "p_adjusted"]].to_numpy().tolist() == [[1.0, 1.0]]
     assert found.pairs[["low", "high", "effect_size", "p_equivalence"]].isna().all(axis=None)

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from planted import planted_collection
 
 from vbterrier.entities.pool import link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import CoverageOptions
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import score_bounds
@@ -14,6 +16,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.breakpoints import breakpoint_sweep
 from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.topic_intervals import topics_interval
@@ -42,11 +45,13 @@ def linked(planted):
 
 @pytest.fixture(scope="module")
 def report(planted, systems, linked):
-    return coverage_report(planted.runs, linked, planted.qrels, systems, baseline="first", **OPTIONS)
+    return coverage_report(
+        planted.runs, linked, planted.qrels, systems, baseline="first", **grouped("coverage_report", **OPTIONS)
+    )
 
 
 def test_level_1_is_what_score_says(planted, systems, report):
-    expected = score(systems, planted.qrels, ["AP", "nDCG@20"], n_resamples=100, seed=3)
+    expected = score(systems, planted.qrels, ["AP", "nDCG@20"], inference=Inference(n_resamples=100, seed=3))
     pd.testing.assert_frame_equal(report.documents, expected.intervals)
     pd.testing.assert_frame_equal(report.document_values, expected.values)
 
@@ -77,7 +82,9 @@ def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
         assert row["value"] == pytest.approx(coverages[0].mean() / coverages[1].mean())
     # Two topics are enough for an interval.
     run, pool = (frame[frame["qid"].isin(planted.pool["qid"].unique()[:2])] for frame in (run, planted.pool))
-    row = coverage_report(run, link_pool(pool, planted.tags, planted.qrels), **OPTIONS).discrimination.iloc[0]
+    row = coverage_report(
+        run, link_pool(pool, planted.tags, planted.qrels), **grouped("coverage_report", **OPTIONS)
+    ).discrimination.iloc[0]
     assert row["n_qids"] == 2
     assert row[["low", "high"]].notna().all()
 
@@ -97,7 +104,9 @@ def test_level_3_is_strata_of_the_reference_run(report):
 
 
 def test_another_reference_makes_other_strata(planted, systems, linked, report):
-    other = coverage_report(planted.runs, linked, planted.qrels, systems, reference="frequency", **OPTIONS)
+    other = coverage_report(
+        planted.runs, linked, planted.qrels, systems, **grouped("coverage_report", **OPTIONS, reference="frequency")
+    )
     assert other.reference == "frequency"
     assert not other.strata.query("name == 'first'")["value"].equals(report.strata.query("name == 'first'")["value"])
     assert set(other.strata["measure"]) == {"AP", "nDCG@20"}
@@ -105,11 +114,20 @@ def test_another_reference_makes_other_strata(planted, systems, linked, report):
 
 def test_links_in_any_form_say_the_same(planted, systems, linked, report):
     for links, more in ((linked.frame(), {}), (planted.tags, {"pool": planted.pool})):
-        found = coverage_report(planted.runs, links, planted.qrels, systems, baseline="first", **more, **OPTIONS)
+        found = coverage_report(
+            planted.runs,
+            links,
+            planted.qrels,
+            systems,
+            baseline="first",
+            **grouped("coverage_report", **more, **OPTIONS),
+        )
         for name in ("documents", "entities", "strata", "pool", "missing", "topics", "values", "document_values"):
             pd.testing.assert_frame_equal(getattr(report, name), getattr(found, name))
     with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
-        coverage_report({"odds": planted.runs["odds"]}, linked, pool=planted.pool, **OPTIONS)
+        coverage_report(
+            {"odds": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS, pool=planted.pool)
+        )
 
 
 def test_what_the_pool_offers_and_lacks_is_stated(planted, linked, report):
@@ -139,7 +157,13 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     pool, tags, qrels, run = small()
     with pytest.warns(DegenerateWarning, match="fewer than two topics have a value"):
         found = coverage_report(
-            {"mine": run}, tags, qrels, {"doc": pool}, pool=pool, on_topics="all", n_strata=2, n_resamples=10
+            {"mine": run},
+            tags,
+            qrels,
+            {"doc": pool},
+            data=Data(on_topics="all"),
+            inference=Inference(n_resamples=10),
+            options=CoverageOptions(pool=pool, n_strata=2),
         )
     rows = found.entities.set_index("measure")
     # RelCov: q1 1/2, q3 0 (nothing listed); NonRelCov: q1 1, q2 1/2. Both are defined in q1 alone.
@@ -166,7 +190,12 @@ def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
     pool = planted.pool[~planted.pool["qid"].isin(first)]
     with pytest.warns(DegenerateWarning, match="6 topics are not in links and are left out"):
         found = coverage_report(
-            planted.runs["odds"], planted.tags, planted.qrels, systems, pool=pool, baseline="first", **OPTIONS
+            planted.runs["odds"],
+            planted.tags,
+            planted.qrels,
+            systems,
+            baseline="first",
+            **grouped("coverage_report", **OPTIONS, pool=pool),
         )
     pd.testing.assert_frame_equal(found.documents, report.documents)
     assert (found.strata["n_undefined"] == 6).all()
@@ -191,7 +220,7 @@ def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
 
 
 def test_without_document_systems_the_entity_level_stands_alone(planted, linked, report):
-    found = coverage_report(planted.runs, linked, **OPTIONS)
+    found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
     pd.testing.assert_frame_equal(found.entities, report.entities)
     assert found.documents.empty
     assert found.strata.empty
@@ -200,7 +229,13 @@ def test_without_document_systems_the_entity_level_stands_alone(planted, linked,
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
-    found = coverage_report(planted.runs["odds"], linked, alpha=1.0, shrinkage=2.0, rel=1, cutoff=5, n_resamples=10)
+    found = coverage_report(
+        planted.runs["odds"],
+        linked,
+        cutoff=5,
+        inference=Inference(n_resamples=10),
+        options=CoverageOptions(alpha=1.0, shrinkage=2.0, rel=1),
+    )
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
@@ -211,14 +246,19 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
 
 
 def test_names_cannot_steer_a_terminal(planted, linked):
-    assert "\x1b" not in coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **OPTIONS).text()
+    assert (
+        "\x1b"
+        not in coverage_report(
+            {"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS)
+        ).text()
+    )
 
 
 def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
     run = planted.runs["odds"]
     for arguments, options, error, message in (
         ((run, linked, None, systems), {}, InputError, "give qrels"),
-        ((run, planted.tags, planted.qrels), {}, InputError, "found tags, which need pool="),
+        ((run, planted.tags, planted.qrels), {}, InputError, r"found tags, which need CoverageOptions\(pool=\)"),
         ((run, link_pool(planted.pool, planted.tags)), {}, InputError, "no document of the pool is judged"),
         (({}, linked), {}, InputError, "found none"),
         ((planted.runs, linked), {"reference": "ods"}, ParameterError, "reference 'ods' is unknown.* mean odds"),
@@ -227,7 +267,7 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         ((run, linked), {"n_strata": 1}, ParameterError, "n_strata=1"),
     ):
         with pytest.raises(error, match=message):
-            coverage_report(*arguments, **options)
+            coverage_report(*arguments, **grouped("coverage_report", **options))
     for arguments, options, message in (
         (("worse", "AP"), {}, "document system 'worse'"),
         (("better", "MAP"), {}, "measure 'MAP'"),
@@ -236,7 +276,7 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         with pytest.raises(ParameterError, match=message):
             report.gains(*arguments, **options)
     with pytest.raises(ParameterError, match="gains need a baseline"):
-        coverage_report(run, linked, planted.qrels, systems, n_resamples=10).gains("better", "AP")
+        coverage_report(run, linked, planted.qrels, systems, inference=Inference(n_resamples=10)).gains("better", "AP")
 
 
 def test_two_entities_are_too_few_to_correlate(planted, linked):
@@ -246,7 +286,7 @@ def test_two_entities_are_too_few_to_correlate(planted, linked):
 
 
 def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
-    found = coverage_report({"topical": planted.runs["topical"]}, linked, cutoff=4, n_resamples=20)
+    found = coverage_report({"topical": planted.runs["topical"]}, linked, cutoff=4, inference=Inference(n_resamples=20))
     values = found.values.query("measure == 'Overlap@4'").set_index("qid")["value"]
     relevant = planted.qrels[planted.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
     mentioned = planted.tags.groupby("docno")["entity_id"].agg(set)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from flat import grouped
 from night import at_night
 from pandas.testing import assert_frame_equal
 
@@ -26,6 +27,7 @@ from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
+from vbterrier.settings import Data, Execution
 
 # Some of the first documents, some of whole rankings, some by a model of all runs and topics of a call.
 MEASURES = ("ENDCG@10", "EP(stat='hi')@5", "BNDCG@5", "BAP", "Unjudged@10", "nDCG@10", "AP", "RR")
@@ -115,14 +117,14 @@ def test_scores_are_those_of_one_process_to_the_last_bit(engine):
     runs["s1"]["score"] = 1.0
     expected, said = quietly(score, runs, qrels, MEASURES)
     assert any("are tied" in message for message in said)
-    found, told = quietly(score, runs, qrels, MEASURES, **engine)
+    found, told = quietly(score, runs, qrels, MEASURES, **grouped("score", **engine))
     assert_same(found, expected)
     assert told == said
 
 
 def test_a_scheduler_is_found_by_its_address(two):
     runs, qrels = collection(2)
-    found, _ = quietly(score, runs, qrels, WHOLE, client=two.scheduler.address)
+    found, _ = quietly(score, runs, qrels, WHOLE, execution=Execution(client=two.scheduler.address))
     assert_same(found, quietly(score, runs, qrels, WHOLE)[0])
 
 
@@ -134,9 +136,13 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
     for name, run in runs.items():
         vbterrier.write_run(run, f"{name}.run")
         paths.append(f"{name}.run")
-    assert_same(quietly(score, paths, qrels, WHOLE, **engine)[0], quietly(score, paths, qrels, WHOLE)[0])
-    chunked, _ = quietly(score, paths, qrels, WHOLE, memory="64 MiB", resume=tmp_path / "done", **engine)
-    assert_same(chunked, quietly(score, paths, qrels, WHOLE, memory="64 MiB")[0])
+    assert_same(
+        quietly(score, paths, qrels, WHOLE, **grouped("score", **engine))[0], quietly(score, paths, qrels, WHOLE)[0]
+    )
+    chunked, _ = quietly(
+        score, paths, qrels, WHOLE, **grouped("score", memory="64 MiB", resume=tmp_path / "done", **engine)
+    )
+    assert_same(chunked, quietly(score, paths, qrels, WHOLE, execution=Execution(memory="64 MiB"))[0])
     assert len(list((tmp_path / "done").iterdir())) == len(paths)
 
 
@@ -151,7 +157,9 @@ def one_large_run(folder, monkeypatch, kind="grouped"):
     (folder / "mine.run").write_text("".join(lines))
 
     def call(**options):
-        return quietly(score, {"mine": folder / "mine.run"}, qrels, WHOLE, memory="64 MiB", **options)
+        return quietly(
+            score, {"mine": folder / "mine.run"}, qrels, WHOLE, **grouped("score", memory="64 MiB", **options)
+        )
 
     return call, call()[0]
 
@@ -236,8 +244,10 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
     runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
-    expected, _ = quietly(score, runs, qrels, MEASURES, on_topics=topics)
-    assert_same(quietly(score, runs, qrels, MEASURES, on_topics=topics, client=two)[0], expected)
+    expected, _ = quietly(score, runs, qrels, MEASURES, data=Data(on_topics=topics))
+    assert_same(
+        quietly(score, runs, qrels, MEASURES, data=Data(on_topics=topics), execution=Execution(client=two))[0], expected
+    )
 
 
 def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path, monkeypatch):
@@ -247,14 +257,14 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     monkeypatch.setattr(streaming, "_summary", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
-        quietly(score, given, qrels, MEASURES, **engine)
+        quietly(score, given, qrels, MEASURES, **grouped("score", **engine))
 
 
 def test_runs_of_two_taggers_are_refused(two):
     runs, qrels = collection(2)
     runs = {name: run.assign(tagger=name) for name, run in runs.items()}
     with pytest.raises(InputError, match="compared under one tagger only"):
-        quietly(score, runs, qrels, ["nDCG@10"], client=two)
+        quietly(score, runs, qrels, ["nDCG@10"], execution=Execution(client=two))
 
 
 def test_workers_know_the_intents_and_tags_that_are_registered_here(engine):
@@ -266,7 +276,7 @@ def test_workers_know_the_intents_and_tags_that_are_registered_here(engine):
     measures = ["VB(intents='of the test',tags='of the test')@5"]
     expected, _ = quietly(score, runs, qrels, measures)
     assert expected.values["value"].std() > 0
-    assert_same(quietly(score, runs, qrels, measures, **engine)[0], expected)
+    assert_same(quietly(score, runs, qrels, measures, **grouped("score", **engine))[0], expected)
 
 
 def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
@@ -274,7 +284,7 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
     broken = tmp_path / "broken.run"
     broken.write_text("q0 Q0 d1 1 2.5 tag\nq0 Q0 d2 2 high tag\n")
     with pytest.raises(FileError, match=r"broken\.run:2: .*high") as caught:
-        quietly(score, {**runs, "broken": broken}, qrels, ["nDCG@10"], client=two)
+        quietly(score, {**runs, "broken": broken}, qrels, ["nDCG@10"], execution=Execution(client=two))
     assert (caught.value.path, caught.value.line) == (broken, 2)
 
 
@@ -365,7 +375,7 @@ def test_an_address_where_nobody_listens_is_an_error_within_the_limit(monkeypatc
     monkeypatch.setattr(distributed.Client, "__init__", connecting)
     for address in ("tcp://127.0.0.1:9", "tcp://no.such.host.invalid:80"):
         with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .* as 'tcp://host:8786'") as caught:
-            score(runs, qrels, ["nDCG@10"], client=address)
+            score(runs, qrels, ["nDCG@10"], execution=Execution(client=address))
         assert caught.value.endpoint == address
     assert limits == [1, 1]
 
@@ -411,7 +421,7 @@ def test_processes_and_cluster_do_not_go_together(two):
         mapped(abs, [1], n_jobs=2, client=two)
     runs, qrels = collection(1)
     with pytest.raises(ParameterError, match="n_jobs=0"):
-        score(runs, qrels, ["nDCG@10"], n_jobs=0)
+        score(runs, qrels, ["nDCG@10"], execution=Execution(n_jobs=0))
 
 
 def test_without_dask_the_error_says_what_to_install(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
@@ -182,10 +183,10 @@ def test_measures_of_intents_are_possible_exactly_where_they_have_a_value(iterat
     for measure in ("VB@10", "ES@10", "TopIntent@10", "WeightedERRIA@10", "alpha_nDCG@10", "StRecall@5"):
         asked = {"measures": [measure], "on_topics": "all", "n_resamples": 2}
         if has_subtopics:
-            assert 0 <= score(RUN, qrels, **asked).means().iloc[0, 0] <= 1
+            assert 0 <= score(RUN, qrels, **grouped("score", **asked)).means().iloc[0, 0] <= 1
         else:
             with pytest.raises(InputError, match=r"iterations .* are no subtopics, so that queries have no intents"):
-                score(RUN, qrels, **asked)
+                score(RUN, qrels, **grouped("score", **asked))
 
 
 def test_intents_with_different_probabilities_support_weighted_measures():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 from planted import planted_collection
 from sklearn.model_selection import KFold
 
@@ -18,6 +19,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.evaluate.entity_grid import ENTITY_GRID, entity_grid
 from vbterrier.evaluate.grids import combined
 from vbterrier.evaluate.scores import score
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.frontier import pareto_frontier
 
 MEASURES = ["RelCov@5", "NonRelCov@5"]
@@ -45,7 +47,13 @@ def world():
 
 def grid_of(world, grid=None, **options):
     links, topics, resources = world
-    return entity_grid(links, topics, grid, MEASURES, **{"cutoff": 5, "progress": False, **resources, **options})
+    return entity_grid(
+        links,
+        topics,
+        grid,
+        MEASURES,
+        **grouped("entity_grid", **{"cutoff": 5, "progress": False, **resources, **options}),
+    )
 
 
 def test_a_configuration_is_its_ranker_scored_alone(world):
@@ -67,7 +75,9 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
     }
     found = grid_of(world, grid, seed=3, n_resamples=200)
     runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
-    expected = score(runs, links.frame(), MEASURES, on_topics="all", seed=3, n_resamples=200)
+    expected = score(
+        runs, links.frame(), MEASURES, data=Data(on_topics="all"), inference=Inference(seed=3, n_resamples=200)
+    )
     rows = found.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
     own = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]
     pd.testing.assert_frame_equal(rows, own.loc[rows.index], check_names=False)
@@ -91,7 +101,7 @@ def test_the_default_grid_has_187_configurations(world):
     assert sum(len(list(combined(given))) for given in ENTITY_GRID.values()) == 187
     links, topics, _ = world
     with pytest.warns(DegenerateWarning, match=r"109 of 187 configurations .*'texts' needs embed; 'vectors' needs"):
-        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, progress=False)
+        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=Execution(progress=False))
     assert found.omitted == ("texts", "vectors")
     counts = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
     assert counts == {"consensus": 36, "pagerank": 32, "hybrid": 9, "chance": 1}
@@ -114,7 +124,9 @@ def test_configurations_with_the_same_rankings_count_once(world):
     links, topics, _ = world
     without = links.frame().assign(weight=1.0)
     support = ["rank", "rho", "rho+rank"]
-    found = entity_grid(without, topics, {"consensus": {"support": support}, "chance": {"seed": 0}}, progress=False)
+    found = entity_grid(
+        without, topics, {"consensus": {"support": support}, "chance": {"seed": 0}}, execution=Execution(progress=False)
+    )
     table = found.runs[found.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
     assert table.dropna().to_dict() == {"consensus(support='rho+rank')": "consensus(support='rank')"}
     assert (found.n_distinct, repr(found)) == (
@@ -125,7 +137,7 @@ def test_configurations_with_the_same_rankings_count_once(world):
     assert frontier.correlation["n_runs"].tolist() == [3, 3]
     assert "consensus(support='rho+rank')" not in frontier.runs["name"].tolist()
     # Another order of the same entities is another ranking.
-    both = entity_grid(without, topics, {"consensus": {"support": support[:2]}}, progress=False)
+    both = entity_grid(without, topics, {"consensus": {"support": support[:2]}}, execution=Execution(progress=False))
     assert both.n_distinct == 2
 
 
@@ -144,7 +156,11 @@ def test_supervised_runs_join_the_grid(world):
     found = grid_of(world, {"chance": {"seed": [0, 9]}}, runs=runs, qrels=qrels, folds=KFold(3))
     assert found.runs.drop_duplicates("configuration")["family"].tolist() == ["chance"] * 2 + ["given"] * 3
     crossed = cross_validated(pipeline, topics, qrels, folds=KFold(3))
-    expected = score({"trained": crossed[crossed["rank"] < 5]}, frame, MEASURES, on_topics="all").means().loc["trained"]
+    expected = (
+        score({"trained": crossed[crossed["rank"] < 5]}, frame, MEASURES, data=Data(on_topics="all"))
+        .means()
+        .loc["trained"]
+    )
     own = found.runs[found.runs["configuration"] == "trained"].set_index("measure")["value"]
     assert own.to_dict() == pytest.approx(expected.to_dict())
     # A given run that is a configuration of the grid counts once.
@@ -187,7 +203,7 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
     # The six are different, and the same run under another name counts once.
     assert rows["duplicate_of"].dropna().to_dict() == {"again": "CER + IDF"}
     assert found.n_distinct == 7
-    expected = score({"idf": idf}, links.frame(), MEASURES, on_topics="all").means().loc["idf"]
+    expected = score({"idf": idf}, links.frame(), MEASURES, data=Data(on_topics="all")).means().loc["idf"]
     own = found.runs[found.runs["configuration"] == "CER + IDF"].set_index("measure")["value"]
     assert own.to_dict() == pytest.approx(expected.to_dict())
     unjudged = qrels.assign(label=0)
@@ -218,14 +234,14 @@ def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(wo
 def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     grid = {"consensus": {"min_documents": [1, 2]}, "chance": {"seed": 4}}
     path = tmp_path / "grid"
-    grid_of(world, {"consensus": {"min_documents": 1}}, path=path)
+    grid_of(world, {"consensus": {"min_documents": 1}}, resume=path)
     first = path.read_text()
-    whole = grid_of(world, grid, path=path)
+    whole = grid_of(world, grid, resume=path)
     assert path.read_text().startswith(first)
     assert len(path.read_text().splitlines()) == len(first.splitlines()) + 2
     pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2).values)
     with pytest.raises(FileError, match="other inputs"):
-        grid_of((world[0], world[1].assign(query="x"), world[2]), grid, path=path)
+        grid_of((world[0], world[1].assign(query="x"), world[2]), grid, resume=path)
 
 
 HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weight": 0.5}
@@ -253,8 +269,8 @@ def test_bad_grids_are_refused(world, grid, message):
 def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
     grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})
-    asked = {"cutoff": 5, "progress": False, "path": tmp_path / "grid"}
-    entity_grid(links, topics[["qid"]], grid, MEASURES, **asked)
+    asked = {"cutoff": 5, "progress": False, "resume": tmp_path / "grid"}
+    entity_grid(links, topics[["qid"]], grid, MEASURES, **grouped("entity_grid", **asked))
     more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
     for given, queries, measures, error, message in (
         (links, more, MEASURES, FileError, "other inputs"),
@@ -263,4 +279,4 @@ def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
         (tags, topics, MEASURES, InputError, "links are tags without a pool"),
     ):
         with pytest.raises(error, match=message):
-            entity_grid(given, queries, grid, measures, **asked)
+            entity_grid(given, queries, grid, measures, **grouped("entity_grid", **asked))

@@ -16,11 +16,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 from ir_measures import AP, RR, Bpref, IPrec, Judged, NumRet, P, Rprec, SetF, Success, alpha_nDCG, nDCG
 
 import vbterrier
 from vbterrier import BNDCG, ES, VB, Experiment, RelCov, Unjudged
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.settings import Inference
 
 MEASURES = [nDCG @ 10, AP, BNDCG(prior="pool") @ 10, P @ 5, RR, Unjudged @ 10]
 
@@ -272,7 +274,7 @@ def test_every_system_is_run_once_and_before_anything_is_scored(frames, topics, 
 
     def scored(runs, *given, **options):
         seen.append((list(runs), [system.calls for system in systems.values()]))
-        return score(runs, *given, **options)
+        return score(runs, *given, **grouped("score", **options))
 
     monkeypatch.setattr(module, "score", scored)
     Experiment(systems, topics, qrels, MEASURES, perquery="both", validate="ignore")
@@ -518,7 +520,9 @@ def test_values_of_topics(pipelines, topics, qrels):
     assert pair._repr_html_().count("<table") == 2
     # It is a V frame.
     of_two = ours[ours["name"].isin(["lexical", "dense"])]
-    assert vbterrier.compare(of_two, measures="AP", n_resamples=10).pairs["n_qids"].tolist() == [12]
+    assert vbterrier.compare(of_two, measures="AP", inference=Inference(n_resamples=10)).pairs["n_qids"].tolist() == [
+        12
+    ]
 
 
 @pytest.mark.parametrize("perquery", [False, True, "both"])
@@ -826,7 +830,7 @@ def test_inputs_are_not_changed(frames, pair, topics, qrels):
 
 def test_estimates_use_all_runs_of_the_experiment(frames, topics, qrels, tmp_path):
     systems = {**frames, "dense": pt.Transformer.from_df(frames["dense"])}
-    expected = vbterrier.score(frames, qrels, ["ENDCG@10", "nDCG@10"], n_resamples=2)
+    expected = vbterrier.score(frames, qrels, ["ENDCG@10", "nDCG@10"], inference=Inference(n_resamples=2))
     digest = expected.model.digest
     options = dict(validate="ignore", save_dir=tmp_path)
     with warnings.catch_warnings(record=True) as caught:

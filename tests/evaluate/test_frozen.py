@@ -7,13 +7,22 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold
 from words import encoder, linked
 
 import vbterrier
-from vbterrier import ConsensusEntities, EntityReachable, EntitySelector
-from vbterrier.entities import NeuralReranker, OverlapReranker, RandomEntities, closed_entities, link_pool
+from vbterrier.entities import (
+    ConsensusEntities,
+    EntityReachable,
+    EntitySelector,
+    NeuralReranker,
+    OverlapReranker,
+    RandomEntities,
+    closed_entities,
+    link_pool,
+)
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import evaluate_frozen
@@ -47,7 +56,13 @@ def selector():
 def evaluated(own, qrels=None, **options):
     given = data()
     options = {"entities": given.entities, "folds": FOLDS, "cutoff": CUTOFF, "n_resamples": 50} | options
-    return evaluate_frozen(reranker(own), given.pool, given.qrels if qrels is None else qrels, ["AP"], **options)
+    return evaluate_frozen(
+        reranker(own),
+        given.pool,
+        given.qrels if qrels is None else qrels,
+        ["AP"],
+        **grouped("evaluate_frozen", **options),
+    )
 
 
 @cache

@@ -4,8 +4,10 @@ import math
 
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
+from vbterrier.evaluate import IntentOptions
 from vbterrier.evaluate.intent_notes import missing_note, prior_note, tie_bounds
 from vbterrier.frames.ranking import Run
 
@@ -41,14 +43,16 @@ def test_evaluations_report_guesses_and_the_range_of_scores():
     topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
     given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [2]}
     with pytest.warns(vbterrier.DegenerateWarning, match="50% of the tags are decided by a tie"):
-        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **given)
+        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **grouped("evaluate_intents", **given))
     assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
     (note,) = found.notes
     assert note.startswith(
         "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
     )
     assert note.endswith("its ES@2 is 0.600 to 0.900 and its VB@2 0.110 to 0.600")
-    certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **(given | {"tagger": TAGS.assign(tied=0)}))
+    certain = vbterrier.evaluate_intents(
+        {"mine": RUN}, topics, **grouped("evaluate_intents", **given | {"tagger": TAGS.assign(tied=0)})
+    )
     assert "ES_worst" not in certain.tagging.columns
     assert not certain.notes
 
@@ -68,7 +72,12 @@ def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "name"})
     with pytest.warns(vbterrier.DegenerateWarning, match="q3"):
         found = vbterrier.evaluate_intents(
-            {"mine": run}, topics, intents=intents, tagger=tags, measures=["ES"], cutoff=1, undefined="skip"
+            {"mine": run},
+            topics,
+            intents=intents,
+            tagger=tags,
+            measures=["ES"],
+            options=IntentOptions(cutoff=1, undefined="skip"),
         )
     assert found.notes == (scores.notes[1], uniform)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -14,6 +15,7 @@ from vbterrier.evaluate.replicas import Paraphrases, RerunPipeline
 from vbterrier.evaluate.sensitivity import intent_sensitivity
 from vbterrier.report.paper import paper_table
 from vbterrier.report.tables import footing
+from vbterrier.settings import Inference
 from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Professor John Doe at MIT"]})
@@ -43,7 +45,13 @@ class Linked(pt.Transformer):
 
 def evaluated(systems=None, topics=TOPICS, intents=INTENTS, tagger=TAGS, **options):
     options = {"measures": ["ES", "VB"], "cutoff": [10], **options}
-    return evaluate_intents(SYSTEMS if systems is None else systems, topics, intents=intents, tagger=tagger, **options)
+    return evaluate_intents(
+        SYSTEMS if systems is None else systems,
+        topics,
+        intents=intents,
+        tagger=tagger,
+        **grouped("evaluate_intents", **options),
+    )
 
 
 def test_both_case_studies_of_the_paper():
@@ -96,7 +104,7 @@ def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
     )
     assert list(evaluated(cutoff=[1]).tagging) == ["name", "cutoff", "tagged", "ES", "oracle_ES"]
     with pytest.warns(DegenerateWarning, match=of_tags):
-        vbterrier.compare(SYSTEMS, measures=["ES@2"], intents=INTENTS, tags=tags, test="t")
+        vbterrier.compare(SYSTEMS, measures=["ES@2"], intents=INTENTS, tags=tags, inference=Inference(test="t"))
     # Tags in runs carry their ties, too.
     tagged = {name: vbterrier.TagEntities(tags).transform(run) for name, run in SYSTEMS.items()}
     with pytest.warns(DegenerateWarning, match=of_tags):
@@ -579,14 +587,18 @@ def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
     intents, tags, runs = sensitive
     measures = ["ES@3", "VB(alpha=0.5)@2", "VB(variance='intent')@3", "TopIntent@3"]
     table = intent_sensitivity(runs, intents, tags, measures=measures, n_intents=[1, 2])
-    given = vbterrier.score(runs, measures=measures, intents=intents, tags=tags, n_resamples=2).values
+    given = vbterrier.score(
+        runs, measures=measures, intents=intents, tags=tags, inference=Inference(n_resamples=2)
+    ).values
     given = given.set_index(["name", "measure", "qid"])["value"]
     start = given.groupby(["name", "measure"]).mean()
     n_settings = {"mass": 5, "n_intents": 3, "temperature": 5, "threshold": 5, "weight": 5}
     assert (table.groupby("parameter").size() / 8).to_dict() == n_settings
     for (parameter, setting), rows in table.groupby(["parameter", "setting"]):
         changed = by_stages(intents, parameter, setting)
-        scores = vbterrier.score(runs, measures=measures, intents=changed, tags=tags, n_resamples=2)
+        scores = vbterrier.score(
+            runs, measures=measures, intents=changed, tags=tags, inference=Inference(n_resamples=2)
+        )
         wanted = scores.values.set_index(["name", "measure", "qid"])["value"]
         expected = scores.means()
         for row in rows.itertuples():

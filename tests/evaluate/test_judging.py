@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.judging import judge_next
+from vbterrier.settings import Inference
 from vbterrier.unjudged.incomplete import leave_group_out
 
 # The prior of the paper: fast, and with infinite strength.
@@ -24,12 +26,12 @@ RUNS = {"mine": a_run("n1 j0 n2 j1", "j0 n3"), "other": a_run("j0 n1 n2 n4", "j1
 
 
 def planned(runs=RUNS, qrels=QRELS, n=10, measure=MEASURE, **options):
-    return judge_next(runs, qrels, n, measure, **options)
+    return judge_next(runs, qrels, n, measure, **grouped("judge_next", **options))
 
 
 def test_the_width_is_that_of_the_interval_of_score():
     found = planned({"mine": RUNS["mine"]}, level=0.8)
-    values = vbterrier.score({"mine": RUNS["mine"]}, QRELS, [MEASURE], level=0.8).intervals
+    values = vbterrier.score({"mine": RUNS["mine"]}, QRELS, [MEASURE], inference=Inference(level=0.8)).intervals
     row = values[values["method"] == "unjudged (normal)"].iloc[0]
     assert found.width_before == pytest.approx(row["high"] - row["low"])
     assert found.measure == str(*vbterrier.measures_from(MEASURE))

@@ -7,12 +7,14 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from scipy import stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import leaderboard, ranking
+from vbterrier.evaluate import JudgingBudget, leaderboard, ranking
 from vbterrier.kernels.resample import stream
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
 from vbterrier.unjudged.incomplete import leave_group_out
 
@@ -66,7 +68,7 @@ def test_planted_groups_of_systems_are_found(track):
 
 def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     runs, qrels, _ = track
-    found = leaderboard(runs, qrels, "nDCG@10", **FEW)
+    found = leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
     first, second = found.systems["name"][:2]
     said = list(found._verdict())
     mean = found.systems["mean"].iloc[0]
@@ -92,7 +94,9 @@ def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_
         scores = skill[:, None] + rng.normal(0, 0.15, n_topics) + rng.normal(0, 0.15, (10, n_topics))
         names, qids = [f"s{i}" for i in range(10)], [f"q{i}" for i in range(n_topics)]
         values = pd.DataFrame({"name": np.repeat(names, n_topics), "qid": qids * 10, "value": scores.ravel()})
-        found = leaderboard(values.assign(measure="nDCG@10"), uncertainty="topics", **FEW).systems
+        found = leaderboard(
+            values.assign(measure="nDCG@10"), uncertainty="topics", **grouped("leaderboard", **FEW)
+        ).systems
         pairs = orders(found)
         # Of equal systems, each order is wrong.
         wrong += any(skill[int(a[1:])] <= skill[int(b[1:])] + 1e-9 for a, b in pairs)
@@ -104,7 +108,11 @@ def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_
 def test_ties_share_ranks_from_1():
     scores = {"a": [0.5, 0.7], "b": [0.7, 0.5], "c": [0.2, 0.4], "d": [0.4, 0.2], "e": [0.1, 0.1]}
     rows = [(name, f"q{i}", "AP", value) for name, row in scores.items() for i, value in enumerate(row)]
-    found = leaderboard(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]), uncertainty="topics", **FEW)
+    found = leaderboard(
+        pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]),
+        uncertainty="topics",
+        **grouped("leaderboard", **FEW),
+    )
     assert found.systems.set_index("name")["rank"].to_dict() == {"a": 1, "b": 1, "c": 3, "d": 3, "e": 5}
     assert found.systems["rank"].dtype == np.int64
     assert found.collections["rank"].tolist() == found.systems["rank"].tolist()
@@ -114,8 +122,8 @@ def test_ties_share_ranks_from_1():
 def test_draws_and_their_sources_are_those_of_rank_systems(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.6, random_state=1)
-    found = leaderboard(runs, some, seed=3, **FEW)
-    ranking = vbterrier.rank_systems(runs, some, uncertainty="both", seed=3, **FEW)
+    found = leaderboard(runs, some, **grouped("leaderboard", seed=3, **FEW))
+    ranking = vbterrier.rank_systems(runs, some, uncertainty="both", **grouped("rank_systems", seed=3, **FEW))
     ranked = ranking.systems.set_index("name")
     own = found.systems.set_index("name")
     for column in ("mean", "low", "high", "n_unjudged_share"):
@@ -133,10 +141,10 @@ def test_draws_and_their_sources_are_those_of_rank_systems(track):
 
 def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
     runs, qrels, groups = track
-    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, **FEW).reusability
+    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, **grouped("leaderboard", **FEW)).reusability
     assert found["name"].tolist() == sorted(runs)
     for reduced in leave_group_out(runs, qrels, groups):
-        means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], on_topics="all").means()["nDCG@10"]
+        means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], data=Data(on_topics="all")).means()["nDCG@10"]
         rank = means.rank(ascending=False)
         own = found[found["group"] == reduced.name].set_index("name")
         assert own["rank_without"].to_dict() == rank[list(reduced.runs)].to_dict()
@@ -160,7 +168,7 @@ def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
     runs = {"new": run("123"), "old": run("abx"), "older": run("byx")}
     rows = [(qid, d, int(d in "123a" or (d == "b" and rng.random() < 0.5))) for qid in qids for d in "123abxy"]
     qrels = pd.DataFrame(rows, columns=["qid", "docno", "label"])
-    found = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, **FEW)
+    found = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, **grouped("leaderboard", **FEW))
     own = found.reusability.set_index("name")
     assert own.loc["new", ["rank", "rank_without", "n_removed", "recovered"]].tolist() == [1, 3, 24, False]
     assert own.loc["older", "recovered"]
@@ -171,7 +179,8 @@ def test_the_model_recovers_ranks_that_zeros_for_unjudged_documents_lose():
     runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
     qrels, groups = pooled(runs, complete), {name: name for name in runs}
     naive, model = (
-        leaderboard(runs, qrels, measure, groups=groups, **FEW).reusability for measure in ("nDCG@10", "ENDCG@10")
+        leaderboard(runs, qrels, measure, groups=groups, **grouped("leaderboard", **FEW)).reusability
+        for measure in ("nDCG@10", "ENDCG@10")
     )
     moved = [(each["rank_without"] - each["rank"]).abs().sum() for each in (naive, model)]
     assert moved[1] < moved[0]
@@ -182,7 +191,9 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     runs, qrels, _ = track
     rng = np.random.default_rng(4)
     noisy = qrels.assign(label=np.where(rng.random(len(qrels)) < 0.3, 1 - qrels["label"], qrels["label"]))
-    found = leaderboard(runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, **FEW).judges
+    found = leaderboard(
+        runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, **grouped("leaderboard", **FEW)
+    ).judges
     table = found.set_index(["judge", "statistic", "uncertainty"])
     same = table.loc["same"]
     # Two systems tie in some resamples, of which τ_AP is below 1.
@@ -203,7 +214,9 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     few = ["t03", "t07", "t10", "t01"]
     judges = {"few": noisy[noisy["qid"].isin(few)], "all": noisy, "one": noisy[noisy["qid"] == "t05"]}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(runs, qrels, measure, automatic=judges, **FEW).judges.set_index("judge")
+        found = leaderboard(runs, qrels, measure, automatic=judges, **grouped("leaderboard", **FEW)).judges.set_index(
+            "judge"
+        )
     lines = [str(each.message) for each in told if "no label" in str(each.message)]
     assert lines[0].startswith(
         "judge 'few': no label for 8 of 12 topics ('t00', 't02', 't04', ...): its leaderboard is"
@@ -212,7 +225,9 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     assert found["n_qids"].groupby(level=0).unique().map(list).to_dict() == {"few": [4], "all": [12], "one": [1]}
     assert set(found.loc["one", "uncertainty"]) == {"unjudged"}
     only = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
-    part = leaderboard(only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, **FEW).judges
+    part = leaderboard(
+        only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, **grouped("leaderboard", **FEW)
+    ).judges
     pd.testing.assert_frame_equal(found.loc[["few"]].reset_index(), part)
 
 
@@ -220,7 +235,9 @@ def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track
     runs, qrels, _ = track
     values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
     judged = pd.Series([0.9, 0.5, 0.8, 0.4, 0.1, 0.2], values.index)
-    found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, seed=5, **FEW).judges.iloc[0]
+    found = leaderboard(
+        runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, **grouped("leaderboard", seed=5, **FEW)
+    ).judges.iloc[0]
     counts = np.array(list(ranking.resampled_counts(12, 200, 5)))
     taus = [rank_correlations(draw, judged.to_numpy()).tau for draw in (values.to_numpy() @ counts).T]
     low, high = np.quantile(taus, [0.05, 0.95], method="inverted_cdf") - np.mean(taus) + found["value"]
@@ -232,24 +249,26 @@ def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"]
     frame = pd.DataFrame({"name": means.index, "value": means.to_numpy()})
     for given in (means.to_dict(), frame):
-        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, **FEW).judges
+        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, **grouped("leaderboard", **FEW)).judges
         assert found["value"].tolist() == pytest.approx([1] * 6)
     with pytest.raises(InputError, match=r"'llm': 1 of 6 systems have no score \('s2'\)"):
-        leaderboard(runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, **FEW)
+        leaderboard(
+            runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, **grouped("leaderboard", **FEW)
+        )
 
 
 def test_the_batch_is_that_of_judge_next(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
-    found = leaderboard(runs, some, n_judge=8, quota=2, **FEW).batch
-    plan = vbterrier.judge_next(runs, some, 8, quota=2)
+    found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), **grouped("leaderboard", **FEW)).batch
+    plan = vbterrier.judge_next(runs, some, JudgingBudget(8, quota=2))
     assert found["docno"].tolist() == plan.frame["docno"].tolist()
     assert found["qid"].value_counts().max() == 2
 
 
 def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge(collections):
     runs, qrels = collections
-    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", **FEW)
+    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", **grouped("leaderboard", **FEW))
     parts = {name: vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).means()["nDCG@10"] for name in runs}
     means = (parts["a"] + parts["b"]) / 2
     assert found.systems.set_index("name")["mean"].to_dict() == pytest.approx(means.to_dict())
@@ -259,15 +278,23 @@ def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge
     )
     # The order of collections or systems changes nothing.
     turned = {name: dict(reversed(runs[name].items())) for name in ("a", "b")}
-    again = leaderboard(turned, {name: qrels[name] for name in ("a", "b")}, "nDCG@10", uncertainty="collections", **FEW)
+    again = leaderboard(
+        turned,
+        {name: qrels[name] for name in ("a", "b")},
+        "nDCG@10",
+        uncertainty="collections",
+        **grouped("leaderboard", **FEW),
+    )
     pd.testing.assert_frame_equal(found.systems, again.systems)
     pd.testing.assert_frame_equal(found.ranks, again.ranks)
 
 
 def test_topics_of_several_collections_are_drawn_independently(track):
     runs, qrels, _ = track
-    one = leaderboard(runs, qrels, "nDCG@10", n_draws=1000).systems
-    two = leaderboard({"a": runs, "b": runs}, {"a": qrels, "b": qrels}, "nDCG@10", n_draws=1000).systems
+    one = leaderboard(runs, qrels, "nDCG@10", inference=Inference(n_draws=1000)).systems
+    two = leaderboard(
+        {"a": runs, "b": runs}, {"a": qrels, "b": qrels}, "nDCG@10", inference=Inference(n_draws=1000)
+    ).systems
     assert two["mean"].tolist() == pytest.approx(one["mean"].tolist())
     ratio = (two["high"] - two["low"]) / (one["high"] - one["low"])
     # Two independent samples have intervals narrower by the square root of 2.
@@ -279,12 +306,15 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
     values = pd.concat(
         vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).values.assign(dataset=name) for name in runs
     )
-    found, expected = leaderboard(values, **FEW).systems, leaderboard(runs, qrels, "nDCG@10", **FEW).systems
+    found, expected = (
+        leaderboard(values, **grouped("leaderboard", **FEW)).systems,
+        leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).systems,
+    )
     pd.testing.assert_frame_equal(found.drop(columns="n_unjudged_share"), expected.drop(columns="n_unjudged_share"))
     # A comparison pairs topics within the collections.
-    compared = vbterrier.compare(runs, qrels, ["nDCG@10"], baseline="s0", n_resamples=200)
+    compared = vbterrier.compare(runs, qrels, ["nDCG@10"], baseline="s0", inference=Inference(n_resamples=200))
     assert (compared.pairs["n_qids"] == 17).all()
-    again = vbterrier.compare(values, baseline="s0", n_resamples=200)
+    again = vbterrier.compare(values, baseline="s0", inference=Inference(n_resamples=200))
     pd.testing.assert_frame_equal(compared.pairs, again.pairs)
     means = values.groupby("name")["value"].mean()
     assert compared.systems.set_index("name")["value"].to_dict() == pytest.approx(means.to_dict())
@@ -295,14 +325,16 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
 def test_groups_and_batches_of_several_collections(collections, track):
     (runs, judged), groups = collections, track[2]
     qrels = {name: each.sample(frac=0.6, random_state=1) for name, each in judged.items()}
-    found = leaderboard(runs, qrels, groups=groups, n_judge=6, automatic={"llm": judged}, **FEW)
+    found = leaderboard(
+        runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, **grouped("leaderboard", **FEW)
+    )
     removed = {
         reduced.name: len(qrels["a"]) - len(reduced.qrels) for reduced in leave_group_out(runs["a"], qrels["a"], groups)
     }
     assert (found.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
     assert len(found.batch) == 6
     assert set(found.batch["dataset"]) == {"a", "b"}
-    means = [found.systems, leaderboard(runs, judged, **FEW).systems]
+    means = [found.systems, leaderboard(runs, judged, **grouped("leaderboard", **FEW)).systems]
     expected = rank_correlations(*(each.set_index("name")["mean"].sort_index().to_numpy() for each in means))
     assert found.judges["value"].tolist()[:2] == pytest.approx([expected.tau, expected.tau_ap])
 
@@ -311,11 +343,11 @@ def test_costs_and_quotas_of_judgments(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
     costs = {qid: 1.0 if qid < "t06" else 5.0 for qid in some["qid"].unique()}
-    plan = vbterrier.judge_next(runs, some, 10, costs=costs)
+    plan = vbterrier.judge_next(runs, some, JudgingBudget(10, costs=costs))
     spent = plan.frame["qid"].map(costs)
     assert spent.sum() <= 10
     quota = dict.fromkeys(costs, 1) | {"t00": 0}
-    limited = vbterrier.judge_next(runs, some, 30, quota=quota).frame["qid"].value_counts()
+    limited = vbterrier.judge_next(runs, some, JudgingBudget(30, quota=quota)).frame["qid"].value_counts()
     assert limited.max() == 1
     assert set(limited.index) == set(costs) - {"t00"}
     for options, message in (
@@ -325,7 +357,7 @@ def test_costs_and_quotas_of_judgments(track):
         ({"quota": quota | {"t00": -1}}, r"quota\['t00'\]=-1"),
     ):
         with pytest.raises(ParameterError, match=message):
-            vbterrier.judge_next(runs, some, 10, **options)
+            vbterrier.judge_next(runs, some, JudgingBudget(10, **options))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +375,7 @@ def test_costs_and_quotas_of_judgments(track):
             lambda r, q: leaderboard(r, q, groups=dict.fromkeys([*r, "s9"], "g")),
         ),
         (ParameterError, "needs several", lambda r, q: leaderboard(r, q, uncertainty="collections")),
-        (ParameterError, "wanted a measure of the B or E family", lambda r, q: leaderboard(r, q, "nDCG@10", n_judge=3)),
+        (ParameterError, "wanted a measure of the B or E family", lambda r, q: leaderboard(r, q, "nDCG@10", budget=3)),
         (ParameterError, "groups: found values", lambda r, q: leaderboard(vbterrier.score(r, q, "P@1"), groups={})),
         (
             InputError,
@@ -369,22 +401,24 @@ def test_a_judge_that_labelled_documents_of_some_systems_only(track):
     own = runs["s5"].assign(docno="x" + runs["s5"]["docno"])
     others = qrels.merge(pooled({"s5": own}, qrels.assign(docno="x" + qrels["docno"])), how="outer")
     with pytest.raises(InputError, match=r"labelled no document of 1 of 6 systems \('s5'\)"):
-        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, **FEW)
+        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, **grouped("leaderboard", **FEW))
 
 
 def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
     runs, qrels, _ = track
     extra = {name: pd.concat([run, run.head(1).assign(qid="u1")]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(extra, qrels, "nDCG@10", **FEW)
+        found = leaderboard(extra, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
     assert [str(each.message) for each in told] == ["1 topic of the runs is not in the qrels and is left out ('u1')"]
-    pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", **FEW).systems)
+    pd.testing.assert_frame_equal(
+        found.systems, leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).systems
+    )
 
 
 def test_the_page_is_html_with_its_own_script_and_escaped(track):
     runs, qrels, _ = track
     named = {f"<script>{name}" if name == "s0" else name: run for name, run in runs.items()}
-    page = leaderboard(named, qrels, "nDCG@10", **FEW).page()
+    page = leaderboard(named, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).page()
     assert page.startswith("<!DOCTYPE html>")
     assert "&lt;script&gt;s0" in page
     assert page.count("<script") == 1

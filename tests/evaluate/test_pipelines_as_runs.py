@@ -3,11 +3,12 @@
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import named_runs
-from vbterrier.report import ReportData
+from vbterrier.settings import Data, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have no relevant:vbterrier.DegenerateWarning")
 MEASURES = ["nDCG@10", "BNDCG(prior='pool')@10"]
@@ -61,8 +62,8 @@ def plain(mixed, frames):
 
 
 def test_score_runs_each_pipeline_once(mixed, plain, topics, qrels):
-    found = vbterrier.score(mixed, qrels, MEASURES, topics=topics, n_resamples=10)
-    expected = vbterrier.score(plain, qrels, MEASURES, n_resamples=10)
+    found = vbterrier.score(mixed, qrels, MEASURES, data=Data(topics=topics), inference=Inference(n_resamples=10))
+    expected = vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10))
     pd.testing.assert_frame_equal(found.values, expected.values)
     pd.testing.assert_frame_equal(found.intervals, expected.intervals)
     assert mixed["pipeline"].calls == 1
@@ -70,8 +71,10 @@ def test_score_runs_each_pipeline_once(mixed, plain, topics, qrels):
 
 @pytest.mark.parametrize("options", [{"n_jobs": 2}, {"memory": "1 GiB"}])
 def test_score_in_processes_and_chunks_takes_pipelines(mixed, plain, topics, qrels, options):
-    found = vbterrier.score(mixed, qrels, MEASURES, topics=topics, n_resamples=10, **options)
-    pd.testing.assert_frame_equal(found.values, vbterrier.score(plain, qrels, MEASURES, n_resamples=10).values)
+    found = vbterrier.score(mixed, qrels, MEASURES, **grouped("score", topics=topics, n_resamples=10, **options))
+    pd.testing.assert_frame_equal(
+        found.values, vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10)).values
+    )
     assert mixed["pipeline"].calls == 1
 
 
@@ -80,33 +83,42 @@ def test_topics_may_be_a_path_and_unnamed_pipelines_are_called_by_their_text(fra
     path.write_text(topics.to_csv(sep="\t", index=False, header=False))
     pipeline = Counting(frames["dense"])
     for runs in ([pipeline], pipeline):
-        found = vbterrier.score(runs, qrels, MEASURES, topics=path, n_resamples=2).means()
+        found = vbterrier.score(
+            runs, qrels, MEASURES, data=Data(topics=path), inference=Inference(n_resamples=2)
+        ).means()
         assert found.index.tolist() == ["Counting()"]
-    expected = vbterrier.score(frames["dense"], qrels, MEASURES, n_resamples=2).means()
+    expected = vbterrier.score(frames["dense"], qrels, MEASURES, inference=Inference(n_resamples=2)).means()
     assert found.to_numpy().tolist() == expected.to_numpy().tolist()
 
 
 def test_rerankers_get_all_rows_of_their_topics(frames, topics, qrels):
     retrieved = frames["lexical"].merge(topics, on="qid")
     first = pt.apply.generic(lambda frame: frame, required_columns=["docno"])
-    found = vbterrier.score({"a": first}, qrels, MEASURES, topics=retrieved, n_resamples=2)
+    found = vbterrier.score(
+        {"a": first}, qrels, MEASURES, data=Data(topics=retrieved), inference=Inference(n_resamples=2)
+    )
     assert found.means().loc["a"].tolist() == (
-        vbterrier.score({"a": frames["lexical"]}, qrels, MEASURES, n_resamples=2).means().loc["a"].tolist()
+        vbterrier.score({"a": frames["lexical"]}, qrels, MEASURES, inference=Inference(n_resamples=2))
+        .means()
+        .loc["a"]
+        .tolist()
     )
 
 
 def test_topics_that_the_pipelines_do_not_get_score_as_empty_rankings(frames, topics, qrels):
     pipeline = Counting(frames["dense"])
-    found = vbterrier.score({"a": pipeline}, qrels, MEASURES, topics=topics[:5], n_resamples=10)
+    found = vbterrier.score(
+        {"a": pipeline}, qrels, MEASURES, data=Data(topics=topics[:5]), inference=Inference(n_resamples=10)
+    )
     assert found.missing.to_numpy().tolist() == [["a", 12, 7]]
     with pytest.raises(InputError, match="run 'a' has 5 of the 12 topics"):
-        vbterrier.score({"a": pipeline, "b": frames["dense"]}, qrels, MEASURES, topics=topics[:5])
+        vbterrier.score({"a": pipeline, "b": frames["dense"]}, qrels, MEASURES, data=Data(topics=topics[:5]))
 
 
 def test_compare_runs_each_pipeline_once(mixed, plain, topics, qrels):
     options = dict(n_resamples=50, on_topics="same")
-    found = vbterrier.compare(mixed, qrels, "nDCG@10", topics=topics, **options)
-    expected = vbterrier.compare(plain, qrels, "nDCG@10", **options)
+    found = vbterrier.compare(mixed, qrels, "nDCG@10", **grouped("compare", topics=topics, **options))
+    expected = vbterrier.compare(plain, qrels, "nDCG@10", **grouped("compare", **options))
     pd.testing.assert_frame_equal(found.pairs, expected.pairs)
     pd.testing.assert_frame_equal(found.systems, expected.systems)
     assert mixed["pipeline"].calls == 1
@@ -116,21 +128,23 @@ def test_compare_takes_the_topics_of_each_collection(mixed, plain, frames, topic
     both = {"one": topics, "two": topics}
     judged = {"one": qrels, "two": qrels}
     runs = {"one": mixed, "two": {**mixed, "pipeline": Counting(frames["dense"])}}
-    found = vbterrier.compare(runs, judged, "nDCG@10", topics=both, n_resamples=50)
-    expected = vbterrier.compare({"one": plain, "two": plain}, judged, "nDCG@10", n_resamples=50)
+    found = vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=both), inference=Inference(n_resamples=50))
+    expected = vbterrier.compare({"one": plain, "two": plain}, judged, "nDCG@10", inference=Inference(n_resamples=50))
     pd.testing.assert_frame_equal(found.pairs, expected.pairs)
     for wrong in (topics, {"one": topics}):
         with pytest.raises(InputError, match=r"topics: .*wanted those of"):
-            vbterrier.compare(runs, judged, "nDCG@10", topics=wrong)
+            vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=wrong))
 
 
 def test_compare_checks_everything_else_before_it_runs_pipelines(mixed, topics, qrels):
     for options in ({"baseline": "none"}, {"test": "none"}, {"measures": ["nDGC@10"]}):
         with pytest.raises((InputError, ParameterError)):
-            vbterrier.compare(mixed, **({"qrels": qrels, "measures": "nDCG@10", "topics": topics} | options))
-    values = vbterrier.score({"a": mixed["frame"]}, qrels, MEASURES, n_resamples=2)
+            vbterrier.compare(
+                mixed, **grouped("compare", **{"qrels": qrels, "measures": "nDCG@10", "topics": topics} | options)
+            )
+    values = vbterrier.score({"a": mixed["frame"]}, qrels, MEASURES, inference=Inference(n_resamples=2))
     with pytest.raises(ParameterError, match="topics: found scores, not runs"):
-        vbterrier.compare(values, topics=topics)
+        vbterrier.compare(values, data=Data(topics=topics))
     assert mixed["pipeline"].calls == 0
 
 
@@ -142,7 +156,7 @@ def test_fit_runs_each_pipeline_once(mixed, plain, topics, qrels):
 
 def test_the_report_runs_each_pipeline_once(mixed, plain, topics, qrels, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    data = ReportData(topics=topics)
+    data = Data(topics=topics)
     for name, runs in (("a.html", mixed), ("b.html", plain)):
         vbterrier.write_report(runs, tmp_path / name, qrels, ["nDCG@10"], data=data)
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
@@ -175,7 +189,7 @@ def test_a_pipeline_without_topics_is_an_error_with_the_remedy(call, mixed, qrel
 def test_a_pipeline_without_results_is_an_error(frames, topics, qrels):
     empty = Counting(frames["dense"][:0])
     with pytest.raises(InputError, match="run 'a': the pipeline returned no results for 12 topics"):
-        vbterrier.score({"a": empty}, qrels, MEASURES, topics=topics)
+        vbterrier.score({"a": empty}, qrels, MEASURES, data=Data(topics=topics))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +204,7 @@ def test_a_pipeline_without_results_is_an_error(frames, topics, qrels):
 )
 def test_topics_that_cannot_be_used_are_refused(change, message, mixed, topics, qrels):
     with pytest.raises(InputError, match=message):
-        vbterrier.score(mixed, qrels, MEASURES, topics=change(topics))
+        vbterrier.score(mixed, qrels, MEASURES, data=Data(topics=change(topics)))
     assert mixed["pipeline"].calls == 0
 
 

@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate import ranking
 from vbterrier.evaluate.ranking import rank_systems
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged import fit
 
 LABELS = {"a": 2, "b": 1, "c": 0, "x": 2, "y": 2, "z": 1, "w": 1}
@@ -74,7 +76,7 @@ SCORES, CHANCE = enumerated(TINY)
 @pytest.fixture(scope="module")
 def tiny():
     runs = {name: run(of) for name, of in TINY.items()}
-    return rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=N_DRAWS, seed=11)
+    return rank_systems(runs, qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=N_DRAWS, seed=11))
 
 
 def test_expected_ranks_are_those_of_all_worlds(tiny):
@@ -153,7 +155,7 @@ def identical(one, other):
 
 @pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_parts_agree_with_each_other(many, over):
-    found = rank_systems(*many, uncertainty=over, n_draws=500)
+    found = rank_systems(*many, uncertainty=over, inference=Inference(n_draws=500))
     systems, pairs = found.systems.set_index("name"), found.pairs
     beaten = dict.fromkeys(systems.index, 1.0)
     for pair in pairs.itertuples():
@@ -178,11 +180,11 @@ def test_parts_agree_with_each_other(many, over):
 
 
 def test_means_and_shares_are_those_of_score(many):
-    found = rank_systems(*many, n_draws=10)
+    found = rank_systems(*many, inference=Inference(n_draws=10))
     measure, n_qids = found.systems[["measure", "n_qids"]].iloc[0]
     assert repr(found) == f"SystemRanking({len(many[0])} systems, {measure}, {n_qids} topics; unjudged (draws))"
     found = found.systems.set_index("name")
-    expected = score(*many, ["ENDCG@10", "Unjudged@10"], n_resamples=2).means()
+    expected = score(*many, ["ENDCG@10", "Unjudged@10"], inference=Inference(n_resamples=2)).means()
     assert found["mean"].to_dict() == pytest.approx(expected["ENDCG@10"].to_dict())
     assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
 
@@ -190,11 +192,11 @@ def test_means_and_shares_are_those_of_score(many):
 @pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_order_of_systems_rows_and_topics_changes_nothing_and_the_seed_all_draws(many, over):
     runs, qrels = many
-    first = rank_systems(runs, qrels, uncertainty=over, n_draws=80, seed=5)
+    first = rank_systems(runs, qrels, uncertainty=over, inference=Inference(n_draws=80, seed=5))
     turned = {name: runs[name].sample(frac=1, random_state=2) for name in reversed(runs)}
     other = qrels.sort_values("qid", ascending=False, kind="stable")
-    identical(first, rank_systems(turned, other, uncertainty=over, n_draws=80, seed=5))
-    again = rank_systems(runs, qrels, uncertainty=over, n_draws=80, seed=6)
+    identical(first, rank_systems(turned, other, uncertainty=over, inference=Inference(n_draws=80, seed=5)))
+    again = rank_systems(runs, qrels, uncertainty=over, inference=Inference(n_draws=80, seed=6))
     assert first.systems["low"].tolist() != again.systems["low"].tolist()
 
 
@@ -202,7 +204,9 @@ def test_order_of_systems_rows_and_topics_changes_nothing_and_the_seed_all_draws
 @pytest.mark.parametrize("measure", ["ENDCG@10", "BNDCG(prior='pool')@3"])
 def test_identical_systems_are_never_apart(many, over, measure):
     runs, qrels = many
-    found = rank_systems({**runs, "copy": runs["r2"].copy()}, qrels, measure, uncertainty=over, n_draws=200)
+    found = rank_systems(
+        {**runs, "copy": runs["r2"].copy()}, qrels, measure, uncertainty=over, inference=Inference(n_draws=200)
+    )
     pair = found.pairs[found.pairs["name_a"].isin(["r2", "copy"]) & found.pairs["name_b"].isin(["r2", "copy"])]
     assert pair[["diff", "low", "high", "p_a_beats_b"]].to_numpy().tolist() == [[0.0, 0.0, 0.0, 0.5]]
     same = found.systems.set_index("name").loc[["r2", "copy"]]
@@ -212,7 +216,7 @@ def test_identical_systems_are_never_apart(many, over, measure):
 
 def test_all_alike_share_all_ranks(many):
     runs, qrels = many
-    found = rank_systems(dict.fromkeys("abcd", runs["r0"]), qrels, n_draws=20)
+    found = rank_systems(dict.fromkeys("abcd", runs["r0"]), qrels, inference=Inference(n_draws=20))
     assert found.systems["expected_rank"].tolist() == [2.5] * 4
     assert found.systems["rank_low"].tolist() == found.systems["rank_high"].tolist() == [2.5] * 4
     assert found.systems["p_best_unjudged"].tolist() == [0.25] * 4
@@ -223,14 +227,14 @@ def test_all_judged_is_certain(many):
     runs, qrels = many
     every = pd.concat(runs.values())[["qid", "docno"]].drop_duplicates()
     full = every.merge(qrels, how="left").fillna({"label": 0}).astype({"label": int})
-    found = rank_systems(runs, full, n_draws=50)
+    found = rank_systems(runs, full, inference=Inference(n_draws=50))
     for columns in (["low", "high", "mean"], ["rank_low", "rank_high", "expected_rank"]):
         assert (np.ptp(found.systems[columns].to_numpy(), axis=1) == 0).all()
     assert found.systems["expected_rank"].tolist() == [1, 2, 3, 4, 5, 6]
     assert found.systems["p_best_unjudged"].tolist() == [1, 0, 0, 0, 0, 0]
     assert found.pairs["p_a_beats_b"].tolist() == [1.0] * 15
     assert found.pairs["low"].tolist() == found.pairs["high"].tolist()
-    expected = score(runs, full, ["nDCG@10"], n_resamples=2).means()["nDCG@10"]
+    expected = score(runs, full, ["nDCG@10"], inference=Inference(n_resamples=2)).means()["nDCG@10"]
     assert found.systems["name"].tolist() == expected.sort_values(ascending=False).index.tolist()
     wide = found.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[found.systems["name"]]
     np.testing.assert_array_equal(wide, np.eye(6))
@@ -241,7 +245,7 @@ def test_scores_that_differ_by_rounding_alone_are_tied():
     qids = [f"q{i:02}" for i in range(40)]
     # The same scores, summed in another order.
     turned = {f"r{i}": run(dict(zip(qids, [*lists[i:], *lists[:i]], strict=True))) for i in range(5)}
-    found = rank_systems(turned, qrels_of(*qids), MEASURE, n_draws=5)
+    found = rank_systems(turned, qrels_of(*qids), MEASURE, inference=Inference(n_draws=5))
     assert len(set(found.systems["mean"])) > 1
     assert found.systems["expected_rank"].tolist() == [3.0] * 5
     assert set(found.pairs["p_a_beats_b"]) == {0.5}
@@ -251,7 +255,7 @@ def test_of_equal_expected_ranks_the_better_mean_goes_first():
     runs = {name: run(of) for name, of in zip("zyx", TINY.values(), strict=True)}
     tied = 0
     for seed in range(60):
-        systems = rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=2, seed=seed).systems
+        systems = rank_systems(runs, qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=2, seed=seed)).systems
         for one, two in itertools.pairwise(systems.itertuples()):
             if one.expected_rank == two.expected_rank:
                 tied += 1
@@ -272,12 +276,16 @@ def test_resampled_topics_are_multinomial():
 
 def spreads(many, over, measure="BNDCG(prior='pool')@10"):
     """Standard deviations from wide intervals: for this many topics means are nearly normal."""
-    found = rank_systems(*many, measure, uncertainty=over, n_draws=8000, level=0.6827).systems.set_index("name")
+    found = rank_systems(
+        *many, measure, uncertainty=over, inference=Inference(n_draws=8000, level=0.6827)
+    ).systems.set_index("name")
     return (found["high"] - found["low"]).loc[sorted(found.index)].to_numpy() / 2
 
 
 def test_variances_of_topics_and_of_unjudged_documents(many):
-    per_topic = score(*many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"], n_resamples=2).values
+    per_topic = score(
+        *many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"], inference=Inference(n_resamples=2)
+    ).values
     wide = per_topic.pivot(index="name", columns=["measure", "qid"], values="value")
     mean, std = (wide[name].to_numpy() for name in ("BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"))
     n = mean.shape[1]
@@ -291,15 +299,19 @@ def test_topics_follow_the_rule_of_score(many):
     runs, qrels = many
     fewer = {**runs, "r1": runs["r1"][runs["r1"]["qid"] != "q3"]}
     with pytest.raises(InputError, match="differ in 'q3'"):
-        rank_systems(fewer, qrels, n_draws=5)
+        rank_systems(fewer, qrels, inference=Inference(n_draws=5))
     without = {name: frame[frame["qid"] != "q3"] for name, frame in runs.items()}
     fewer_topics = without, qrels[qrels["qid"] != "q3"]
     # Runs and judgments of the other topics are evidence, too.
     for measure, given in (("ENDCG@10", {"model": fit(fewer, qrels)}), ("BNDCG@10", {})):
-        common = rank_systems(fewer, qrels, measure, n_draws=30, on_topics="common")
-        identical(common, rank_systems(*fewer_topics, measure, n_draws=30, **given))
-    missing = rank_systems(fewer, qrels, n_draws=5, on_topics="all").systems.set_index("name")
-    expected = score(fewer, qrels, ["ENDCG@10"], on_topics="all", n_resamples=2).means()["ENDCG@10"]
+        common = rank_systems(fewer, qrels, measure, data=Data(on_topics="common"), inference=Inference(n_draws=30))
+        identical(common, rank_systems(*fewer_topics, measure, **grouped("rank_systems", n_draws=30, **given)))
+    missing = rank_systems(fewer, qrels, data=Data(on_topics="all"), inference=Inference(n_draws=5)).systems.set_index(
+        "name"
+    )
+    expected = score(
+        fewer, qrels, ["ENDCG@10"], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+    ).means()["ENDCG@10"]
     assert missing["mean"].to_dict() == pytest.approx(expected.to_dict())
     assert set(missing["n_qids"]) == {12}
 
@@ -308,15 +320,17 @@ def test_repeated_documents(many):
     runs, qrels = many
     twice = {**runs, "r0": pd.concat([runs["r0"], runs["r0"].head(1).assign(score=-50.0)])}
     with pytest.warns(UserWarning, match="1 repeated documents dropped"):
-        found = rank_systems(twice, qrels, n_draws=30, duplicates="first")
-    identical(found, rank_systems(runs, qrels, n_draws=30))
+        found = rank_systems(twice, qrels, data=Data(duplicates="first"), inference=Inference(n_draws=30))
+    identical(found, rank_systems(runs, qrels, inference=Inference(n_draws=30)))
 
 
 # Options.
 
 
 def test_pairs_with_a_baseline(many):
-    every, against = (rank_systems(*many, n_draws=200, baseline=baseline) for baseline in (None, "r3"))
+    every, against = (
+        rank_systems(*many, baseline=baseline, inference=Inference(n_draws=200)) for baseline in (None, "r3")
+    )
     pd.testing.assert_frame_equal(every.systems, against.systems)
     assert against.pairs["name_b"].tolist() == ["r3"] * 5
     assert against.pairs["name_a"].tolist() == [name for name in every.systems["name"] if name != "r3"]
@@ -327,7 +341,7 @@ def test_pairs_with_a_baseline(many):
 
 
 def test_one_system():
-    found = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, n_draws=100)
+    found = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=100))
     ranks = found.systems[["name", "expected_rank", "rank_low", "rank_high", "p_best_unjudged"]]
     assert ranks.to_numpy().tolist() == [["run", 1, 1, 1, 1]]
     assert found.pairs.empty
@@ -337,7 +351,11 @@ def test_one_system():
 
 def test_one_topic():
     runs = {name: run({"q1": of["q1"]}) for name, of in TINY.items()}
-    assert rank_systems(runs, qrels_of("q1"), MEASURE, n_draws=50).systems["n_qids"].tolist() == [1, 1, 1]
+    assert rank_systems(runs, qrels_of("q1"), MEASURE, inference=Inference(n_draws=50)).systems["n_qids"].tolist() == [
+        1,
+        1,
+        1,
+    ]
     for over in ("topics", "both"):
         with pytest.raises(InputError, match="only 'q1'"):
             rank_systems(runs, qrels_of("q1"), MEASURE, uncertainty=over)
@@ -360,5 +378,5 @@ def test_one_topic():
 )
 def test_what_cannot_be_asked_for(many, options, said):
     with pytest.raises(ParameterError) as caught:
-        rank_systems(*many, **options)
+        rank_systems(*many, **grouped("rank_systems", **options))
     assert said in str(caught.value)

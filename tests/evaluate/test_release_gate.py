@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import release_gate as bench
+from flat import grouped
 from night import at_night
 from scipy import stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import release_gate
+from vbterrier.evaluate import GateOptions, release_gate
 from vbterrier.evaluate.scores import score
 from vbterrier.report.comparison import gate_report
+from vbterrier.settings import Inference
 from vbterrier.stats import confidence_sequence
 
 N = 120
@@ -31,7 +33,7 @@ def collection(n=N, seed=1, loss=0.0):
 
 
 def gate(new, old, qrels, measure="nDCG@4", margin=0.05, **options):
-    return release_gate({"new": new}, {"old": old}, qrels, measure, margin=margin, **options)
+    return release_gate({"new": new}, {"old": old}, qrels, measure, margin=margin, **grouped("release_gate", **options))
 
 
 def test_a_small_difference_passes_a_large_one_fails_and_a_few_queries_tell_nothing():
@@ -113,13 +115,17 @@ def test_harmless_releases_pass_with_enough_queries():
 def test_several_baselines_are_one_family():
     new, old, qrels = collection(n=60)
     bad = old.assign(score=-old["score"])
-    found = release_gate({"new": new}, {"old": old, "bad": bad}, qrels, "nDCG@4", margin=0.2, max_share=0.1)
+    found = release_gate(
+        {"new": new}, {"old": old, "bad": bad}, qrels, "nDCG@4", margin=0.2, options=GateOptions(max_share=0.1)
+    )
     alone = gate(new, old, qrels, margin=0.2, level=0.975, max_share=0.1)
     assert found.pairs["n_tests"].tolist() == [2, 2]
     assert found.pairs.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.pairs.loc[0, ["low", "high"]].tolist())
     assert (found.decision, found.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
     for other, last, decisions in ((new, bad, ["UNKNOWN", "PASS"]), (bad, bad[::-1], ["FAIL", "UNKNOWN"])):
-        found = release_gate({"new": other}, {"old": old, "bad": last}, qrels, "nDCG@4", margin=0.0, max_share=1)
+        found = release_gate(
+            {"new": other}, {"old": old, "bad": last}, qrels, "nDCG@4", margin=0.0, options=GateOptions(max_share=1)
+        )
         assert (found.decision, found.pairs["decision"].tolist()) == (decisions[0], decisions)
 
 
@@ -145,7 +151,7 @@ def test_segments_are_corrected_and_those_of_one_query_are_counted():
 
 
 def differences(new, old, qrels, measure="nDCG@4"):
-    values = score({"new": new, "old": old}, qrels, [measure], n_resamples=2).values
+    values = score({"new": new, "old": old}, qrels, [measure], inference=Inference(n_resamples=2)).values
     table = values.pivot(index="qid", columns="name", values="value").loc[qrels["qid"].unique()]
     return (table["new"] - table["old"]).to_numpy()
 
@@ -214,7 +220,7 @@ def test_shares_of_unjudged_documents_are_those_of_each_system(measure):
     found = gate(new, old, qrels, measure)
     row = found.pairs.loc[0]
     shares = {
-        name: score(run, qrels, "Unjudged@4", n_resamples=2).means().iloc[0, 0]
+        name: score(run, qrels, "Unjudged@4", inference=Inference(n_resamples=2)).means().iloc[0, 0]
         for name, run in {"new": new, "old": old}.items()
     }
     assert row["unjudged_baseline"] == shares["old"] == 0.0
@@ -264,7 +270,7 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
     paths = tmp_path / "new.json", tmp_path / "old.json", tmp_path / "ratings.csv"
     wanted = undecided(new, old, qrels, budget=5)
     options = {"margin": wanted.pairs.loc[0, "margin"], "max_share": 1}
-    found = release_gate(*paths, "ENDCG@4", **options, scale=(0, 3), budget=5)
+    found = release_gate(*paths, "ENDCG@4", budget=5, **grouped("release_gate", **options, scale=(0, 3)))
     assert found.pairs.loc[0, ["diff", "low"]].tolist() == pytest.approx(wanted.pairs.loc[0, ["diff", "low"]].tolist())
     found.write_judging(tmp_path / "next.csv")
     lines = (tmp_path / "next.csv").read_text().splitlines()
@@ -461,7 +467,7 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
         reach = np.sqrt((row["diff"] - row["low"]) ** 2 - of_sample**2)
         # The interval of the difference by other code, from other draws.
         options = {"uncertainty": "unjudged", "level": 2 * level - 1, "n_draws": 4000, "seed": 7}
-        pair = vbterrier.rank_systems(runs, qrels, "ENDCG@4", **options).pairs.loc[0]
+        pair = vbterrier.rank_systems(runs, qrels, "ENDCG@4", **grouped("rank_systems", **options)).pairs.loc[0]
         assert reach == pytest.approx((pair["high"] - pair["low"]) / 2, rel=0.08)
 
 

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -17,6 +18,7 @@ from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationRerank
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import reranking
 from vbterrier.evaluate.reranking import rerank_grid
+from vbterrier.settings import Data, Execution
 from vbterrier.unjudged import fit
 
 MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
@@ -58,7 +60,7 @@ class World:
         with warnings.catch_warnings():
             # Few documents share evidence.
             warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
-            return rerank_grid(**options | given).runs
+            return rerank_grid(**grouped("rerank_grid", **options | given)).runs
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +128,15 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
     model = fit({"pool": world.pool, "other": world.pool.assign(score=-world.pool["score"])}, thin).register("grid")
     measures, grid = ["ENDCG(model='grid')@5", "EP@5"], {"overlap": {"weight": [0.2, 0.8], "cutoff": 3}}
     given = {"grid": grid, "entity_runs": {"one": world.runs["one"]}, "measures": measures, "qrels": thin}
-    found = world.found(**given, n_jobs=n_jobs, path=tmp_path / "grid.jsonl")
+    found = world.found(**given, n_jobs=n_jobs, resume=tmp_path / "grid.jsonl")
     runs = {"pool": world.pool}
     for weight in (0.2, 0.8):
         runs[f"weight {weight}"] = OverlapReranker(world.tags, world.runs["one"], cutoff=3, weight=weight)(world.pool)
     named = vbterrier.score(runs, thin, measures[:1]).means()[measures[0]]
     # Without a name, the model is that of the pool, which has the documents of all rerankings.
-    unnamed = vbterrier.score(runs, thin, ["EP@5"], model=fit({"pool": world.pool}, thin, cutoff=5)).means()["EP@5"]
+    unnamed = vbterrier.score(runs, thin, ["EP@5"], data=Data(model=fit({"pool": world.pool}, thin, cutoff=5))).means()[
+        "EP@5"
+    ]
     values = found.pivot(index="configuration", columns="measure", values="value").loc[found["configuration"].unique()]
     assert values[measures[0]].tolist() == pytest.approx(named.tolist(), abs=1e-12)
     assert values["EP@5"].tolist() == pytest.approx(unnamed.tolist(), abs=1e-12)
@@ -140,7 +144,7 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
     # Another model of the same name does not continue the results of the first.
     assert fit({"pool": world.pool}, thin).register("grid").digest != model.digest
     with pytest.raises(FileError, match="other inputs"):
-        world.found(**given, path=tmp_path / "grid.jsonl")
+        world.found(**given, resume=tmp_path / "grid.jsonl")
 
 
 @pytest.mark.nightly
@@ -179,30 +183,30 @@ def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(world, expecte
     with monkeypatch.context() as patch:
         first = dying(patch, 7)
         with pytest.raises(KilledError):
-            world.found(path=path)
+            world.found(resume=path)
     lines = path.read_text().splitlines()
     assert [json.loads(line)["name"] for line in lines[1:]] == first
     # Interrupted while writing.
     path.write_text("\n".join([*lines, lines[-1][:30]]))
     with monkeypatch.context() as patch:
         second = dying(patch, 10_000)
-        found = world.found(path=path)
+        found = world.found(resume=path)
     assert len(first) == 7
     assert not set(first) & set(second)
     assert len(first) + len(second) == len(expected) // len(MEASURES) == len(path.read_text().splitlines()) - 1
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
     # The third call evaluates nothing.
     dying(monkeypatch, 0)
-    pd.testing.assert_frame_equal(world.found(path=path), expected, check_exact=True)
+    pd.testing.assert_frame_equal(world.found(resume=path), expected, check_exact=True)
 
 
 def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
     path = tmp_path / "grid.jsonl"
     path.touch()
-    world.found({"overlap": {"cutoff": 1, "weight": [0.2, 0.5]}}, path=path)
+    world.found({"overlap": {"cutoff": 1, "weight": [0.2, 0.5]}}, resume=path)
     asked = dying(monkeypatch, 10_000)
     larger = {"overlap": {"cutoff": [1, 3], "weight": [0.2, 0.5]}, "embedding": {}}
-    grown = world.found(larger, path=path)
+    grown = world.found(larger, resume=path)
     assert len(asked) == 6
     pd.testing.assert_frame_equal(grown, world.found(larger), check_exact=True)
 
@@ -210,7 +214,7 @@ def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
 def test_file_of_other_inputs_is_refused(world, tmp_path):
     path = tmp_path / "grid.jsonl"
     small = {"overlap": {"cutoff": 1}, "embedding": {}, "expansion": {}}
-    world.found(small, path=path)
+    world.found(small, resume=path)
     before = path.read_bytes()
     for name, changed in (
         ("pool", world.pool.assign(score=world.pool["score"] + 1)),
@@ -223,7 +227,7 @@ def test_file_of_other_inputs_is_refused(world, tmp_path):
         ("texts", {"e0": "another name"}),
     ):
         with pytest.raises(FileError, match="holds results of other inputs"):
-            world.found(small, path=path, **{name: changed})
+            world.found(small, resume=path, **{name: changed})
         assert path.read_bytes() == before
 
 
@@ -241,11 +245,11 @@ def test_file_of_other_inputs_is_refused(world, tmp_path):
 )
 def test_results_that_are_none_are_refused(world, tmp_path, result):
     path = tmp_path / "grid.jsonl"
-    world.found({"overlap": {}}, measures=["AP"], path=path)
+    world.found({"overlap": {}}, measures=["AP"], resume=path)
     head = path.read_text().splitlines()[0]
     path.write_text(head + "\n" + json.dumps({"name": "pool", "result": result}) + "\n")
     with pytest.raises(FileError, match=r"grid\.jsonl: has no valid values of 'pool'; remove its line"):
-        world.found({"overlap": {}}, measures=["AP"], path=path)
+        world.found({"overlap": {}}, measures=["AP"], resume=path)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +305,13 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     for _ in range(2):
         # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
-            rerank_grid(*data, world.qrels, grid, ["BNDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
+            rerank_grid(
+                *data,
+                world.qrels,
+                grid,
+                ["BNDCG@5"],
+                execution=Execution(resume=tmp_path / "grid.jsonl", progress=False),
+            )
 
 
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):
@@ -310,7 +320,9 @@ def test_the_default_grid_has_437_configurations_beside_the_pool(world):
     assert len(reranking.configurations(reranking.RERANK_GRID, ["one"], resources)) == 438
     runs = {"one": world.runs["one"].assign(score=world.runs["one"]["score"] + 9)}
     with pytest.warns(DegenerateWarning, match="176 of 437 configurations are omitted.*'embedding' needs embeddings"):
-        found = rerank_grid(world.tags, world.pool.drop(columns="text"), runs, world.qrels, progress=False)
+        found = rerank_grid(
+            world.tags, world.pool.drop(columns="text"), runs, world.qrels, execution=Execution(progress=False)
+        )
     assert found.omitted == ("expansion", "embedding", "similarity")
     families = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
     assert families == {"overlap": 181, "propagation": 80, "pool": 1}
@@ -318,7 +330,9 @@ def test_the_default_grid_has_437_configurations_beside_the_pool(world):
 
 def test_values_of_topics_and_configurations_with_the_same_rankings(world):
     grid = {"overlap": {"weight": [0.0, 0.1, 0.9], "cutoff": [6, 50]}}
-    found = rerank_grid(world.tags, world.pool, world.runs, world.qrels, grid, ["AP"], progress=False)
+    found = rerank_grid(
+        world.tags, world.pool, world.runs, world.qrels, grid, ["AP"], execution=Execution(progress=False)
+    )
     table = found.runs.set_index("configuration")
     means = found.values.groupby("name", sort=False)["value"].mean()
     pd.testing.assert_series_equal(means, table["value"].loc[means.index], check_names=False)

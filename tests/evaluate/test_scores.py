@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyndeval
 import pytest
+from flat import grouped
 from ir_measures import AP, nDCG
 from pandas.testing import assert_frame_equal
 
@@ -15,6 +16,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.topic_intervals import topics_interval
 from vbterrier.unjudged import distribution, fit, metrics
 from vbterrier.unjudged.pool import Judgments
@@ -95,7 +97,7 @@ def test_measures_as_objects_and_as_text_are_the_same():
 def test_the_input_is_never_changed():
     qrels, run = collection()
     before = qrels.copy(deep=True), run.copy(deep=True)
-    score({"mine": run}, qrels, [BNDCG, "nDCG@10"], on_topics="common", n_resamples=5)
+    score({"mine": run}, qrels, [BNDCG, "nDCG@10"], data=Data(on_topics="common"), inference=Inference(n_resamples=5))
     assert_frame_equal(qrels, before[0])
     assert_frame_equal(run, before[1])
 
@@ -121,14 +123,14 @@ def test_a_list_of_what_has_no_name_is_refused_with_the_remedy(runs):
 )
 def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words):
     with pytest.raises(ParameterError, match=words):
-        score(RUN, QRELS, **{"measures": [BNDCG], **option})
+        score(RUN, QRELS, **grouped("score", **{"measures": [BNDCG], **option}))
 
 
 # Output.
 
 
 def test_values_are_the_frame_of_the_design():
-    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, [BNDCG, "nDCG@10"], on_topics="all")
+    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, [BNDCG, "nDCG@10"], data=Data(on_topics="all"))
     assert list(scores.values.columns) == V_COLUMNS
     assert len(scores.values) == 8
     assert set(scores.values["measure"]) == {BNDCG, "nDCG@10"}
@@ -138,7 +140,9 @@ def test_values_are_the_frame_of_the_design():
 
 
 def test_intervals_are_the_frame_of_the_design_and_name_their_method():
-    intervals = score({"a": RUN}, QRELS, [BNDCG, "nDCG@10"], level=0.9, n_resamples=50, seed=3).intervals
+    intervals = score(
+        {"a": RUN}, QRELS, [BNDCG, "nDCG@10"], inference=Inference(level=0.9, n_resamples=50, seed=3)
+    ).intervals
     assert list(intervals.columns) == C_COLUMNS
     assert intervals[["measure", "method", "level", "n_qids", "n_resamples", "seed"]].to_numpy().tolist() == [
         [BNDCG, "topics (percentile)", 0.9, 2, 50, 3],
@@ -159,10 +163,10 @@ def test_thirty_systems_score_as_each_by_itself():
     qrels, _ = collection()
     runs = {f"system {i}": collection(100 + i)[1] for i in range(30)}
     measures = [BNDCG, "nDCG@10", "nDCG(judged_only=True)@10", "NDCGBound(side='upper',kind='posthoc',max_grade=2)@10"]
-    together = score(runs, qrels, measures, n_resamples=20)
+    together = score(runs, qrels, measures, inference=Inference(n_resamples=20))
     assert together.means().index.tolist() == list(runs)
     for name in ("system 0", "system 17", "system 29"):
-        alone = score({name: runs[name]}, qrels, measures, n_resamples=20)
+        alone = score({name: runs[name]}, qrels, measures, inference=Inference(n_resamples=20))
         here = together.intervals[together.intervals["name"] == name].reset_index(drop=True)
         assert_frame_equal(here, alone.intervals)
     assert together.values["value"].notna().all()
@@ -171,7 +175,7 @@ def test_thirty_systems_score_as_each_by_itself():
 
 def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
     runs = {"a": RUN, "b": RUN}
-    with_bar = score(runs, QRELS, [BNDCG], progress=True)
+    with_bar = score(runs, QRELS, [BNDCG], execution=Execution(progress=True))
     assert_frame_equal(with_bar.intervals, score(runs, QRELS, [BNDCG]).intervals)
     assert capsys.readouterr().out == ""
 
@@ -191,7 +195,13 @@ def test_real_runs_score_as_ir_measures_says(shared_data):
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}
     measures = ["BNDCG(prior='pool')@10", BNDCG, "nDCG@10"]
-    scores = score(runs, folder / "qrels.incomplete.txt.gz", measures, on_topics="all", n_resamples=100)
+    scores = score(
+        runs,
+        folder / "qrels.incomplete.txt.gz",
+        measures,
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=100),
+    )
     reference = ir_measures.calc_aggregate(
         [nDCG @ 10],
         ir_measures.read_trec_qrels(str(folder / "qrels.incomplete.txt.gz")),
@@ -231,7 +241,9 @@ def test_intents_in_place_of_qrels():
 @pytest.mark.parametrize("method", ["percentile", "bca", "studentised"])
 def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the_seeds_stream(method):
     qrels, run = collection()
-    scores = score({"mine": run}, qrels, [BNDCG, "AP"], interval=method, level=0.8, n_resamples=99, seed=5)
+    scores = score(
+        {"mine": run}, qrels, [BNDCG, "AP"], inference=Inference(interval=method, level=0.8, n_resamples=99, seed=5)
+    )
     for measure in (BNDCG, "AP"):
         values = np.array([value for _, value in sorted(per_topic(scores, "mine", measure).items())])
         expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5)
@@ -246,7 +258,11 @@ def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the
 def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_variances_over_n(level, z):
     qrels, run = collection()
     distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10)
-    row = score(run, qrels, [BNDCG], level=level).intervals.set_index("method").loc["unjudged (normal)"]
+    row = (
+        score(run, qrels, [BNDCG], inference=Inference(level=level))
+        .intervals.set_index("method")
+        .loc["unjudged (normal)"]
+    )
     reach, mean = z * math.sqrt((distribution.std**2).sum()) / len(distribution), distribution.mean.mean()
     assert reach > 0.01
     assert [row["low"], row["high"]] == pytest.approx([mean - reach, mean + reach], abs=1e-12)
@@ -255,14 +271,16 @@ def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_var
 def test_only_the_mean_gets_an_interval_over_unjudged_documents():
     qrels, run = collection()
     others = ["BNDCG(prior='run',stat='median')@5", "BNDCG(prior='run',stat='std')@5", "Unjudged@5", "nDCG@5"]
-    intervals = score(run, qrels, ["BNDCG(prior='run')@5", *others], n_resamples=9).intervals
+    intervals = score(run, qrels, ["BNDCG(prior='run')@5", *others], inference=Inference(n_resamples=9)).intervals
     assert intervals["measure"].tolist() == ["BNDCG(prior='run')@5"] * 2 + others
     assert intervals["method"].tolist() == ["topics (percentile)", "unjudged (normal)"] + ["topics (percentile)"] * 4
 
 
 def test_the_seed_decides_intervals_and_nothing_else():
     qrels, run = collection()
-    first, again, other = (score(run, qrels, [BNDCG], n_resamples=50, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        score(run, qrels, [BNDCG], inference=Inference(n_resamples=50, seed=seed)) for seed in (1, 1, 2)
+    )
     assert_frame_equal(first.intervals, again.intervals)
     assert_frame_equal(first.values, other.values)
     assert first.intervals["low"].tolist() != other.intervals["low"].tolist()
@@ -289,7 +307,9 @@ def evidence():
 def test_estimates_are_those_of_one_model_of_all_runs_and_labels(labelled):
     qrels, runs = evidence()
     labels = {"judge": collection(3)[0]} if labelled else None
-    found = score(runs, qrels, ["ENDCG@10", "EP@5", "nDCG@10"], labels=labels, level=0.9)
+    found = score(
+        runs, qrels, ["ENDCG@10", "EP@5", "nDCG@10"], data=Data(labels=labels), inference=Inference(level=0.9)
+    )
     model = fit(runs, qrels, cutoff=10, labels=labels)
     assert found.model.digest == model.digest
     models = found.values.groupby("measure")["model"].unique().map(list).to_dict()
@@ -313,7 +333,7 @@ def test_a_fitted_model_gives_a_run_the_same_estimate_in_any_company(tmp_path):
     model = fit(runs, qrels).register("scores")
     folder = model.save(tmp_path / "model")
     for given in (model, "scores", model.digest, folder, str(folder)):
-        alone = score({"b": runs["b"]}, qrels, ["ENDCG@10"], model=given)
+        alone = score({"b": runs["b"]}, qrels, ["ENDCG@10"], data=Data(model=given))
         assert alone.means().loc["b"].tolist() == together.loc["b"].tolist()
         named = f"ENDCG(model='{given}')@10"
         if isinstance(given, str):
@@ -326,7 +346,7 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
     qrels, runs = evidence()
     judged = qrels.groupby("qid").head(12).drop(columns="label")
     runs = {"odd\u202e name": judged.assign(score=-np.arange(len(judged), dtype=float)), **runs}
-    found = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], n_resamples=2)
+    found = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], inference=Inference(n_resamples=2))
     means = found.means()
     assert means.iloc[0]["Unjudged@10"] == 0 < means.iloc[1]["Unjudged@10"]
     first, second = found.notes
@@ -348,7 +368,7 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
 )
 def test_evidence_that_no_measure_uses_is_refused(measures, options, words):
     with pytest.raises(ParameterError, match=words):
-        score(RUN, QRELS, measures, **options)
+        score(RUN, QRELS, measures, **grouped("score", **options))
 
 
 # Topics.
@@ -362,9 +382,9 @@ def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
     )
     with pytest.raises(InputError, match=words):
         score(runs, QRELS, [BNDCG])
-    assert score(runs, QRELS, [BNDCG], on_topics="all").means().loc["part", BNDCG] == 0.5
+    assert score(runs, QRELS, [BNDCG], data=Data(on_topics="all")).means().loc["part", BNDCG] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):
-        common = score(runs, QRELS, [BNDCG, "nDCG@10"], on_topics="common")
+        common = score(runs, QRELS, [BNDCG, "nDCG@10"], data=Data(on_topics="common"))
     assert common.means().to_numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert common.missing["n_qids"].tolist() == [1, 1]
     assert common.missing["n_missing"].tolist() == [0, 0]
@@ -385,7 +405,7 @@ def test_topics_without_judgments_are_no_difference_either():
 
 def test_no_topic_in_common_of_all_runs_is_refused():
     with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
-        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, [BNDCG], on_topics="common")
+        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, [BNDCG], data=Data(on_topics="common"))
 
 
 def test_common_topics_of_whole_number_ids():
@@ -393,7 +413,7 @@ def test_common_topics_of_whole_number_ids():
     numbered = {name: run.assign(qid=run["qid"].str[1:].astype(int)) for name, run in runs.items()}
     qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
     with pytest.warns(DegenerateWarning, match="at least two"):
-        scores = score(numbered, qrels, [BNDCG], on_topics="common")
+        scores = score(numbered, qrels, [BNDCG], data=Data(on_topics="common"))
     assert scores.values["qid"].tolist() == ["1", "1"]
 
 
@@ -458,7 +478,7 @@ def test_the_best_share_of_the_systems():
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = score(runs, qrels, ["nDCG@10", "P@1"], n_resamples=2)
+        found = score(runs, qrels, ["nDCG@10", "P@1"], inference=Inference(n_resamples=2))
     assert found.best() == ["good", "middle", "bad"]
     assert found.best(0.01) == ["good"]
     assert found.best(1, "P@1") == ["good", "bad", "middle", "also bad"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError
@@ -14,7 +15,7 @@ QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d9"], "label": [1, 1
 
 
 def means(*args, **kwargs):
-    return vbterrier.score(*args, **kwargs).means().loc["mine"].to_dict()
+    return vbterrier.score(*args, **grouped("score", **kwargs)).means().loc["mine"].to_dict()
 
 
 def test_intents_and_tags_alone():
@@ -72,8 +73,11 @@ def test_measures_of_others_keep_runs_apart():
         (None, diverse, {"intents": INTENTS.assign(prob=0.5), "tags": tags}),
         (qrels, ["nDCG@5", "AP", "RR", "Judged@5"], {}),
     ):
-        together = vbterrier.score(runs, judged, measures, **given, on_topics="all").values
-        alone = [vbterrier.score({name: run}, judged, measures, **given).values for name, run in runs.items()]
+        together = vbterrier.score(runs, judged, measures, **grouped("score", **given, on_topics="all")).values
+        alone = [
+            vbterrier.score({name: run}, judged, measures, **grouped("score", **given)).values
+            for name, run in runs.items()
+        ]
         pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 

@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.files.reading import read_run
 from vbterrier.linking.corpora import read_spans
+from vbterrier.settings import Data
 from vbterrier.stats.topic_intervals import topics_interval
 
 MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
@@ -35,7 +38,7 @@ def collection(seed=0, *, n_topics=12, n_docs=20, share=0.6):
 
 
 def evaluated(data, measures=MEASURES, **given):
-    return evaluate_settings(**{**data, "measures": measures, **given})
+    return evaluate_settings(**grouped("evaluate_settings", **{**data, "measures": measures, **given}))
 
 
 def table(values, setting=None):
@@ -65,7 +68,7 @@ def test_settings_are_plain_scores_of_frames_filtered_by_hand():
     systems, qrels, tags = data["systems"], data["qrels"], data["links"]
     reach, found = set(tags.loc[tags["entity_id"] == "wanted", "docno"]), evaluated(data)
     cut = {name: run[run["docno"].isin(reach)] for name, run in systems.items()}
-    expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, on_topics="all")
+    expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, data=Data(on_topics="all"))
     # The stage keeps the same documents.
     stage = EntityReachable(tags, data["entities"])
     assert {name: set(stage.transform(run)["docno"]) for name, run in systems.items()} == dict.fromkeys(cut, reach)
@@ -177,7 +180,9 @@ def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
     tags = pd.DataFrame({"docno": docnos, "entity_id": list("EFFEE")})
     entities = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "E", "score": 1.0})
     with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but no reachable one") as said:
-        found = evaluate_settings({"s": run}, qrels, ["AP", "R@2"], links=tags, pool=run, entities=entities)
+        found = evaluate_settings(
+            {"s": run}, qrels, ["AP", "R@2"], links=tags, entities=entities, options=ReachOptions(pool=run)
+        )
     assert len(said) == 1, [str(one.message) for one in said]
     assert found.gaps["n_qids"].tolist() == [2, 2]
 
@@ -251,7 +256,9 @@ def test_ambiguous_names_of_news(shared_data):
     qrels.columns = ["qid", "docno", "label"]
     run, tags = read_run(folder / "runs" / "bm25.run.gz"), read_spans(folder / "links.wat.jsonl.gz", nil="drop")
     entities = ConsensusEntities(tags, cutoff=20).transform(run)
-    found = evaluate_settings({"bm25": run}, qrels, ["AP"], links=tags, pool=run, entities=entities)
+    found = evaluate_settings(
+        {"bm25": run}, qrels, ["AP"], links=tags, entities=entities, options=ReachOptions(pool=run)
+    )
 
     own = {docno: set(group) for docno, group in tags.groupby("docno")["entity_id"]}
     listed = {qid: set(group) for qid, group in entities.groupby("qid")["docno"]}
@@ -269,7 +276,7 @@ def test_ambiguous_names_of_news(shared_data):
     both = coverage[["RelCov", "NonRelCov"]].dropna()
     assert len(both) == 184
     assert both.mean().tolist() == pytest.approx([0.929, 0.790], abs=6e-4)
-    expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], on_topics="all").values
+    expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], data=Data(on_topics="all")).values
     pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected), rtol=0, atol=1e-12)
     assert coverage["unreached"].sum() == 199 - len(expected)
 

@@ -14,6 +14,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import simulation
 from vbterrier.evaluate.simulated_runs import RANGES, STANDARD
 from vbterrier.evaluate.simulation import simulate
+from vbterrier.settings import Execution, Inference
 from vbterrier.stats.agreement import tau_ap
 from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
@@ -54,7 +55,7 @@ def found(runs, complete):
 
 def values(runs, qrels, measure):
     shared = {name: run[run["qid"].isin(qrels["qid"])] for name, run in runs.items()}
-    table = score(shared, qrels, [measure], n_resamples=2).values
+    table = score(shared, qrels, [measure], inference=Inference(n_resamples=2)).values
     return table.set_index(["name", "qid"])["value"]
 
 
@@ -353,7 +354,7 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
 def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     for progress in (False, True):
-        simulate(runs, complete, thinned(complete), estimators=LOWER, progress=progress)
+        simulate(runs, complete, thinned(complete), estimators=LOWER, execution=Execution(progress=progress))
         assert ("simulations" in capsys.readouterr().err) is progress
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from flat import grouped
 from night import at_night
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
@@ -23,6 +24,7 @@ from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.files.writing import write_qrels
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
+from vbterrier.settings import Execution
 
 MEASURES = (
     *("ENDCG@10", "ERBP(stat='lo')@5", "BNDCG(prior='pool',stat='lo')@5", "BNDCG@10", "BAP", "BRBP", "Unjudged"),
@@ -93,7 +95,7 @@ def scored(*given, **options):
     """Scores, and the messages of warnings."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = score(*given, **options)
+        found = score(*given, **grouped("score", **options))
     return found, {str(one.message) for one in said if issubclass(one.category, DegenerateWarning)}
 
 
@@ -206,7 +208,7 @@ def test_measures_that_need_all_rankings_are_refused(tmp_path, measure, remedy):
     run, qrels = made(5)
     path = write(run, tmp_path / "a.run")
     with pytest.raises(ParameterError, match=remedy):
-        score(path, qrels.assign(entity_id="A"), [measure], memory=2**26)
+        score(path, qrels.assign(entity_id="A"), [measure], execution=Execution(memory=2**26))
 
 
 def test_empty_and_strange_runs(tmp_path):
@@ -220,7 +222,7 @@ def test_empty_and_strange_runs(tmp_path):
             scored(path, qrels, measures, memory=2**26)
     (tmp_path / "bad.run").write_text("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 x t\n")
     with pytest.raises(FileError, match=r"bad.run:2: "):
-        score(tmp_path / "bad.run", qrels, ["AP"], memory=2**26)
+        score(tmp_path / "bad.run", qrels, ["AP"], execution=Execution(memory=2**26))
 
 
 def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
@@ -460,9 +462,9 @@ def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
 def test_arrow_gets_its_own_memory_back(tmp_path):
     (run, qrels), usual = made(3), pa.default_memory_pool().backend_name
     path = write(run, tmp_path / "r.run")
-    score({"r": path}, qrels, ["P@5"], memory=2**26)
+    score({"r": path}, qrels, ["P@5"], execution=Execution(memory=2**26))
     assert pa.default_memory_pool().backend_name == usual
     path.write_text("q1 Q0 d1\n")
     with pytest.raises(FileError):
-        score({"r": path}, qrels, ["P@5"], memory=2**26)
+        score({"r": path}, qrels, ["P@5"], execution=Execution(memory=2**26))
     assert pa.default_memory_pool().backend_name == usual

@@ -6,11 +6,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate import VarianceOptions
 from vbterrier.evaluate.variance import variance_shares
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.perturbations import Dirichlet, ScoreNoise, TagDropout
 
 QIDS = [f"q{n}" for n in range(8)]
@@ -39,7 +42,7 @@ RUNS = {name: run(docnos) for name, docnos in LISTS.items()}
 
 def over_intents(runs=RUNS, measure="ES@3", **options):
     options = {"intents": INTENTS, "tags": TAGS, "perturb": [Dirichlet(5), TagDropout()], "n_draws": 300, **options}
-    return variance_shares(runs, None, measure, **options)
+    return variance_shares(runs, None, measure, **grouped("variance_shares", **options))
 
 
 def table(found):
@@ -47,7 +50,7 @@ def table(found):
 
 
 def test_frames_of_a_bootstrapped_measure():
-    found = variance_shares(RUNS, QRELS, MEASURE, n_draws=300, seed=4)
+    found = variance_shares(RUNS, QRELS, MEASURE, inference=Inference(n_draws=300, seed=4))
     c_frame = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     assert list(found.intervals) == [*c_frame, "mean"]
     assert found.intervals["name"].tolist() == ["one"] * 3 + ["two"] * 3
@@ -66,8 +69,8 @@ def test_frames_of_a_bootstrapped_measure():
 @pytest.mark.parametrize("on_topics", ["same", "common"])
 def test_moments_are_those_of_score(measure, on_topics):
     runs = RUNS if on_topics == "same" else {**RUNS, "two": RUNS["two"].query("qid != 'q1'")}
-    found = variance_shares(runs, QRELS, measure, on_topics=on_topics)
-    scores = score(runs, QRELS, [measure], on_topics=on_topics)
+    found = variance_shares(runs, QRELS, measure, data=Data(on_topics=on_topics))
+    scores = score(runs, QRELS, [measure], data=Data(on_topics=on_topics))
     of_score = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("name")
     own = found.intervals[found.intervals["method"] == "unjudged (normal)"].set_index("name")
     for column in ("value", "low", "high"):
@@ -79,7 +82,7 @@ def test_moments_are_those_of_score(measure, on_topics):
 
 
 def test_what_two_systems_share_cancels():
-    found = variance_shares(RUNS, QRELS, MEASURE, baseline="two", n_draws=20_000)
+    found = variance_shares(RUNS, QRELS, MEASURE, baseline="two", inference=Inference(n_draws=20_000))
     # x and y are at ranks 3 and 2: n, at rank 1 of both, cancels.
     discount = 1 / np.log2(np.arange(2, 6))
     variance = 0.25 * (discount[1] ** 2 + discount[2] ** 2) / discount.sum() ** 2
@@ -107,7 +110,7 @@ def test_all_judged_leaves_the_topics():
 
 
 def test_advice_by_hand():
-    found = variance_shares(RUNS, QRELS, MEASURE, level=0.9)
+    found = variance_shares(RUNS, QRELS, MEASURE, inference=Inference(level=0.9))
     between, within = table(found).loc["one", "variance"]
     z = 1.6448536269514722
     rows = found.advice[found.advice["name"] == "one"].set_index("change")
@@ -153,7 +156,7 @@ def test_names_of_sources_are_the_callers():
 @pytest.mark.parametrize(
     "evaluated",
     [
-        lambda runs, qrels, **o: variance_shares(runs, qrels, MEASURE, n_draws=200, **o),
+        lambda runs, qrels, **o: variance_shares(runs, qrels, MEASURE, **grouped("variance_shares", n_draws=200, **o)),
         lambda runs, _, **o: over_intents(runs, **o),
     ],
 )
@@ -193,21 +196,28 @@ def test_a_topic_alone():
         ({"baseline": "three"}, "no such system"),
         ({"n_draws": 1}, "n_draws=1"),
         ({"scores": "true"}, "scores='true'"),
-        ({"method": "bca"}, "method='bca'"),
+        ({"interval": "bca"}, "interval='bca'"),
         ({"measure": "ES@3", "intents": INTENTS, "tags": TAGS, "perturb": []}, "no perturbation"),
         ({"measure": "ES(intents='mine')@3", "intents": INTENTS, "tags": TAGS}, "drop intents="),
     ],
 )
 def test_options_that_do_not_exist(options, said):
     with pytest.raises(ParameterError, match=said):
-        variance_shares(RUNS, QRELS, **{"measure": MEASURE, **options})
+        variance_shares(RUNS, QRELS, **grouped("variance_shares", **{"measure": MEASURE, **options}))
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="no systems"):
         variance_shares({}, QRELS, MEASURE)
     with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
-        variance_shares(RUNS, QRELS, "ES@3", intents=INTENTS[INTENTS["qid"] != "q7"], tags=TAGS, perturb=TagDropout())
+        variance_shares(
+            RUNS,
+            QRELS,
+            "ES@3",
+            intents=INTENTS[INTENTS["qid"] != "q7"],
+            tags=TAGS,
+            options=VarianceOptions(perturb=TagDropout()),
+        )
 
 
 def test_ance_on_trec_covid(shared_data):
@@ -239,10 +249,10 @@ def test_intents_and_tags_on_aida(shared_data):
     runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
     given = {"intents": intents[["qid", "entity_id", "prob"]], "tags": tags.assign(weight=0.8)}
     given["perturb"] = [Dirichlet(10), TagDropout()]
-    found = table(variance_shares(runs, None, "ES@5", **given)).loc["bm25"]
+    found = table(variance_shares(runs, None, "ES@5", **grouped("variance_shares", **given))).loc["bm25"]
     expected = {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}
     assert found["share"].to_dict() == pytest.approx(expected, abs=0.02)
     # Most variance of the difference is between topics: both systems share the noise.
-    pair = variance_shares(runs, None, "ES@5", baseline="bm25", **given)
+    pair = variance_shares(runs, None, "ES@5", baseline="bm25", **grouped("variance_shares", **given))
     assert table(pair).loc[("dph - bm25", "topics"), "share"] > 0.5
     assert pair.shares["variance"].sum() < 0.1 * found["variance"].sum()

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from night import at_night
 
 import vbterrier
@@ -24,6 +25,7 @@ from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
+from vbterrier.settings import Execution
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
@@ -99,8 +101,8 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
     options = {"n_resamples": 20}
     measures = [*EXTERNAL, "BNDCG@10", "ENDCG@10"]
-    found = vbterrier.score(runs, qrels, measures, client=client, **options)
-    alone = vbterrier.score(runs, qrels, measures, **options)
+    found = vbterrier.score(runs, qrels, measures, **grouped("score", client=client, **options))
+    alone = vbterrier.score(runs, qrels, measures, **grouped("score", **options))
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 
@@ -125,7 +127,7 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", "tcp://[::1"])
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
-        vbterrier.score(runs, qrels, ["P@5"], client=address)
+        vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=address))
     gc.collect()
     assert capfd.readouterr().err == ""
 
@@ -134,7 +136,7 @@ def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels
     # Workers of this machine read large files alone.
     monkeypatch.setattr(streaming, "LARGE", -1)
     with pytest.raises(FileError, match=r"mine.run: no such file .* \(on the worker tcp://.*, which reads files from"):
-        vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], client=client)
+        vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], execution=Execution(client=client))
 
 
 @pytest.mark.nightly
@@ -149,7 +151,7 @@ def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, c
         killer.start()
         # Without workers, the call waits until the scheduler dies.
         with pytest.raises(ServiceError, match=r"the scheduler at .* went away") as refused:
-            vbterrier.score(runs, qrels, ["P@5"], client=json.loads(about.read_text())["address"])
+            vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=json.loads(about.read_text())["address"]))
         assert len(str(refused.value).splitlines()) == 1
         gc.collect()
     assert "Traceback" not in capfd.readouterr().err

@@ -19,6 +19,7 @@ from vbterrier.frames.files.reading import (
     read_run,
     read_tags,
 )
+from vbterrier.settings import Inference
 
 RUN = "q1 Q0 d1 1 3.5 t\nq1 Q0 #d2 2 2 t\nq2 Q0 d#3 1 2 t\nq#3 Q0 d1 1 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 #d2 0\nq2 0 d#3 1\n"
@@ -89,7 +90,7 @@ def test_comments_are_no_topics(shared_data):
         folder = shared_data / "cases" / case
         run = next(iter(folder.glob("r*.run")))
         for qrels in files:
-            scores = vbterrier.score(run, folder / qrels, ["nDCG@10"], n_resamples=2)
+            scores = vbterrier.score(run, folder / qrels, ["nDCG@10"], inference=Inference(n_resamples=2))
             assert scores.intervals[["value", "n_qids"]].to_numpy().tolist() == [[1.0, 2]]
             assert scores.missing["n_missing"].tolist() == [0]
     folder = shared_data / "cases" / "comment-lines"

@@ -23,13 +23,20 @@ from vbterrier.frames import (
     write_rated_list,
     write_ratings,
 )
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.pool import MachineLabels
 
 QUIET = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 
 
 def ndcg(run, qrels):
-    return vbterrier.score({"run": run}, qrels, [nDCG @ 10], n_resamples=2, on_topics="all").means().iloc[0, 0]
+    return (
+        vbterrier.score(
+            {"run": run}, qrels, [nDCG @ 10], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+        )
+        .means()
+        .iloc[0, 0]
+    )
 
 
 # The cases that failed, with the values of trec_eval (README of the folder).
@@ -433,9 +440,9 @@ def test_tuples_of_ir_measures_are_runs_and_judgments(tmp_path):
 @QUIET
 def test_dictionaries_are_a_single_run_and_frames_are_still_named():
     run, qrels = {"q1": {"d1": 2.0, "d2": 1.0}}, {"q1": {"d1": np.int64(0), "d2": 3}}
-    alone = vbterrier.score(run, qrels, [nDCG @ 10], n_resamples=2)
+    alone = vbterrier.score(run, qrels, [nDCG @ 10], inference=Inference(n_resamples=2))
     assert alone.means().index.tolist() == ["run"]
-    named = vbterrier.score({"mine": run}, qrels, [nDCG @ 10], n_resamples=2)
+    named = vbterrier.score({"mine": run}, qrels, [nDCG @ 10], inference=Inference(n_resamples=2))
     assert named.means().index.tolist() == ["mine"]
     assert alone.means().iloc[0, 0] == named.means().iloc[0, 0] == pytest.approx(1 / np.log2(3))
 

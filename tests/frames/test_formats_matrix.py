@@ -19,6 +19,7 @@ from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.files.rated_lists import read_hits, read_rated_list
 from vbterrier.frames.pipelines import input_of
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.settings import Inference
 from vbterrier.unjudged.pool import MachineLabels
 
 # Names of the columns, as tools and collections write them: facts of their layouts.
@@ -316,12 +317,19 @@ def mean(found):
 
 
 COMMANDS = {
-    "score": lambda run, qrels: mean(vbterrier.score({"a": run}, qrels, ["nDCG@2"], n_resamples=2)),
+    "score": lambda run, qrels: mean(
+        vbterrier.score({"a": run}, qrels, ["nDCG@2"], inference=Inference(n_resamples=2))
+    ),
     "compare": lambda run, qrels: (
-        EXPECTED + vbterrier.compare({"a": run, "b": plain("run")}, qrels, "nDCG@2", n_resamples=2).pairs["diff"].item()
+        EXPECTED
+        + vbterrier.compare({"a": run, "b": plain("run")}, qrels, "nDCG@2", inference=Inference(n_resamples=2))
+        .pairs["diff"]
+        .item()
     ),
     "rank": lambda run, qrels: (
-        vbterrier.rank_systems({"a": run, "b": RUNS["b"]}, qrels, "BNDCG@2", n_draws=2).systems["name"].tolist()
+        vbterrier.rank_systems({"a": run, "b": RUNS["b"]}, qrels, "BNDCG@2", inference=Inference(n_draws=2))
+        .systems["name"]
+        .tolist()
     ),
     "gate": lambda run, qrels: (
         EXPECTED
@@ -330,7 +338,9 @@ COMMANDS = {
     "doctor": lambda run, qrels: evaluate.diagnose({"a": run}, qrels).runs["topics"].item(),
     "judge": lambda run, qrels: vbterrier.judge_next({"a": run}, qrels, 1, "BNDCG@3").frame["docno"].tolist(),
     "audit": lambda run, qrels: (
-        evaluate.audit_judge({"a": run, "b": RUNS["b"]}, qrels, {"j": qrels}, cutoff=2, budget=1, n_draws=10)
+        evaluate.audit_judge(
+            {"a": run, "b": RUNS["b"]}, qrels, {"j": qrels}, cutoff=2, budget=1, inference=Inference(n_draws=10)
+        )
         .systems.query("name == 'a' and estimate == 'judge alone'")["value"]
         .item()
     ),

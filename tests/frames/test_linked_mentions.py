@@ -14,6 +14,7 @@ from vbterrier.frames import read_answers, read_entity_links, read_mentions
 from vbterrier.frames.files.turtle import _Triples
 from vbterrier.frames.id_spaces import place_of
 from vbterrier.linking import linking_report
+from vbterrier.settings import Data, Inference
 
 TEXT = "Paris met Dupont in Bonn."
 NIF_HEAD = """\
@@ -133,7 +134,9 @@ def test_values_of_links_are_right_for_a_wrong_link_a_missed_nil_and_a_missing_a
     assert figures["LinkP"] == 0.5
     assert figures["LinkR"] == 0.5
     assert figures["NilR"] == 0.0
-    scored = vbterrier.score({"mine": mine}, gold, ["LinkP", "LinkR"], n_resamples=2, on_topics="all")
+    scored = vbterrier.score(
+        {"mine": mine}, gold, ["LinkP", "LinkR"], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+    )
     assert scored.means().iloc[0].tolist() == [0.5, 0.5]
 
 
@@ -208,7 +211,9 @@ def test_tags_of_a_file_serve_measures_and_link_pools(file):
     intents = pd.DataFrame({"qid": ["q", "q", "r"], "entity_id": [PARIS, "other", BONN], "prob": [0.75, 0.25, 1.0]})
     path = file(NIF.replace("http://example.org/d1#", "d1#"))
     with pytest.warns(DegenerateWarning, match="give no tags"):
-        found = vbterrier.score({"mine": run}, None, ["ES@1"], intents=intents, tags=path, n_resamples=2)
+        found = vbterrier.score(
+            {"mine": run}, None, ["ES@1"], intents=intents, tags=path, inference=Inference(n_resamples=2)
+        )
     assert found.means().iloc[0, 0] == 0.375
 
 

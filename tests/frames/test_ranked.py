@@ -17,6 +17,7 @@ from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.frames.ranking import Run, places, ranked
+from vbterrier.settings import Data, Execution
 from vbterrier.unjudged.distribution import bootstrap_distribution
 
 
@@ -248,7 +249,9 @@ def test_concatenated_runs_with_repeated_labels_are_scored_by_position():
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
     run = frame(q={"a": 3.0, "b": 2.0, "c": 1.0})
     with pytest.warns(DegenerateWarning, match="1 repeated"):
-        found = score(pd.concat([run, run.iloc[[0]].assign(score=0.5)]), qrels, ["BNDCG@10"], duplicates="first")
+        found = score(
+            pd.concat([run, run.iloc[[0]].assign(score=0.5)]), qrels, ["BNDCG@10"], data=Data(duplicates="first")
+        )
     assert found.means().iloc[0, 0] == pytest.approx(bootstrap_distribution(run, qrels).mean[0])
 
 
@@ -379,7 +382,7 @@ def test_scores_refuse_duplicates_that_change_them(storage, monkeypatch):
     for measure in ("nDCG@3", "P@3", "BNDCG@3", "NDCGBound(max_grade=1)@3"):
         assert score(run, qrels, [measure]).values.equals(score(once, qrels, [measure]).values)
         with pytest.raises(InputError, match="document 'b' is duplicated"):
-            score(run, qrels, [measure], duplicates="everywhere")
+            score(run, qrels, [measure], data=Data(duplicates="everywhere"))
     for measure in ("nDCG@5", "AP", "P@5", "ENDCG@3", "BNDCG", "NDCGBound(max_grade=1)"):
         with pytest.raises(InputError, match="document 'b' is duplicated"):
             score(run, qrels, [measure])
@@ -439,6 +442,6 @@ def test_distances_given_as_scores_are_told(tmp_path, memory):
     qrels = pd.DataFrame({"qid": [f"q{n}" for n in range(1, 6)], "docno": "d0", "label": 1})
     message = r"run 'a': ranks contradict scores in 5 of 5 topics \('q1', 'q2', 'q3', ...\)"
     with pytest.warns(DegenerateWarning, match=message):
-        values = score({"a": path}, qrels, ["P@2"], memory=memory).values
+        values = score({"a": path}, qrels, ["P@2"], execution=Execution(memory=memory)).values
     assert values["value"].tolist() == [0] * 5
     assert [note for note in diagnose({"a": path}, qrels).notes if "ranks contradict scores in 5 of 5" in note]

@@ -7,6 +7,7 @@ import zipfile
 
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError
@@ -14,6 +15,7 @@ from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_run, read_topics
 from vbterrier.frames.ranking import runs_of
+from vbterrier.settings import Execution
 
 RUN = pd.DataFrame({"qid": "q1", "docno": ["a", "007"], "score": [2.0, 1.0]})
 
@@ -225,10 +227,10 @@ def test_other_kinds_of_runs_are_scored_whole(tmp_path, content):
     path.write_text(content)
     (tmp_path / "other.csv").write_text("qid,docno,score\nq1,d2,2\nq2,d1,1\n")
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
-    means = score([path, tmp_path / "other.csv"], qrels, ["P@1"], n_jobs=2).means()
+    means = score([path, tmp_path / "other.csv"], qrels, ["P@1"], execution=Execution(n_jobs=2)).means()
     assert means["P@1"].to_dict() == {"mine": 1, "other": 0.5}
     with pytest.raises(FileError, match="which are read whole: leave out memory="):
-        score([path], qrels, ["P@1"], memory="64 MiB")
+        score([path], qrels, ["P@1"], execution=Execution(memory="64 MiB"))
 
 
 HEADER = "# ir_metadata.start\n# tag: a  b\n# platform:\n#   kernel: 5\t4\n# ir_metadata.end\n"
@@ -245,7 +247,10 @@ def test_the_header_is_skipped(tmp_path, rows, pack):
     bare.write_bytes(pack(rows.encode()))
     pd.testing.assert_frame_equal(vbterrier.read_run(path), vbterrier.read_run(bare))
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d1"], "label": [0, 1, 1]})
-    whole, parts = (vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how) for how in ({}, {"memory": "64 MiB"}))
+    whole, parts = (
+        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))
+        for how in ({}, {"memory": "64 MiB"})
+    )
     pd.testing.assert_frame_equal(whole.values, parts.values)
 
 
@@ -255,4 +260,4 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path, how):
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
     path.write_text(HEADER + ROWS + "# BM25 tuned 12 0.9 anserini\nq2 Q0 d2 2 x t\n")
     with pytest.raises(FileError, match=r"a\.run:10: score must be a number"):
-        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how)
+        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))

@@ -26,6 +26,7 @@ from vbterrier.errors import FileError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.blocks import blocks
 from vbterrier.frames.files.reading import read_mentions
+from vbterrier.settings import Execution
 
 
 def test_a_text_may_be_longer_than_the_csv_module_takes_with_commas_or_without(stored):
@@ -167,7 +168,7 @@ except vbterrier.FileError:
 def test_runs_in_chunks_stay_in_their_memory(bomb):
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d"], "label": [1]})
     with pytest.raises(ValueError, match=r"topic 'q1' alone holds|is duplicated"):
-        score(bomb, qrels, ["nDCG@10"], memory="64 MiB")
+        score(bomb, qrels, ["nDCG@10"], execution=Execution(memory="64 MiB"))
 
 
 def test_lists_of_one_long_text_are_refused(tmp_path):

@@ -23,6 +23,7 @@ from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.reading import read_answers, read_mentions, read_subtopics, read_values
 from vbterrier.linking.services.annotators import REL, WAT, EntityFishing, SpotlightAnnotate, SpotlightCandidates, TagMe
 from vbterrier.linking.services.client import AnswerCache
+from vbterrier.settings import Inference
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")
@@ -208,7 +209,9 @@ def artifact(folder, data):
     found.intents(), found.tags()
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     found.VB @ 10
-    scores = vbterrier.score(run, None, ["ES@10", "VB@10"], intents=found.intents(), tags=found.tags(), n_resamples=2)
+    scores = vbterrier.score(
+        run, None, ["ES@10", "VB@10"], intents=found.intents(), tags=found.tags(), inference=Inference(n_resamples=2)
+    )
     assert scores.values["value"].between(0, 1 + 1e-9).all()
 
 

@@ -15,6 +15,8 @@ import pandas as pd
 
 import vbterrier
 from vbterrier.demo import demo_folder
+from vbterrier.evaluate import IntentOptions
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion, TemperatureJitter
 from vbterrier.unjudged.distribution import KINDS, SIDES
 
@@ -64,20 +66,22 @@ def _demo():
 
 
 def _of_judgments(runs, qrels):
-    scores = vbterrier.score(runs, qrels, OF_JUDGMENTS, on_topics="all", n_resamples=300)
+    scores = vbterrier.score(
+        runs, qrels, OF_JUDGMENTS, data=Data(on_topics="all"), inference=Inference(n_resamples=300)
+    )
     yield "score", scores.intervals
     yield "values", scores.values[scores.values["name"] == "dense"]
     values = scores.values[scores.values["measure"].isin(["BNDCG@10", "AP"])]
     for method in METHODS:
         yield f"intervals {method}", vbterrier.stats.intervals(values, method=method, n_resamples=300, seed=1)
     for test in TESTS:
-        found = vbterrier.compare(values, test=test, n_resamples=500, margin=0.05, seed=2)
+        found = vbterrier.compare(values, inference=Inference(test=test, n_resamples=500, margin=0.05, seed=2))
         yield f"pairs {test}", found.pairs
         yield f"letters {test}", found.systems
-    yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", n_draws=300).systems
-    yield "best first by estimates", vbterrier.rank_systems(runs, qrels, n_draws=300).systems
+    yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", inference=Inference(n_draws=300)).systems
+    yield "best first by estimates", vbterrier.rank_systems(runs, qrels, inference=Inference(n_draws=300)).systems
     yield "judge next", vbterrier.judge_next(runs, qrels, 10).frame.drop(columns="reason")
-    yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, n_draws=200).shares
+    yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, inference=Inference(n_draws=200)).shares
     yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)
     yield "power", vbterrier.design.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)
     yield "thinned", vbterrier.unjudged.subsample_qrels(qrels, 0.4, seed=5)
@@ -88,10 +92,20 @@ def _of_judgments(runs, qrels):
 
 
 def _of_intents(runs, intents, tags):
-    yield "intents", vbterrier.score(runs, intents=intents, tags=tags, measures=OF_INTENTS, n_resamples=300).intervals
+    yield (
+        "intents",
+        vbterrier.score(
+            runs, intents=intents, tags=tags, measures=OF_INTENTS, inference=Inference(n_resamples=300)
+        ).intervals,
+    )
     topics = vbterrier.read_topics(demo_folder() / "topics.tsv")
     found = vbterrier.evaluate_intents(
-        runs, topics, intents=intents, tagger=tags, cutoff=[5], n_replicas=50, perturb=PERTURB, n_resamples=300
+        runs,
+        topics,
+        intents=intents,
+        tagger=tags,
+        inference=Inference(n_resamples=300),
+        options=IntentOptions(cutoff=[5], n_replicas=50, perturb=PERTURB),
     )
     yield "replicas", found.intervals
     yield "oracle", vbterrier.intents.oracle_success(intents, tags, 5)
@@ -103,7 +117,7 @@ def _of_links():
     pool = vbterrier.entities.link_pool(made.pool, made.tags, made.qrels)
     runs = {name: run.assign(qid=run["qid"].astype(str)) for name, run in made.runs.items()}
     yield "links", vbterrier.score(runs, pool.frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
-    found = vbterrier.coverage_report(runs, pool, cutoff=5, n_resamples=200)
+    found = vbterrier.coverage_report(runs, pool, cutoff=5, inference=Inference(n_resamples=200))
     yield "coverage", found.entities
     sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from night import at_night
 from scipy import stats
 from sklearn.metrics import accuracy_score, precision_score, recall_score
@@ -16,6 +17,7 @@ from vbterrier.kernels import linking
 from vbterrier.kernels.linking import FIGURES, figures
 from vbterrier.linking.quality import Gold, _limits, answers, decide, linking_report
 from vbterrier.report.comparison import comparison_report
+from vbterrier.settings import Inference
 
 LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1"))
 
@@ -73,7 +75,7 @@ def test_counts_are_those_of_a_cross_table():
 
 
 def test_intervals_are_percentiles_of_figures_over_resampled_queries():
-    report = linking_report({"mine": SYSTEM}, GOLD, level=0.9, n_resamples=4000, seed=1)
+    report = linking_report({"mine": SYSTEM}, GOLD, inference=Inference(level=0.9, n_resamples=4000, seed=1))
     rng, gold, given = np.random.default_rng(7), GOLD["entity_id"].to_numpy(), SYSTEM["entity_id"].to_numpy()
     drawn = []
     for _ in range(400):
@@ -114,7 +116,7 @@ def test_the_same_seed_says_the_same_whatever_the_order_and_the_company():
     shuffled = linking_report({"mine": SYSTEM.sample(frac=1, random_state=1)}, GOLD.sample(frac=1, random_state=2))
     mine = report.intervals[report.intervals["name"] == "mine"].reset_index(drop=True)
     pd.testing.assert_frame_equal(mine, shuffled.intervals)
-    assert not mine["low"].equals(linking_report({"mine": SYSTEM}, GOLD, seed=1).intervals["low"])
+    assert not mine["low"].equals(linking_report({"mine": SYSTEM}, GOLD, inference=Inference(seed=1)).intervals["low"])
     perfect = report.intervals[report.intervals["name"] == "gold"]
     assert perfect[["value", "high"]].eq(1).all(axis=None)
     # The limit of Clopper and Pearson for the denominator of each figure.
@@ -151,7 +153,7 @@ INVALID = {"level": 1, "n_resamples": 0, "seed": -1, "nil": "", "multiple_answer
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_options_and_systems_without_names_are_refused(name):
     with pytest.raises(ParameterError, match=f"{name}={INVALID[name]!r}: wanted"):
-        linking_report({"mine": SYSTEM}, GOLD, **{name: INVALID[name]})
+        linking_report({"mine": SYSTEM}, GOLD, **grouped("linking_report", **{name: INVALID[name]}))
     with pytest.raises(InputError, match="systems: wanted a mapping of name to answers, found DataFrame"):
         linking_report(SYSTEM, GOLD)
 
@@ -190,7 +192,7 @@ def test_drawn_swaps_are_close_to_all_of_them(monkeypatch):
     systems = {"a": SYSTEM.head(60), "b": other.head(60)}
     exact = linking_report(systems, GOLD.head(60)).pairs
     monkeypatch.setattr(linking, "_MOST_SWAPS", 1)
-    drawn = linking_report(systems, GOLD.head(60), n_resamples=20_000).pairs
+    drawn = linking_report(systems, GOLD.head(60), inference=Inference(n_resamples=20_000)).pairs
     assert (set(exact["n_resamples"]), set(drawn["n_resamples"])) == ({0}, {20_000})
     assert drawn["p_value"].to_numpy() == pytest.approx(exact["p_value"].to_numpy(), abs=0.015)
     assert exact["p_delta"].to_numpy() == pytest.approx(exact["p_value"].to_numpy(), abs=0.08)
@@ -205,7 +207,7 @@ def test_the_swap_test_holds_its_level_and_finds_differences():
         gold = rng.choice(["A", "B", "NIL"], n, p=[0.4, 0.2, 0.4])
         answers = [np.where(rng.random(n) < rate, gold, rng.choice(["A", "B", "NIL"], n)) for rate in (0.7, 0.7, 0.95)]
         frames = {name: answers_of(answer) for name, answer in zip("abc", answers, strict=True)}
-        pairs = linking_report(frames, answers_of(gold), n_resamples=199).pairs
+        pairs = linking_report(frames, answers_of(gold), inference=Inference(n_resamples=199)).pairs
         f1 = pairs[pairs["measure"] == "LinkingF1"].set_index(["name_a", "name_b"])["p_value"]
         rejected += f1[[("a", "b"), ("a", "c")]].to_numpy() <= 0.05
     assert 0 < rejected[0] <= stats.binom.ppf(0.999, n_samples, 0.05)

@@ -60,6 +60,7 @@ from vbterrier.measures import (
     WeightedNRBP,
 )
 from vbterrier.measures.text import require_proportional
+from vbterrier.settings import Data
 
 AMBIGUOUS = [
     {},
@@ -705,7 +706,7 @@ def test_hosts_that_average_all_topics_refuse_undefined_ones_and_ours_leave_them
     asked = partly(undefined="skip")
     run = RUN[RUN["query_id"] != "q2"]
     frames = [frame.rename(columns=FROM_IR_MEASURES) for frame in (run, RUN, QRELS)]
-    alone = score({"run": frames[0]}, frames[2], [asked, *others], on_topics="all").means().loc["run"]
+    alone = score({"run": frames[0]}, frames[2], [asked, *others], data=Data(on_topics="all")).means().loc["run"]
     assert alone[str(asked)] == 0.5
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
     given = (frames[:2], topics, frames[2], [asked, *others])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from one_topic import RENAMED, discounted, qrels_of, run_of
@@ -15,6 +16,7 @@ from urn import sequences_by_hand
 
 import vbterrier
 from vbterrier import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, ParameterError
+from vbterrier.settings import Inference
 from vbterrier.unjudged.priors import DEFAULT_STRENGTH
 
 NEW = [BRBP, BP, BAP, BERR, BQ]
@@ -142,7 +144,9 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
     assume(prior != "run" or any(document in labels for document in ranking[:k]))
     limited = measure in (BNDCG, BAP, BQ)
     urn = default if strength == "auto" else float(strength)
-    expected = outcome(labels, ranking, k, lambda *of: score(*of, **params), prior, urn, limited=limited)
+    expected = outcome(
+        labels, ranking, k, lambda *of: score(*of, **grouped("score", **params)), prior, urn, limited=limited
+    )
     if prior == "uniform":
         grades = {*(max(label, 0) for label in labels.values()), 0}
         prior = dict.fromkeys(grades, 1 / len(grades))
@@ -292,7 +296,7 @@ def test_probabilities_of_the_run_reach_the_measure_through_every_host(measure, 
     for system in (run, pt.Transformer.from_df(run)):
         table = pt.Experiment([system], topics, qrels, [own], names=["mine"], perquery=True)
         assert dict(zip(table["qid"], table["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
-    scores = vbterrier.score(run, qrels, [own], n_resamples=2).values
+    scores = vbterrier.score(run, qrels, [own], inference=Inference(n_resamples=2)).values
     assert dict(zip(scores["qid"], scores["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
     frame = VBTrecEval.from_frames(run, qrels).get_bootstrapped(measure.NAME, 10, per_query=True, prior="column")
     assert frame.iloc[:, 0].to_dict() == pytest.approx(expected, abs=1e-12)
@@ -301,7 +305,9 @@ def test_probabilities_of_the_run_reach_the_measure_through_every_host(measure, 
 def test_score_gives_every_bootstrapped_mean_an_interval_over_unjudged_documents(partly_judged):
     qrels, run = partly_judged
     texts = [f"{name}@10" for name in NAMES]
-    scores = vbterrier.score({"mine": run}, qrels, [*texts, "BAP(stat='q5')@10"], level=0.9, n_resamples=9)
+    scores = vbterrier.score(
+        {"mine": run}, qrels, [*texts, "BAP(stat='q5')@10"], inference=Inference(level=0.9, n_resamples=9)
+    )
     rows = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("measure")
     assert rows.index.tolist() == texts
     theirs = [frame.rename(columns=RENAMED) for frame in partly_judged]

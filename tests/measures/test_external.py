@@ -7,6 +7,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -16,6 +17,7 @@ from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.measures.external import OF_FIRST, external_values, is_topicwise, n_decisive, qrels_of
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.measures.text import measures_from
+from vbterrier.settings import Data, Inference
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -31,7 +33,11 @@ RIGHT = (1 + 1 / math.log2(3)) / 2
 
 
 def ndcg(run, qrels, **options):
-    return score({"mine": run}, qrels, ["nDCG@10"], n_resamples=2, **options).means().loc["mine", "nDCG@10"]
+    return (
+        score({"mine": run}, qrels, ["nDCG@10"], **grouped("score", n_resamples=2, **options))
+        .means()
+        .loc["mine", "nDCG@10"]
+    )
 
 
 def test_repeated_judgments_are_warned_of_once_and_refused_if_they_conflict_and_are_no_diversity():
@@ -54,7 +60,7 @@ def test_labels_that_engines_cannot_hold_are_refused_by_theirs_alone(label):
     qrels = QRELS.assign(label=[label, 1, 0, 1, 0])
     for measure in ("AP", "nDCG", "P@1"):
         with pytest.raises(InputError, match=rf"row 0 holds {label} \(query 'q1', document 'd1'\); external measures"):
-            score({"mine": RUN}, qrels, [measure], n_resamples=2)
+            score({"mine": RUN}, qrels, [measure], inference=Inference(n_resamples=2))
     assert ndcg(RUN, qrels) > 0
 
 
@@ -64,7 +70,9 @@ def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval
     assert qrels_of(EvaluationTarget(qrels))["label"].tolist() == [0, 0, 0, 1, 0]
     assert qrels["label"].tolist() == [-1, -2, -1, 1, -1]
     measures = ["nDCG", "AP", "Bpref", "SetP", "NumRel", "Judged@2", "infAP"]
-    found = score({"mine": RUN}, qrels, measures, n_resamples=2).values.set_index(["measure", "qid"])["value"]
+    found = score({"mine": RUN}, qrels, measures, inference=Inference(n_resamples=2)).values.set_index(
+        ["measure", "qid"]
+    )["value"]
     assert {measure: found[measure, "q1"] for measure in measures} == dict.fromkeys(measures, 0.0) | {"Judged@2": 1.0}
     assert found["AP", "q2"] == 0.5
 
@@ -97,7 +105,7 @@ def test_ids_of_documents_that_never_meet_are_warned_of_with_what_to_look_for():
 def test_a_measure_without_a_value_for_a_topic_is_named_with_the_cause():
     run = RUN[RUN["docno"].isin(["d1", "d2", "d4"])]
     with pytest.raises(ParameterError, match=r"Accuracy: ir_measures .* a topic has no value, such as Accuracy where"):
-        score({"mine": run}, QRELS, ["Accuracy"], n_resamples=2)
+        score({"mine": run}, QRELS, ["Accuracy"], inference=Inference(n_resamples=2))
 
 
 def random_collection(seed):
@@ -119,7 +127,7 @@ def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
     run, qrels = random_collection(seed)
     measures = [f"{name}@{k}" for name in OF_FIRST for k in (1, 3, 10, 100)]
     measures += ["P(rel=2)@5", "AP(rel=2)@10", "nDCG(judged_only=True)@5", "P(judged_only=True)@5", "AP"]
-    ours = score({"mine": run}, qrels, measures, on_topics="all", n_resamples=2).values
+    ours = score({"mine": run}, qrels, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
     # Engines settle ties in different ways: theirs get places instead of scores, as ours do.
     placed = ranked(run)
     theirs = ir_measures.iter_calc(
@@ -199,17 +207,17 @@ def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_to
     run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0})
     asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "on_topics": on_topics, "n_resamples": 2}
     with pytest.warns(vbterrier.DegenerateWarning) as said:
-        found = vbterrier.score({"x": run, "y": run}, qrels, **asked).means()
+        found = vbterrier.score({"x": run, "y": run}, qrels, **grouped("score", **asked)).means()
     gaps = [one for one in map(str, (w.message for w in said)) if "gaps" in one]
     assert len(gaps) == 1
     assert "numbers of 1 of 2 topics have gaps ('1')" in gaps[0]
     assert found.loc["x", "ES@5"] == 1
     every = pd.DataFrame({"qid": ["1"] * 4 + ["2"], "entity_id": [*"12341"]})
-    assert vbterrier.score(run, qrels, subtopics=every, **asked).means()["ES@5"].tolist() == [0.75]
+    assert vbterrier.score(run, qrels, **grouped("score", subtopics=every, **asked)).means()["ES@5"].tolist() == [0.75]
     for refused, words in (
         ({"subtopics": every, "intents": every.assign(prob=1.0)}, "leave out intents"),
         ({"subtopics": every, "qrels": None}, "give qrels"),
         ({"subtopics": every, "qrels": qrels.drop(columns="iteration")}, "no column iteration"),
     ):
         with pytest.raises(vbterrier.VBTerrierError, match=words):
-            vbterrier.score(run, **{"qrels": qrels, **refused}, **asked)
+            vbterrier.score(run, **grouped("score", **{"qrels": qrels, **refused}, **asked))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from flat import grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import Success
@@ -21,6 +22,7 @@ from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import measures_from
+from vbterrier.settings import Data, Inference
 
 ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, NilP, NilR) else measure for measure in LINKING]
 NAMES = [measure.NAME for measure in LINKING]
@@ -45,7 +47,12 @@ FIGURES = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
 
 def means(answers, gold, measures):
     """{measure: mean} of answers."""
-    return score({"mine": answers}, gold, list(measures), n_resamples=2, on_topics="all").means().loc["mine"].to_dict()
+    return (
+        score({"mine": answers}, gold, list(measures), data=Data(on_topics="all"), inference=Inference(n_resamples=2))
+        .means()
+        .loc["mine"]
+        .to_dict()
+    )
 
 
 def sets(gold, system):
@@ -95,10 +102,12 @@ def test_an_experiment_averages_to_the_figures():
 
 
 def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figures():
-    found = score({"mine": SYSTEM}, GOLD, list(LINKING), n_resamples=4000)
+    found = score({"mine": SYSTEM}, GOLD, list(LINKING), inference=Inference(n_resamples=4000))
     assert found.means().loc["mine"].to_dict() == pytest.approx(FIGURES.to_dict(), abs=1e-12)
-    assert score({"mine": RUN}, GOLD, list(LINKING), n_resamples=4000).values.equals(found.values)
-    report = linking_report({"mine": SYSTEM}, GOLD, n_resamples=4000).intervals.set_index("measure")
+    assert score({"mine": RUN}, GOLD, list(LINKING), inference=Inference(n_resamples=4000)).values.equals(found.values)
+    report = linking_report({"mine": SYSTEM}, GOLD, inference=Inference(n_resamples=4000)).intervals.set_index(
+        "measure"
+    )
     linear = found.intervals.set_index("measure")
     width = report["high"] - report["low"]
     assert ((linear["low"] - report["low"]).abs() < 0.1 * width).all()
@@ -109,7 +118,7 @@ def test_differences_of_f1_have_the_standard_error_of_the_jackknife():
     changed = np.random.default_rng(2).random(len(SYSTEM)) < 0.2
     other = SYSTEM.assign(entity_id=SYSTEM["entity_id"].where(~changed, "A"))
     options = {"test": "t", "correction": "none", "interval": "normal"}
-    row = compare({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], **options).pairs.iloc[0]
+    row = compare({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], **grouped("compare", **options)).pairs.iloc[0]
     gold, mine, changed = (dict(zip(each["qid"], each["entity_id"], strict=True)) for each in (GOLD, SYSTEM, other))
 
     def difference(without=None):
@@ -149,7 +158,7 @@ def test_what_is_undefined_is_refused_zero_or_left_out(measure, gold, answer, me
     with pytest.raises(InputError, match=f"{message}; ask for undefined='zero' or 'skip'"):
         score({"mine": answers}, gold, [measure])
     zero, skip = measure(undefined="zero"), measure(undefined="skip")
-    found = score({"mine": answers}, gold, [zero, skip, LinkingR], n_resamples=2)
+    found = score({"mine": answers}, gold, [zero, skip, LinkingR], inference=Inference(n_resamples=2))
     assert found.values.groupby("measure")["value"].apply(list).get(str(zero)) == [0.0, 0.0]
     assert str(skip) not in set(found.values["measure"])
     assert np.isnan(found.means().loc["mine", str(skip)])

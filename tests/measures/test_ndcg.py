@@ -10,6 +10,7 @@ from ir_measures import nDCG
 from vbterrier.errors import InputError
 from vbterrier.evaluate.scores import score
 from vbterrier.measures.adhoc import is_computed_here
+from vbterrier.settings import Data, Inference
 
 
 def random_frames(seed, n_topics=30):
@@ -39,7 +40,9 @@ def trec_eval(run, qrels, cutoff):
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_numbers_are_trec_evals_to_the_last_bit(seed, cutoff):
     run, qrels = random_frames(seed)
-    values = score({"run": run}, qrels, [nDCG @ cutoff], on_topics="all", n_resamples=10).values
+    values = score(
+        {"run": run}, qrels, [nDCG @ cutoff], data=Data(on_topics="all"), inference=Inference(n_resamples=10)
+    ).values
     assert dict(zip(values["qid"], values["value"], strict=True)) == trec_eval(run, qrels, cutoff)
 
 
@@ -53,8 +56,12 @@ def test_ndcg_and_err_with_a_cutoff_are_computed_here_and_other_settings_by_engi
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_beside_measures_that_take_an_engine_it_is_the_same():
     run, qrels = random_frames(1)
-    alone = score({"run": run}, qrels, ["nDCG@10"], on_topics="all", n_resamples=10).values
-    beside = score({"run": run}, qrels, ["P@5", "nDCG@10", "AP"], on_topics="all", n_resamples=10)
+    alone = score(
+        {"run": run}, qrels, ["nDCG@10"], data=Data(on_topics="all"), inference=Inference(n_resamples=10)
+    ).values
+    beside = score(
+        {"run": run}, qrels, ["P@5", "nDCG@10", "AP"], data=Data(on_topics="all"), inference=Inference(n_resamples=10)
+    )
     assert list(beside.means().columns) == ["P@5", "nDCG@10", "AP"]
     both = alone.merge(beside.values, on=["qid", "measure"])
     assert len(both) == len(alone)
@@ -68,4 +75,4 @@ def test_ids_that_engines_misread_are_refused_all_the_same(column, value):
     odd = run.assign(**{column: [run[column].iloc[0], value]})
     for frames in ((odd, qrels), (run, odd)):
         with pytest.raises(InputError, match=rf"column '{column}': row 1 .*(is empty|NUL)"):
-            score({"run": frames[0]}, frames[1], ["nDCG@10"], on_topics="all")
+            score({"run": frames[0]}, frames[1], ["nDCG@10"], data=Data(on_topics="all"))

@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.novelty import ideal_alpha_dcg, ideal_global_dcg, novel_weights, unit_gains
 from vbterrier.measures import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
+from vbterrier.settings import Data, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 IGNORING = [
@@ -124,7 +126,7 @@ def weighted_measures(k, alpha, beta=0.8, gamma=0.3):
 def test_values_are_those_of_the_textbook_loops(seed, k, alpha):
     intents, tags, run = random_collection(seed)
     measures = weighted_measures(k, alpha)
-    values = vbterrier.score(run, None, measures, intents=intents, tags=tags, n_resamples=2).values
+    values = vbterrier.score(run, None, measures, intents=intents, tags=tags, inference=Inference(n_resamples=2)).values
     table = values.pivot(index="qid", columns="measure", values="value")[[str(measure) for measure in measures]]
     for qid, expected in textbook(intents, tags, run, k, alpha).items():
         assert table.loc[qid].tolist() == pytest.approx(expected, abs=1e-12)
@@ -136,7 +138,10 @@ def test_whole_rankings_are_rankings_without_a_cutoff():
     intents, tags, run = random_collection(5)
     measures = [WeightedNRBP(beta=0.9), DNDCG, IRec, DSharpNDCG]
     given = {"intents": intents, "tags": tags, "n_resamples": 2}
-    whole, deep = (vbterrier.score(run, None, some, **given).values for some in (measures, [m @ 99 for m in measures]))
+    whole, deep = (
+        vbterrier.score(run, None, some, **grouped("score", **given)).values
+        for some in (measures, [m @ 99 for m in measures])
+    )
     assert whole["value"].tolist() == pytest.approx(deep["value"].tolist(), abs=1e-15)
     assert whole["value"].mean() > 0.2
 
@@ -156,7 +161,7 @@ def test_labels_of_diversity_qrels_are_gains_for_each_intent(dcg, gains):
     run = pd.DataFrame({"qid": "q", "docno": ["b", "c", "a"], "score": [3.0, 2.0, 1.0]})
     wanted = (gains["b"] + gains["a"] * log_discount(3)) / (gains["a"] + gains["b"] * log_discount(2))
     measures = [DNDCG(dcg=dcg) @ 3, IRec @ 3, DSharpNDCG(dcg=dcg) @ 3, DSharpNDCG(dcg=dcg, weighted=True) @ 3, "ES@3"]
-    found = vbterrier.score(run, GRADED, measures, n_resamples=2).means().iloc[0].tolist()
+    found = vbterrier.score(run, GRADED, measures, inference=Inference(n_resamples=2)).means().iloc[0].tolist()
     assert found == pytest.approx([wanted, 2 / 3, (wanted + 2 / 3) / 2, (wanted + 0.8) / 2, 0.8], abs=1e-15)
     # With rel=2, b is not about intent 1.
     wanted = {"log2": 0.3 * 2 / (0.5 * 3), "exp-log2": 0.3 * 3 / (0.5 * 7)}[dcg]
@@ -177,7 +182,10 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
     odd = intents.assign(prob=[0.99, 0.01])
     given = {"tags": tags, "n_resamples": 2}
     own = ["WeightedERRIA@2", "WeightedAlphaNDCG@3", "ES@1"]
-    equal, unequal = (vbterrier.score(run, None, own, intents=one, **given).means().iloc[0] for one in (intents, odd))
+    equal, unequal = (
+        vbterrier.score(run, None, own, intents=one, **grouped("score", **given)).means().iloc[0]
+        for one in (intents, odd)
+    )
     assert equal["WeightedERRIA@2"] == pytest.approx(0.5 / 1.25)
     assert unequal.to_dict() == {
         "WeightedERRIA@2": pytest.approx(0.01 / 1.25),
@@ -186,13 +194,13 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
         ),
         "ES@1": 0.01,
     }
-    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **given).means().iloc[0, 0]
+    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **grouped("score", **given)).means().iloc[0, 0]
     assert theirs > 0
     for measure in IGNORING:
         with pytest.raises(
             InputError, match=r"ndeval counts all intents equally.* 1 of 1 queries .*'q'.*WeightedERRIA"
         ):
-            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **given)
+            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **grouped("score", **given))
         with pytest.raises(InputError, match="ndeval counts all intents equally"):
             vbterrier.evaluate_intents(
                 {"a": run}, pd.DataFrame({"qid": ["q"], "query": ""}), intents=odd, tagger=tags, measures=[measure]
@@ -205,12 +213,16 @@ def test_probabilities_of_diversity_qrels_and_of_subtopics_are_not_ignored_eithe
     weighted = qrels.assign(prob=[0.9, 0.1, 0.1])
     subtopics = pd.DataFrame({"qid": "q", "entity_id": ["1", "2"], "prob": [0.9, 0.1]})
     for measure in ("ERR_IA@10", "StRecall@5"):
-        assert vbterrier.score(run, qrels, [measure], n_resamples=2).means().iloc[0, 0] > 0
+        assert vbterrier.score(run, qrels, [measure], inference=Inference(n_resamples=2)).means().iloc[0, 0] > 0
         with pytest.raises(InputError, match="ndeval counts all intents equally"):
-            vbterrier.score(run, weighted, [measure], n_resamples=2)
+            vbterrier.score(run, weighted, [measure], inference=Inference(n_resamples=2))
         with pytest.raises(InputError, match="ndeval counts all intents equally"):
-            vbterrier.score(run, weighted[["qid", "iteration", "docno", "label"]], [measure], subtopics=subtopics)
-    found = vbterrier.score(run, weighted, ["WeightedERRIA@1", "ES@1"], n_resamples=2).means().iloc[0]
+            vbterrier.score(
+                run, weighted[["qid", "iteration", "docno", "label"]], [measure], data=Data(subtopics=subtopics)
+            )
+    found = (
+        vbterrier.score(run, weighted, ["WeightedERRIA@1", "ES@1"], inference=Inference(n_resamples=2)).means().iloc[0]
+    )
     assert found.tolist() == pytest.approx([0.1, 0.1])
     # Ordinary measures do not depend on intents.
     plain = qrels.drop_duplicates("docno")[["qid", "docno", "label"]]
@@ -262,14 +274,16 @@ def test_the_order_of_rows_and_memory_do_not_change_them(tmp_path, seed):
     intents, tags, run = random_collection(seed)
     measures = weighted_measures(5, 0.5)
     given = {"measures": measures, "n_resamples": 2}
-    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **given).values
+    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **grouped("score", **given)).values
     shuffled = [frame.sample(frac=1, random_state=seed) for frame in (intents, tags, run)]
-    found = vbterrier.score({"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **given).values
+    found = vbterrier.score(
+        {"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **grouped("score", **given)
+    ).values
     key = ["qid", "measure"]
     assert whole.merge(found, on=key).eval("abs(value_x - value_y)").max() <= 1e-15
     vbterrier.write_run(run, tmp_path / "x.run")
     parts = vbterrier.score(
-        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, memory="64 MiB", **given
+        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, **grouped("score", memory="64 MiB", **given)
     ).values
     assert whole.merge(parts, on=key).eval("abs(value_x - value_y)").max() == 0
 

@@ -19,6 +19,7 @@ from vbterrier.entities import link_pool
 from vbterrier.measures import ENTITY, LINKING, MEASURES
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
+from vbterrier.settings import Execution, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
 STATS = ("mean", "mode", "std", "lo", "q25")
@@ -99,7 +100,7 @@ def by_topic(values):
 
 
 def in_score(measures, runs, qrels, name):
-    values = vbterrier.score(runs, qrels, measures, n_resamples=2).values
+    values = vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=2)).values
     return by_topic(values[values["name"] == name])
 
 
@@ -152,7 +153,9 @@ def in_chunks(measures, runs, qrels, name):
         paths = {system: str(Path(folder) / f"{system}.run") for system in runs}
         for system, run in runs.items():
             vbterrier.write_run(run, paths[system])
-        values = vbterrier.score(paths, qrels, measures, memory="64 MiB", n_resamples=2).values
+        values = vbterrier.score(
+            paths, qrels, measures, inference=Inference(n_resamples=2), execution=Execution(memory="64 MiB")
+        ).values
     return by_topic(values[values["name"] == name])
 
 

@@ -14,6 +14,7 @@ from vbterrier import BNDCG, ENDCG, ES
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.measures import external
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.settings import Data
 
 RUN = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": [*"abab"], "score": [2.0, 1.0, 2.0, 1.0]})
 QRELS = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": [*"abab"], "label": [1, 0, 0, 1]})
@@ -70,7 +71,9 @@ def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
         models_of([ENDCG @ 2], {}, None, horizon=5, model=model)
     with pytest.raises(NotImplementedError):
         UnjudgedMeasure.distribution(BNDCG @ 2, None)
-    assert np.isfinite(vbterrier.score({"a": RUN}, QRELS, [ENDCG @ 2], model=model).means()["ENDCG@2"].item())
+    assert np.isfinite(
+        vbterrier.score({"a": RUN}, QRELS, [ENDCG @ 2], data=Data(model=model)).means()["ENDCG@2"].item()
+    )
 
 
 def test_a_model_that_no_measure_uses_is_refused():

@@ -10,6 +10,7 @@ import pandas as pd
 import pyndeval
 import pytest
 import pytrec_eval
+from flat import grouped
 from night import at_night
 
 import vbterrier
@@ -51,7 +52,7 @@ def ndeval(qrels, run, names, **options):
 
 def scored(run, qrels, measures, **options):
     """A row a topic, a column a measure, of this package."""
-    values = vbterrier.score(run, qrels, measures, on_topics="all", n_resamples=2, **options).values
+    values = vbterrier.score(run, qrels, measures, **grouped("score", on_topics="all", n_resamples=2, **options)).values
     return values.pivot(index="qid", columns="measure", values="value").sort_index()
 
 

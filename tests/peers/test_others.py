@@ -13,6 +13,7 @@ from sklearn.metrics import precision_recall_fscore_support
 import vbterrier
 from vbterrier import BERR, BNDCG, BRBP, NonRelCov, RelCov
 from vbterrier.measures import LINKING
+from vbterrier.settings import Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
@@ -85,7 +86,7 @@ def test_figures_of_linking_are_those_of_classification():
                 entity_id=np.where(right, gold["entity_id"], rng.choice(entities, n)).astype(str)
             )
             systems[f"s{name}"].loc[:1, "entity_id"] = ["NIL", "A"] if name % 2 else ["A", "NIL"]
-        found = vbterrier.score(systems, gold, list(LINKING), n_resamples=2).means()
+        found = vbterrier.score(systems, gold, list(LINKING), inference=Inference(n_resamples=2)).means()
         for name, system in systems.items():
             expected = {}
             for kind, labels in (("Link", entities[:-1]), ("Nil", ["NIL"])):

@@ -14,6 +14,7 @@ from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
 from vbterrier.measures.external import engine_of
 from vbterrier.measures.text import _missing_engine
+from vbterrier.settings import Data, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 # Printed values have four decimals.
@@ -207,7 +208,11 @@ def test_grades_above_4_have_err_and_exponential_ndcg(shared_data, command):
     folder = shared_data / "cases" / "gdeval-grade-5"
     measures = ["ERR@10", "nDCG(dcg='exp-log2')@10"]
     with pytest.warns(vbterrier.DegenerateWarning, match=r"ERR@10: qrels hold grade 5.*2\^5 instead of .*2\^4") as said:
-        found = vbterrier.score(folder / "r.run", folder / "q.txt", measures, n_resamples=2).means().iloc[0]
+        found = (
+            vbterrier.score(folder / "r.run", folder / "q.txt", measures, inference=Inference(n_resamples=2))
+            .means()
+            .iloc[0]
+        )
     assert sum("grade 5" in str(one.message) for one in said) == 1
     assert found.tolist() == [0.96923828125, 1.0]
     _, _, errors = command("score", folder / "r.run", "-q", folder / "q.txt", "-m", "ERR@10")
@@ -219,7 +224,11 @@ def test_grades_above_4_have_err_and_exponential_ndcg(shared_data, command):
 @pytest.mark.parametrize("qid", ["1", "robust-301", "what is ERR?"])
 def test_topics_are_any_text_and_grades_any_number(labels, qid):
     qrels, run = one_topic(labels, qid)
-    found = vbterrier.score({"x": run}, qrels, ["ERR@3", "ERR@1"], n_resamples=2).values["value"].tolist()
+    found = (
+        vbterrier.score({"x": run}, qrels, ["ERR@3", "ERR@1"], inference=Inference(n_resamples=2))
+        .values["value"]
+        .tolist()
+    )
     grades, top = [max(label, 0) for label in labels], max(4, *labels)
     assert found == pytest.approx([err(grades[:k], top) for k in (3, 1)], abs=1e-15)
 
@@ -228,7 +237,9 @@ def test_topics_that_differ_before_a_hyphen_are_not_mixed():
     """gdeval removes ids of topics up to their last hyphen."""
     parts = [one_topic([2, 0], "2023-7"), one_topic([0, 2], "2024-7")]
     qrels, run = (pd.concat(part, ignore_index=True) for part in zip(*parts, strict=True))
-    found = vbterrier.score({"x": run}, qrels, ["ERR@2"], n_resamples=2).values.set_index("qid")["value"]
+    found = vbterrier.score({"x": run}, qrels, ["ERR@2"], inference=Inference(n_resamples=2)).values.set_index("qid")[
+        "value"
+    ]
     assert found.to_dict() == {"2023-7": pytest.approx(3 / 16), "2024-7": pytest.approx(3 / 32)}
 
 
@@ -251,14 +262,25 @@ def test_a_recall_that_the_engine_would_round_is_refused():
     qrels, run = one_topic([1, 0, 1])
     for recall in (0.104, 1.5, -0.1):
         with pytest.raises(vbterrier.errors.ParameterError, match="recall from 0 to 1 with at most 2 digits"):
-            vbterrier.score({"x": run}, qrels, [ir_measures.IPrec @ 0.1, ir_measures.IPrec @ recall], n_resamples=2)
+            vbterrier.score(
+                {"x": run},
+                qrels,
+                [ir_measures.IPrec @ 0.1, ir_measures.IPrec @ recall],
+                inference=Inference(n_resamples=2),
+            )
 
 
 def test_captions_name_the_engine_of_other_packages(peers, adhoc):
     from vbterrier.report.captions import measures_sentence
     from vbterrier.report.paper import caption_of
 
-    scores = vbterrier.score(adhoc.run, adhoc.qrels, ["nDCG@10", "AP", "Bpref"], on_topics="all", n_resamples=2)
+    scores = vbterrier.score(
+        adhoc.run,
+        adhoc.qrels,
+        ["nDCG@10", "AP", "Bpref"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=2),
+    )
     assert re.search(
         r"k = 10; AP, Bpref: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
     )

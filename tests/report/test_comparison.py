@@ -5,10 +5,12 @@ import re
 
 import pandas as pd
 import pytest
+from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.report.comparison import comparison_report, verdicts
+from vbterrier.settings import Inference
 
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
 FEW = {"n_resamples": 300}
@@ -38,11 +40,11 @@ BEST = f"of 3 pairs of systems differ significantly {LEVEL}; a has the highest m
     ],
 )
 def test_verdicts(systems, said):
-    assert verdicts(compare(frame(**systems), **FEW)) == [f"nDCG@10: {said}"]
+    assert verdicts(compare(frame(**systems), **grouped("compare", **FEW))) == [f"nDCG@10: {said}"]
 
 
 def test_the_verdict_names_the_lowest_mean_if_lower_is_better():
-    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **FEW))
+    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **grouped("compare", **FEW)))
     assert said.endswith("c has the lowest mean, not significantly different: b")
 
 
@@ -50,14 +52,14 @@ def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])
     said = "against b at the level 0.05: higher: a; lower: c; not significantly different: d"
-    assert verdicts(compare(both, baseline="b", **FEW)) == [f"nDCG@10, {said}", f"AP, {said}"]
+    assert verdicts(compare(both, baseline="b", **grouped("compare", **FEW))) == [f"nDCG@10, {said}", f"AP, {said}"]
 
 
 def test_long_lists_end_with_their_number():
     # All 2^8 flips give p of at least 2/256, times 120 pairs: nothing is significant, and the verdict says so.
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
-        (said,) = verdicts(compare(values, correction="holm", **FEW))
+        (said,) = verdicts(compare(values, **grouped("compare", correction="holm", **FEW)))
     assert said.endswith("s11, s12 and 3 more")
 
 
@@ -67,7 +69,7 @@ def test_latex_is_well_formed(baseline, margin):
     values = frame(**{ODD: A, "x": less(0.1), "cut": [0.9] + [0.0] * 7})
     both = pd.concat([values, values.assign(measure="VB(intents='a_b',alpha=1)@10")])
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(both, baseline=baseline, margin=margin, **FEW)
+        found = compare(both, baseline=baseline, **grouped("compare", margin=margin, **FEW))
     text = comparison_report(found, "latex")
     plain = re.sub(r"(?m)^%.*$", "", text)
     # Means, and the differences of each measure.
@@ -92,7 +94,7 @@ def test_latex_is_well_formed(baseline, margin):
 
 
 def test_markdown_is_escaped():
-    text = comparison_report(compare(frame(**{ODD: A, "x": less(0.1)}), **FEW), "markdown")
+    text = comparison_report(compare(frame(**{ODD: A, "x": less(0.1)}), **grouped("compare", **FEW)), "markdown")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows[:4]} == {7 + (0 - 1)}
     assert all(r"\*a\*" in row and "&lt;d>" in row and r"\|" in row for row in rows if "50%" in row and "[1]" in row)
@@ -101,7 +103,7 @@ def test_markdown_is_escaped():
 
 
 def test_names_cannot_steer_terminals_or_end_comments():
-    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), **FEW)
+    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), **grouped("compare", **FEW))
     for style in ("table", "latex", "markdown"):
         text = comparison_report(found, style)
         assert "\x1b" not in text
@@ -109,17 +111,20 @@ def test_names_cannot_steer_terminals_or_end_comments():
 
 
 def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
-    found = compare(frame(a=A, b=A), **FEW)
+    found = compare(frame(a=A, b=A), **grouped("compare", **FEW))
     assert comparison_report(found, "markdown").count("**0.7750**") == 2
     many = pd.concat([frame(a=A, b=less(0.1)).assign(qid=lambda f, at=at: f["qid"] + f"-{at}") for at in range(5)])
-    rng = compare(many.assign(value=lambda f: f["value"] + f["qid"].str[0].astype(int) / 100), n_resamples=200_000)
+    rng = compare(
+        many.assign(value=lambda f: f["value"] + f["qid"].str[0].astype(int) / 100),
+        inference=Inference(n_resamples=200_000),
+    )
     assert "5.0e-06*" in comparison_report(rng, "table")
 
 
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
 def test_stars_of_flagged_systems_have_a_dagger(style):
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", **FEW)
+        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", **grouped("compare", **FEW))
     assert found.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
     rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
@@ -131,20 +136,22 @@ def test_stars_of_flagged_systems_have_a_dagger(style):
 
 def test_notes_give_test_correction_and_intervals():
     values = frame(a=A, b=less(0.1, 3))
-    text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
+    text = comparison_report(
+        compare(values, inference=Inference(test="t", interval="normal", margin=0.2, seed=4)), "table"
+    )
     assert "nDCG@10: 8 topics; test: paired t" in text
     assert "intervals: of means, topics (normal); of differences, inverted paired t; seed 4" in text
     assert "differ by 0.2 or more" in text
     assert "resamples" not in text
     assert "* differs" not in text, "no star is explained where there is none"
-    starred = comparison_report(compare(frame(a=A, b=less(0.1)), **FEW), "table")
+    starred = comparison_report(compare(frame(a=A, b=less(0.1)), **grouped("compare", **FEW)), "table")
     assert "* differs significantly: adjusted p at most 0.05" in starred
 
 
 def wide(**options):
     """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
     both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
-    found = compare(both, **FEW, **options)
+    found = compare(both, **grouped("compare", **FEW, **options))
     return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
 
 
@@ -180,7 +187,7 @@ def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
     starred = next(line.split() for line in table("table").splitlines() if "*" in line)
     assert starred[:3] == ["c", "0.675", "*"]
     assert "* differs significantly from a (sign-flip randomisation" in table("markdown").replace("\\", "")
-    none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", **FEW)
+    none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", **grouped("compare", **FEW))
     assert "No system differs significantly from a" in comparison_report(none, "latex", compact=True)
 
 

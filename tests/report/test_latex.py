@@ -8,6 +8,7 @@ import subprocess
 
 import pandas as pd
 import pytest
+from flat import grouped
 from planted import planted_collection
 
 from vbterrier import compare, coverage_report, evaluate_intents, rank_systems, score
@@ -17,6 +18,7 @@ from vbterrier.linking.quality import linking_report
 from vbterrier.report import latex
 from vbterrier.report.paper import paper_table
 from vbterrier.report.system_tables import doctor_report
+from vbterrier.settings import Inference
 
 # Results of few topics and resamples.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -74,25 +76,33 @@ FEW = {"n_resamples": 30}
 def tables(*names):
     """Tables of each kind."""
     systems = runs(*names)
-    scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
+    scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], **grouped("score", **FEW))
     yield paper_table(scores)
     yield paper_table(scores, topics=True)
-    yield paper_table(score(systems, QRELS, ["nDCG@3", "BNDCG@3", "BNDCG@5", "AP", "Unjudged@5"], **FEW))
-    yield paper_table(compare(systems, QRELS, ["nDCG@10", "AP"], margin=0.1, **FEW))
-    yield paper_table(compare(systems, QRELS, ["nDCG@10"], baseline=names[0], **FEW))
-    ranked = rank_systems(systems, QRELS, n_draws=20)
+    yield paper_table(
+        score(systems, QRELS, ["nDCG@3", "BNDCG@3", "BNDCG@5", "AP", "Unjudged@5"], **grouped("score", **FEW))
+    )
+    yield paper_table(compare(systems, QRELS, ["nDCG@10", "AP"], **grouped("compare", margin=0.1, **FEW)))
+    yield paper_table(compare(systems, QRELS, ["nDCG@10"], baseline=names[0], **grouped("compare", **FEW)))
+    ranked = rank_systems(systems, QRELS, inference=Inference(n_draws=20))
     yield paper_table(ranked)
     yield paper_table(ranked, pairs=True)
     gold = pd.DataFrame({"qid": TOPICS, "entity_id": ["Paris", "NIL", "Rome"] * 4})
     found = gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4)
-    yield paper_table(linking_report(dict.fromkeys(names, found), gold, **FEW))
+    yield paper_table(linking_report(dict.fromkeys(names, found), gold, **grouped("linking_report", **FEW)))
     made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
     links = link_pool(made.pool, made.tags, made.qrels)
-    yield paper_table(coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **FEW))
+    yield paper_table(
+        coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **grouped("coverage_report", **FEW))
+    )
     intents = pd.DataFrame({"qid": TOPICS * 2, "entity_id": [*("x" * 12 + "y" * 12)], "prob": 0.5})
     tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
     given = {"intents": intents, "tagger": tags, "measures": ["VB", "ES"], "cutoff": [3], "n_replicas": 20}
-    yield paper_table(evaluate_intents(systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **given, **FEW))
+    yield paper_table(
+        evaluate_intents(
+            systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **grouped("evaluate_intents", **given, **FEW)
+        )
+    )
     yield doctor_report(diagnose(systems, QRELS), "latex")
 
 
@@ -113,7 +123,7 @@ def test_ordinary_tables_fit_a_column_of_text(pdflatex, tmp_path):
 
 
 def test_labels_are_known_to_references(pdflatex, tmp_path):
-    table = paper_table(score(runs("a"), QRELS, ["nDCG@10"], **FEW))
+    table = paper_table(score(runs("a"), QRELS, ["nDCG@10"], **grouped("score", **FEW)))
     log = compiled(pdflatex, tmp_path, table, r"See Table~\ref{tab:scores}.")
     assert "undefined" not in log
 
@@ -131,7 +141,10 @@ def test_escaped_text_is_ascii_without_commands_of_its_own(name):
 
 
 def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
-    found = compare(score(runs("a-run-with-a-long-name", "b-run-with-a-long-name"), QRELS, "nDCG@10"), n_resamples=100)
+    found = compare(
+        score(runs("a-run-with-a-long-name", "b-run-with-a-long-name"), QRELS, "nDCG@10"),
+        inference=Inference(n_resamples=100),
+    )
     text = paper_table(found)
     means, pairs = (part for part in text.split("\n\n") if "tabular" in part)
     assert r"\begin{table}" in means
@@ -142,8 +155,11 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
 
 def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     names = [f"run-{number}" for number in range(60)]
-    scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
-    found = [paper_table(scores), paper_table(compare(scores, measures=["nDCG@10"], n_resamples=20))]
+    scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **grouped("score", **FEW))
+    found = [
+        paper_table(scores),
+        paper_table(compare(scores, measures=["nDCG@10"], inference=Inference(n_resamples=20))),
+    ]
     assert all(r"\begin{longtable}" in text for text in found)
     log = compiled(pdflatex, tmp_path, *found, document=DOCUMENT.replace(r"\listoftables", ""))
     assert not re.search(r"(?m)^!|Float too large", log)

@@ -12,6 +12,7 @@ from vbterrier.linking.quality import linking_report
 from vbterrier.report.captions import best_rows, better, measures_sentence
 from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
+from vbterrier.settings import Data, Inference
 
 # One run deliberately lacks a topic.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -24,12 +25,18 @@ RUNS = {"good": GOOD, "bad": BAD}
 
 @pytest.fixture(scope="module")
 def scores():
-    return score(RUNS, QRELS, ["nDCG@2", "BNDCG@2", "Unjudged@2"], on_topics="all", n_resamples=40, seed=3, level=0.9)
+    return score(
+        RUNS,
+        QRELS,
+        ["nDCG@2", "BNDCG@2", "Unjudged@2"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=40, seed=3, level=0.9),
+    )
 
 
 def compared(baseline=None, margin=None):
-    values = score(RUNS, QRELS, ["nDCG@2"], on_topics="all", n_resamples=40)
-    return compare(values, baseline=baseline, margin=margin, n_resamples=400, seed=5)
+    values = score(RUNS, QRELS, ["nDCG@2"], data=Data(on_topics="all"), inference=Inference(n_resamples=40))
+    return compare(values, baseline=baseline, inference=Inference(margin=margin, n_resamples=400, seed=5))
 
 
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
@@ -82,7 +89,13 @@ def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
 
 
 def test_too_many_measures_for_columns_are_rows():
-    found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], on_topics="all", n_resamples=20)
+    found = score(
+        RUNS,
+        QRELS,
+        ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=20),
+    )
     text = paper_table(found)
     assert r"run & measure & mean & 95\% topics \\" in text
     assert len(re.findall(r"(?m)^(good|bad) & ", text)) == 10
@@ -143,14 +156,22 @@ def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
 
 
 def test_names_of_runs_are_escaped_in_captions():
-    found = score({"a_b*|<i>": BAD, "good": GOOD}, QRELS, ["nDCG@2"], on_topics="all", n_resamples=20)
+    found = score(
+        {"a_b*|<i>": BAD, "good": GOOD},
+        QRELS,
+        ["nDCG@2"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=20),
+    )
     assert r"a\_b{*}\textbar{}\textless{}i\textgreater{} retrieved nothing" in scores_report(found, "latex")
     assert r"a_b\*\|&lt;i> retrieved nothing" in scores_report(found, "markdown")
 
 
 def test_linking_is_a_table_in_every_format():
     gold = pd.DataFrame({"qid": ["1", "2", "3", "4"], "entity_id": ["A", "B", "NIL", "NIL"]})
-    found = linking_report({"x": gold, "y": gold.assign(entity_id="A")}, gold, n_resamples=30, seed=2)
+    found = linking_report(
+        {"x": gold, "y": gold.assign(entity_id="A")}, gold, inference=Inference(n_resamples=30, seed=2)
+    )
     again = pd.read_csv(io.StringIO(paper_table(found, "csv")))
     assert again["value"].tolist() == pytest.approx(found.intervals["value"].tolist(), nan_ok=True)
     assert "Entity linking over 4 queries." in paper_table(found, "table")

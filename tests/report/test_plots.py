@@ -35,6 +35,7 @@ from vbterrier.frames.files.reading import read_run
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.sources import from_diversity
 from vbterrier.report.plots import coverage_map, curve, forest, reliability, sensitivity, style
+from vbterrier.settings import Data, Inference
 
 # Forest
 
@@ -478,7 +479,13 @@ def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     columns = {"qid": str, "iteration": str, "docno": str, "label": int}
     qrels = pd.read_csv(folder / "qrels.2012.diversity.gz", sep=r"\s+", names=list(columns), dtype=columns)
     run = read_run(folder / "runs" / "indri-rm-cata-filtered.2012.run.gz")
-    scores = score({"indri": run}, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], on_topics="all", n_resamples=100)
+    scores = score(
+        {"indri": run},
+        qrels,
+        ["ES@1", "ES@5", "ES@10", "VB@10"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=100),
+    )
     ax = forest(scores.intervals, measure="VB@10")
     ((value, _),), ((_, low, high),) = points(ax), segments(ax)
     assert value == pytest.approx(0.2676, abs=5e-5)

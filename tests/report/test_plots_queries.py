@@ -39,6 +39,7 @@ from vbterrier.report.plots import (
     variance_shares,
 )
 from vbterrier.report.plots.style import COLOURS, FILLS, MUTED
+from vbterrier.settings import Inference
 
 SIZES = [10, 25, 50, 100]
 
@@ -165,7 +166,10 @@ def test_differences_have_colours_and_tests_dashes():
 
 def test_plans_have_their_own_numbers():
     pilot = np.random.default_rng(0).normal(0, 0.2, 50)
-    plans = {delta: queries_needed(pilot, delta, power=0.7, n_simulations=300, seed=1) for delta in (0.05, 0.1)}
+    plans = {
+        delta: queries_needed(pilot, delta, power=0.7, n_simulations=300, inference=Inference(seed=1))
+        for delta in (0.05, 0.1)
+    }
     ax = power_curve(plans)
     numbers = {delta: f"{plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()}
     assert legend_of(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
@@ -366,7 +370,7 @@ def test_results_of_the_package_are_drawn():
     assert ended == pytest.approx(np.repeat(means.to_numpy(), 2).reshape(4, 2).T.ravel())
     counted = discriminative_power(values, sizes=[10, 40], n_resamples=100)
     assert lines_of(not_worse_by_size(counted), COLOURS[0]) == [counted[["n_qids", "n_not_worse"]].to_numpy().tolist()]
-    found = compare(values, n_resamples=500)
+    found = compare(values, inference=Inference(n_resamples=500))
     ax = differences(found)
     assert sum(marks(ax).values()) == found.significant().sum()
     assert [x for _, x in sorted(marks(ax))] == found.pairs["diff"].tolist()

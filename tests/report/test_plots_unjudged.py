@@ -42,6 +42,7 @@ from vbterrier.report.plots import (
     score_distributions,
     style,
 )
+from vbterrier.settings import Inference
 from vbterrier.unjudged.distribution import bootstrap_distribution
 from vbterrier.unjudged.metrics import NDCG
 
@@ -393,7 +394,7 @@ def test_numbers_beside_rows_stay_with_the_named_rows():
 
 def test_results_of_rankings_and_simulations_are_drawn():
     runs = {"one": JUDGED_RUN, "two": JUDGED_RUN.assign(score=-JUDGED_RUN["score"])}
-    found = rank_systems(runs, QRELS, "BNDCG(prior={0: 0.6, 1: 0.4})@2", n_draws=200)
+    found = rank_systems(runs, QRELS, "BNDCG(prior={0: 0.6, 1: 0.4})@2", inference=Inference(n_draws=200))
     ax, pairs = rank_uncertainty(found.ranks(), found.rank_probabilities), beats_matrix(found.pairs)
     assert rows_named(ax) == found.ranks()["name"].tolist()
     assert len(rows_named(pairs)) == 2

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from flat import grouped
 from matplotlib import pyplot as plt
 from planted import planted_collection
 
@@ -22,6 +23,7 @@ from vbterrier.evaluate.frozen import FrozenReranker
 from vbterrier.frames.notebook import Panel, Shown, shared_caption
 from vbterrier.frames.ranking import Run
 from vbterrier.report import plots
+from vbterrier.settings import Execution, Inference
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.unjudged.pool import Judgments
 
@@ -32,7 +34,7 @@ JUDGED, COMPLETE = vbterrier.read_qrels(QRELS), {"llm": vbterrier.read_qrels(DEM
 LEXICAL, DENSE = (vbterrier.read_run(RUNS[name]) for name in ("lexical", "dense"))
 MEANT, TAGGED = vbterrier.read_intents(INTENTS), vbterrier.read_tags(TAGS)
 POOL = vbterrier.entities.link_pool(LEXICAL, TAGGED, JUDGED)
-ENTITIES = vbterrier.ConsensusEntities(POOL)(vbterrier.read_topics(TOPICS))
+ENTITIES = vbterrier.entities.ConsensusEntities(POOL)(vbterrier.read_topics(TOPICS))
 GOLD = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "entity_id": ["A", "B", "NIL"] * 20})
 LINKED = GOLD.assign(entity_id=np.where(GOLD.index % 5 == 0, "NIL", GOLD["entity_id"]))
 GAINS = pd.DataFrame({"RelCov@20": np.linspace(0, 1, 60)})
@@ -43,7 +45,9 @@ MENTIONS = pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [
 def sides():
     runs = {"consensus": ENTITIES, "first": ENTITIES.groupby("qid").head(1)}
     given = {"links": POOL, "pool": LEXICAL, "entities": runs, "cutoff": 5}
-    return vbterrier.evaluate.evaluate_closed_open(lambda _: LEXICAL, QRELS, ["AP"], **given)
+    return vbterrier.evaluate.evaluate_closed_open(
+        lambda _: LEXICAL, QRELS, ["AP"], **grouped("evaluate_closed_open", **given)
+    )
 
 
 def coverage_values():
@@ -62,12 +66,12 @@ def evaluation():
     runs = {name: RUNS[name] for name in ("lexical", "dense")}
     drawn = {"n_replicas": 50, "perturb": [vbterrier.stats.Dirichlet(20)]}
     given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [5, 10]}
-    return vbterrier.evaluate_intents(runs, TOPICS, **given, **drawn)
+    return vbterrier.evaluate_intents(runs, TOPICS, **grouped("evaluate_intents", **given, **drawn))
 
 
 def leaderboard():
     about = {"groups": {"lexical": "one", "dense": "two", "words": "one"}, "automatic": {"judge": QRELS}}
-    return vbterrier.evaluate.leaderboard(RUNS, QRELS, **about, n_judge=2, n_draws=100)
+    return vbterrier.evaluate.leaderboard(RUNS, QRELS, budget=2, **grouped("leaderboard", **about, n_draws=100))
 
 
 def plan():
@@ -77,7 +81,7 @@ def plan():
 
 def settings():
     about = {"links": POOL, "entities": ENTITIES, "cutoff": 5, "baseline": "lexical"}
-    return vbterrier.evaluate.evaluate_settings(RUNS, QRELS, ["AP"], **about)
+    return vbterrier.evaluate.evaluate_settings(RUNS, QRELS, ["AP"], **grouped("evaluate_settings", **about))
 
 
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
@@ -92,15 +96,15 @@ def frozen():
 
 MAKERS = {
     "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
-    "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
-    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", n_draws=200),
+    "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], inference=Inference(n_resamples=200)),
+    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", inference=Inference(n_draws=200)),
     "leaderboard": leaderboard,
     "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "ENDCG@10"),
     "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
     "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
     "distribution": lambda: unjudged.fit(RUNS, JUDGED).distribution(Judgments(JUDGED).judge(Run(DENSE), 10)),
     "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
-    "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, n_draws=100),
+    "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, inference=Inference(n_draws=100)),
     "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),
     "fit": lambda: unjudged.fit(RUNS, QRELS),
     "judge_next": lambda: vbterrier.judge_next(RUNS, QRELS, 5),
@@ -128,14 +132,16 @@ MAKERS = {
     "DecisionCounts": lambda: design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
     "IntentSet": lambda: None,
     "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
-    "entity_grid": lambda: evaluate.entity_grid(POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, progress=False),
+    "entity_grid": lambda: evaluate.entity_grid(
+        POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, execution=Execution(progress=False)
+    ),
     "rerank_grid": lambda: evaluate.rerank_grid(
         POOL,
         RUNS["dense"] if "dense" in RUNS else next(iter(RUNS.values())),
         {"one": ENTITIES},
         QRELS,
         {"overlap": {"weight": [0.2, 0.8]}},
-        progress=False,
+        execution=Execution(progress=False),
     ),
     "evaluate_frozen": frozen,
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
@@ -277,7 +283,7 @@ def test_names_are_never_markup():
     values = pd.DataFrame(
         {"name": [odd] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "<i>", "value": range(18)}
     )
-    text = vbterrier.compare(values, n_resamples=500)._repr_html_()
+    text = vbterrier.compare(values, inference=Inference(n_resamples=500))._repr_html_()
     assert not any(sign in text for sign in ("<b>", "<i>", "\x1b", "\u202e"))
     assert "&lt;b&gt;&amp;&quot;&#x27;\\x1b\\u202e&lt;/script&gt;" in text
     Page(text)

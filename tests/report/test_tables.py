@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.report.tables import FORMATS, escaped, footing, per_query, rendered, summary
+from vbterrier.settings import Data, Inference
 
 QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 2, "docno": [*"123645"], "label": [2, 1, 0, 2, 1, 0]})
 RUN = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 2, "docno": [*"19254"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]})
@@ -24,7 +25,13 @@ ODD = r"[bold]x[/bold] & % $ # _ { } \ ~ ^ | :smile:"
 @pytest.fixture(scope="module")
 def scores():
     runs = {"b": RUN, "a": RUN.iloc[:3]}
-    return score(runs, QRELS, ["NumRet", "BNDCG@10", "nDCG@10"], on_topics="all", n_resamples=50, level=0.9, seed=4)
+    return score(
+        runs,
+        QRELS,
+        ["NumRet", "BNDCG@10", "nDCG@10"],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=50, level=0.9, seed=4),
+    )
 
 
 # Read back.
@@ -200,7 +207,7 @@ def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
 
 
 def test_the_footing_omits_missing_kinds():
-    found = footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca"))
+    found = footing(score(RUN, QRELS, ["Unjudged@5"], inference=Inference(n_resamples=5, interval="bca")))
     assert found == "topics (bca): over other topics from the same population (5 resamples, seed 0)"
     assert "unjudged" not in found
 

@@ -10,14 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, check_level
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.stats import topic_intervals
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     TOPIC_METHODS,
-    check_level,
     intervals,
     topics_interval,
     topics_intervals,

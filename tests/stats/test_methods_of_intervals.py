@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.evaluate import IntentOptions
 from vbterrier.kernels.resample import constant_limits
 from vbterrier.report.comparison import comparison_caption
 from vbterrier.report.paper import caption_of
+from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, tail_probabilities, topics_intervals
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -28,7 +30,9 @@ def test_scores_that_are_equal_on_all_topics_have_bounded_intervals(method):
 
 
 def test_the_interval_of_unjudged_zero_is_not_called_percentile():
-    scores = vbterrier.score({"all": ALL, "half": HALF}, QRELS, ["Unjudged@10", "nDCG@10"], n_resamples=50)
+    scores = vbterrier.score(
+        {"all": ALL, "half": HALF}, QRELS, ["Unjudged@10", "nDCG@10"], inference=Inference(n_resamples=50)
+    )
     table = scores.intervals.set_index(["name", "measure"])
     assert table["method"].to_dict() == {
         ("all", "Unjudged@10"): "topics (bounded)",
@@ -47,7 +51,9 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
 
 
 def test_differences_that_are_equal_on_all_topics_are_not_inverted_from_a_test():
-    found = vbterrier.compare({"all": ALL, "same": ALL, "half": HALF}, QRELS, ["nDCG@10"], n_resamples=50)
+    found = vbterrier.compare(
+        {"all": ALL, "same": ALL, "half": HALF}, QRELS, ["nDCG@10"], inference=Inference(n_resamples=50)
+    )
     methods = found.pairs.set_index(["name_a", "name_b"])["method"]
     assert methods["all", "same"] == "bounded, simultaneous"
     assert methods["all", "half"] == "inverted sign-flip randomisation, simultaneous"
@@ -76,8 +82,7 @@ def test_merged_statistics_linking_and_pooled_scores_say_so_too():
         intents=intents,
         tagger=pd.DataFrame({"docno": ["d"], "entity_id": ["E"]}),
         measures=["ES"],
-        cutoff=5,
-        pool="collection",
+        options=IntentOptions(cutoff=5, pool="collection"),
     )
     assert found.intervals.set_index("name")["method"].to_dict() == {
         "x": "topics (bounded)",

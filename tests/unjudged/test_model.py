@@ -20,6 +20,7 @@ from vbterrier.kernels.grade_regression import (
     fit_mixed_logit,
     sigmoid,
 )
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit
 from vbterrier.unjudged import estimated as estimated_scores
 from vbterrier.unjudged.draws import GradeDraws
@@ -272,7 +273,7 @@ def test_means_and_differences_are_covered():
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).means()["nDCG@10"]
     inside = []
     for seed in range(8):
-        found = vbterrier.rank_systems(RUNS, subsample_qrels(QRELS, 0.6, seed=seed), n_draws=500)
+        found = vbterrier.rank_systems(RUNS, subsample_qrels(QRELS, 0.6, seed=seed), inference=Inference(n_draws=500))
         table = found.systems.set_index("name")
         inside.append([(table["low"] <= truth[table.index]) & (truth[table.index] <= table["high"])])
         gap = truth[found.pairs["name_a"]].to_numpy() - truth[found.pairs["name_b"]].to_numpy()
@@ -298,8 +299,14 @@ def test_positive_judgments_alone_are_refused_with_the_remedies():
         with pytest.raises(
             InputError, match=r"have grade 0: the relevance .*NDCGBound, nDCG, RR.* BNDCG with an explicit prior="
         ):
-            vbterrier.score(RUNS, qrels, ["ENDCG@10"], on_topics="common")
-    assert vbterrier.score(RUNS, positive, ["BNDCG(prior='pool')@10"], on_topics="common").means().notna().all().all()
+            vbterrier.score(RUNS, qrels, ["ENDCG@10"], data=Data(on_topics="common"))
+    assert (
+        vbterrier.score(RUNS, positive, ["BNDCG(prior='pool')@10"], data=Data(on_topics="common"))
+        .means()
+        .notna()
+        .all()
+        .all()
+    )
 
 
 def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
@@ -336,7 +343,10 @@ def test_parameters_of_the_process_are_refused_by_estimated_measures_and_the_mod
 def test_a_deeper_horizon_has_a_larger_ideal():
     one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, 10)
     shallow, deep = (
-        vbterrier.score(one, qrels, ["ENDCG@10"], model=fit(one, qrels, horizon=horizon)).means().to_numpy().item()
+        vbterrier.score(one, qrels, ["ENDCG@10"], data=Data(model=fit(one, qrels, horizon=horizon)))
+        .means()
+        .to_numpy()
+        .item()
         for horizon in (10, 60)
     )
     assert deep < shallow
@@ -350,7 +360,7 @@ def noisy_labels(share, seed=0):
 
 def error(labels, qrels):
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values["value"].to_numpy()
-    found = vbterrier.score(RUNS, qrels, ["ENDCG@10"], labels=labels).values["value"].to_numpy()
+    found = vbterrier.score(RUNS, qrels, ["ENDCG@10"], data=Data(labels=labels)).values["value"].to_numpy()
     return np.sqrt(((found - truth) ** 2).mean())
 
 
@@ -403,7 +413,7 @@ def test_labels_of_some_documents_and_of_several_machines():
 )
 def test_bad_labels_are_refused(labels, message):
     with pytest.raises(InputError, match=message):
-        vbterrier.score(RUNS, THIN, ["ENDCG@10"], labels=labels)
+        vbterrier.score(RUNS, THIN, ["ENDCG@10"], data=Data(labels=labels))
 
 
 def test_labels_of_unknown_documents_are_warned_of():
@@ -465,7 +475,7 @@ def test_a_model_refuses_what_it_was_not_fitted_to(qrels, k, message):
     other = MINE.assign(docno=["x", "a", "y"])
     measure = vbterrier.ENDCG(model="small", **({"cutoff": k} if k else {}))
     with pytest.raises(InputError, match=message):
-        vbterrier.score({"other": other}, qrels, [measure], on_topics="all")
+        vbterrier.score({"other": other}, qrels, [measure], data=Data(on_topics="all"))
 
 
 def test_an_unknown_model_is_refused():
@@ -490,7 +500,9 @@ def test_a_model_shows_itself():
 
 def test_processes_score_as_one_does():
     runs = {name: RUNS[name] for name in "abc"}
-    plain, spread = (vbterrier.score(runs, THIN, ["ENDCG@10"], n_jobs=n_jobs).values for n_jobs in (1, 2))
+    plain, spread = (
+        vbterrier.score(runs, THIN, ["ENDCG@10"], execution=Execution(n_jobs=n_jobs)).values for n_jobs in (1, 2)
+    )
     pd.testing.assert_frame_equal(plain, spread)
 
 

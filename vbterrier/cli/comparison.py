@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError
+from vbterrier.settings import Data, Execution, Inference
 
 
 def compare(
@@ -58,11 +60,17 @@ def compare(
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if systems and style != "csv":
         raise ParameterError("--systems selects the rows of csv; other formats show systems and pairs")
-    given |= {"measures": measures, "on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
-    tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
-    tests |= {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
-    one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
-    found = compare_systems(runs if values is None else values, baseline=one, **tests, **given)
+    found = compare_systems(
+        runs if values is None else values,
+        judged,
+        measures,
+        intents=intents,
+        tags=tags,
+        baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
+        data=Data(given["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
+        inference=Inference(interval, level, resamples, None, seed, test, correction, family, margin),
+        execution=Execution(progress=sys.stderr.isatty()),
+    )
     deliver(found, style, output, systems=systems)
 
 
@@ -109,18 +117,14 @@ def table(
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
     judged = option.judgments_of(qrels, negative, unit, measures)
-    given: dict[str, Any] = {
-        "intents": intents,
-        "tags": tags,
-        "subtopics": subtopics,
-        "labels": option.labels_of(labels),
-    }
-    given |= {"on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
-    tests: dict[str, Any] = {"test": test, "correction": correction, "family": family}
-    how: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    data = Data(option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates)
+    given: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
+    given |= {"execution": Execution(progress=sys.stderr.isatty())}
+    of_means = Inference(level=level, n_resamples=resamples, seed=seed)
+    tests = replace(of_means, test=test, correction=correction, family=family)
     one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
-    found = compare_systems(runs, qrels=judged, measures=tested, baseline=one, **tests, **how, **given)
-    beside = score(runs, judged, unordered, **how, **given) if unordered else None
+    found = compare_systems(runs, judged, tested, baseline=one, inference=tests, **given)
+    beside = score(runs, judged, unordered, inference=of_means, **given) if unordered else None
     deliver(found, style, output, compact=True, names=option.renamed(names), beside=beside)
 
 
@@ -175,7 +179,7 @@ def gate(
 
     Exit codes: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error.
     """
-    from vbterrier.evaluate.release_gate import release_gate
+    from vbterrier.evaluate.release_gate import GateOptions, release_gate
     from vbterrier.frames.files.writing import replace_files
     from vbterrier.report.comparison import GATE_FORMATS, gate_report
     from vbterrier.report.tables import WIDTH, width
@@ -186,10 +190,11 @@ def gate(
         if output.suffix not in _GATE_SUFFIXES:
             raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
         style = _GATE_SUFFIXES[output.suffix]
-    limits: dict[str, Any] = {"guarantee": guarantee, "large_loss": large_loss, "max_share": max_share}
-    limits |= {"level": level, "n_resamples": resamples, "seed": seed, "look": look, "daily": daily}
-    given: dict[str, Any] = {"traffic": traffic, "duplicates": duplicates, "budget": budget}
-    given |= {"scale": option.scale_of(scale), "unit": unit, "labels": option.labels_of(labels)}
+    limits: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
+    limits["options"] = GateOptions(guarantee, large_loss, max_share, look, daily)
+    given: dict[str, Any] = {"traffic": traffic, "budget": budget}
+    rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
+    given["data"] = Data(option.labels_of(labels), duplicates=duplicates, **rated)
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
@@ -229,12 +234,12 @@ def coverage(
     output: Output = None,
 ) -> None:
     """Report the coverage of a pool by entity runs, and how well their entities discriminate."""
-    from vbterrier.evaluate.coverage import coverage_report
+    from vbterrier.evaluate.coverage import CoverageOptions, coverage_report
 
     style = require_format(style, output)
-    options: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    options: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
     linked = _linked(pool, tags, links, qrels, depth)
-    options |= {"rel": rel, "alpha": alpha, "shrinkage": shrinkage}
+    options["options"] = CoverageOptions(rel=rel, alpha=alpha, shrinkage=shrinkage)
     reports = [coverage_report(runs, linked, cutoff=one, **options) for one in sorted(set(cutoff or [20]))]
     deliver(reports, style, output, per_query=per_query)
 
@@ -289,16 +294,20 @@ def report(
 ) -> None:
     """Write an HTML page with the verdict, means, pairs, and the rankings of each topic."""
     from vbterrier.report.page.build import write_report
-    from vbterrier.report.page.evaluated import ComparisonOptions, ReportData
+    from vbterrier.report.page.evaluated import ReportContent
 
-    comparison = ComparisonOptions(
-        option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
+    command = ["vbterrier", *sys.argv[1:]]
+    page = write_report(
+        runs,
+        output,
+        qrels,
+        measures,
+        content=ReportContent(intents, tags, links, option.renamed(names), title, command),
+        baseline=option.only("--baseline", baseline),
+        data=Data(option.labels_of(labels), None, subtopics, topics, documents, on_topics, duplicates),
+        inference=Inference(interval, level, resamples, None, seed, test, correction, family),
+        execution=Execution(memory=memory, progress=sys.stderr.isatty()),
     )
-    given = option.labels_of(labels)
-    shown = option.renamed(names)
-    data = ReportData(intents, tags, links, topics, duplicates, given, subtopics, documents, memory=memory, names=shown)
-    about: dict[str, Any] = {"title": title, "command": ["vbterrier", *sys.argv[1:]], "progress": sys.stderr.isatty()}
-    page = write_report(runs, output, qrels, measures, data=data, comparison=comparison, **about)
     against = [f"{caveat.about}, serious: {caveat.text}" for caveat in page.caveats if caveat.serious]
     echo("\n".join([*page.verdict, *against, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
 
@@ -326,7 +335,7 @@ def link(
 
     style = require_format(style, output)
     options: dict[str, Any] = {"nil": nil, "unanswered": unanswered, "multiple_answers": multiple}
-    options |= {"level": level, "n_resamples": resamples, "seed": seed}
+    options["inference"] = Inference(level=level, n_resamples=resamples, seed=seed)
     found = vbterrier.linking.linking_report(dict(systems_of(named_runs(answers))), gold, **options)
     if pairs and not len(found.pairs):
         raise ParameterError("--pairs: wanted at least two systems, found one")

@@ -12,6 +12,7 @@ import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, nearest
+from vbterrier.settings import Data, Execution, Inference
 
 # The perturbations of replicas by their names on the command line.
 PERTURBATIONS = {
@@ -101,7 +102,7 @@ def score(
     Linking measures, such as LinkingF1, take files with qid and entity_id (or NIL) as runs and as --qrels.
     """
     from vbterrier.evaluate.inputs import intents_and_tags, named_runs
-    from vbterrier.evaluate.intents import evaluate_intents
+    from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
     from vbterrier.evaluate.scores import score as score_runs
     from vbterrier.frames.contracts import systems_of
     from vbterrier.frames.named import named
@@ -111,9 +112,8 @@ def score(
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if perturb and not replicas:
         raise ParameterError("--perturb changes replicas: wanted --replicas too, as --replicas 1000")
-    shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
-    shared |= {"memory": memory, "n_jobs": jobs, "client": dask, "progress": sys.stderr.isatty()}
-    shared |= {"on_topics": on_topics, "duplicates": duplicates}
+    inference = Inference(interval=interval, level=level, n_resamples=resamples, seed=seed)
+    execution = Execution(memory=memory, n_jobs=jobs, client=dask, resume=resume, progress=sys.stderr.isatty())
     scores: Any
     if subtopics is not None and qrels is None:
         raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
@@ -121,23 +121,33 @@ def score(
         for name, value in (("--labels", labels), ("--model", model), ("--resume", resume)):
             if value is not None:
                 raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
-        shared |= {"n_replicas": replicas, "pool": pool, "parts": parts}
-        if perturb:
-            shared["perturb"] = [perturbation_of(text) for text in perturb]
+        perturbations = [perturbation_of(text) for text in perturb] if perturb else None
+        options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts, perturb=perturbations)
+        data = Data(on_topics=on_topics, duplicates=duplicates)
+        settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
         found, given = intents_and_tags(intents, tags)
         frame = named("intents", found)
         queries = frame[["qid"]].drop_duplicates().assign(query="")
         systems = dict(systems_of(named_runs(runs)))
-        scores = evaluate_intents(systems, queries, intents=frame, tagger=given, measures=measures, **shared)
+        scores = evaluate_intents(
+            systems,
+            queries,
+            intents=frame,
+            tagger=given,
+            measures=measures,
+            options=options,
+            **settings,
+        )
     else:
         wanted = "wanted --intents without --qrels"
         if (pool, parts) != ("query", "all"):
             raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
-        shared |= {"labels": option.labels_of(labels), "model": model, "subtopics": subtopics, "resume": resume}
+        data = Data(option.labels_of(labels), model, subtopics, on_topics=on_topics, duplicates=duplicates)
         judged = option.judgments_of(qrels, negative, unit, measures)
-        scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **shared)
+        settings = {"data": data, "inference": inference, "execution": execution}
+        scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **settings)
     deliver(scores, style, output, topics=per_query)
 
 
@@ -164,10 +174,16 @@ def rank(
     style = require_format(style, output)
     if baseline and not pairs:
         raise ParameterError("--baseline selects pairs: wanted --pairs too")
-    options: dict[str, Any] = {"uncertainty": over, "n_draws": draws, "level": level, "seed": seed}
-    options |= {"labels": option.labels_of(labels), "model": model, "on_topics": on_topics, "duplicates": duplicates}
-    only = option.only("--baseline", baseline)
-    found = rank_systems(runs, qrels, measure, baseline=only, progress=sys.stderr.isatty(), **options)
+    found = rank_systems(
+        runs,
+        qrels,
+        measure,
+        uncertainty=over,
+        baseline=option.only("--baseline", baseline),
+        data=Data(option.labels_of(labels), model, on_topics=on_topics, duplicates=duplicates),
+        inference=Inference(n_draws=draws, level=level, seed=seed),
+        execution=Execution(progress=sys.stderr.isatty()),
+    )
     deliver(found, style, output, pairs=pairs)
 
 
@@ -225,6 +241,7 @@ def track(
 ) -> None:
     """Rank the runs of a track with rank intervals and letters, and examine reusability and automatic judges."""
     from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.evaluate.judging import JudgingBudget
     from vbterrier.evaluate.leaderboard import leaderboard
     from vbterrier.frames.files.reading import read_costs
 
@@ -242,11 +259,24 @@ def track(
         parts = {name: [run for run in runs if run.parent.name == name] for name in collections}
         systems, judged = {name: dict(named_runs(part)) for name, part in parts.items()}, collections
     price = None if costs is None else dict(read_costs(costs)[["qid", "cost"]].itertuples(index=False, name=None))
-    judging: dict[str, Any] = {"n_judge": budget, "quota": quota, "costs": price, "pool_cutoff": pool}
-    judging |= {"labels": option.labels_of(labels), "automatic": option.named_paths("--automatic", automatic or [])}
-    options: dict[str, Any] = {"uncertainty": over, "n_draws": draws, "level": level, "seed": seed, "groups": groups}
-    options |= {"scale": option.scale_of(scale), "on_topics": on_topics, "duplicates": duplicates}
-    found = leaderboard(systems, judged, measure, progress=sys.stderr.isatty(), **judging, **options)
+    found = leaderboard(
+        systems,
+        judged,
+        measure,
+        groups=groups,
+        automatic=option.named_paths("--automatic", automatic or []),
+        budget=JudgingBudget(budget, quota, price),
+        uncertainty=over,
+        data=Data(
+            option.labels_of(labels),
+            on_topics=on_topics,
+            duplicates=duplicates,
+            scale=option.scale_of(scale),
+            pool_cutoff=pool,
+        ),
+        inference=Inference(n_draws=draws, level=level, seed=seed),
+        execution=Execution(progress=sys.stderr.isatty()),
+    )
     save_page(found, html)
     deliver(found, style, output, part=part)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -12,6 +12,7 @@ import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, choice
+from vbterrier.settings import Data, Execution, Inference
 
 
 def judge(
@@ -41,9 +42,17 @@ def judge(
     pair = [] if difference is None else difference.split(",")
     if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
         raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
-    options: dict[str, Any] = {"level": level, "look": look, "labels": option.labels_of(labels), "model": model}
-    options |= {"on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
-    plan = judge_next(runs, qrels, budget, measure, difference=(pair[0], pair[1]) if pair else None, **options)
+    plan = judge_next(
+        runs,
+        qrels,
+        budget,
+        measure,
+        difference=(pair[0], pair[1]) if pair else None,
+        look=look,
+        data=Data(option.labels_of(labels), model, on_topics=on_topics, duplicates=duplicates),
+        inference=Inference(level=level),
+        execution=Execution(progress=sys.stderr.isatty()),
+    )
     if output is not None:
         write_judging(plan, output)
         echo(f"{output}: {plan.summary()}")
@@ -97,17 +106,24 @@ def audit(
     for pair in pairs:
         if not (pair[0] and pair[2]):
             raise ParameterError(f"--family {''.join(pair)}: wanted runs and their family, as run1,run2=NAME")
-    options: dict[str, Any] = {"cutoff": cutoff, "margin": margin, "budget": budget, "level": level, "seed": seed}
-    options |= {"scale": option.scale_of(scale), "unit": unit, "on_topics": on_topics, "duplicates": duplicates}
     found = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
         option.labels_of(judge, "--judge"),
         baseline=option.only("--baseline", baseline),
         families={run: name for names, _, name in pairs for run in names.split(",")},
-        documents=None if documents is None else vbterrier.read_documents(documents),
-        queries=None if queries is None else vbterrier.read_topics(queries),
-        **options,
+        cutoff=cutoff,
+        margin=margin,
+        budget=budget,
+        inference=Inference(level=level, seed=seed),
+        data=Data(
+            scale=option.scale_of(scale),
+            unit=unit,
+            on_topics=on_topics,
+            duplicates=duplicates,
+            documents=None if documents is None else vbterrier.read_documents(documents),
+            topics=None if queries is None else vbterrier.read_topics(queries),
+        ),
     )
     save_page(found, html)
     tables = found.tables()

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Command, CommandGroup, Format, Output, deliver, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -141,8 +142,8 @@ def power(
         raise ParameterError("wanted either --delta, the difference to detect, or --queries, their number")
     if curve and delta is None:
         raise ParameterError("--curve applies to a difference: wanted --delta")
-    options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
-    options |= {"n_systems": systems, "test": test, "correction": correction}
+    options: dict[str, Any] = {"power": power, "n_simulations": simulations, "n_systems": systems}
+    options["inference"] = Inference(level=level, seed=seed, test=test, correction=correction)
     if delta is not None:
         options["assurance"] = assurance
     elif assurance is not None:

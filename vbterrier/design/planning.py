@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, whole
 from vbterrier.frames.contracts import require_difference
 from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -179,13 +180,10 @@ def queries_needed(
     measure: str | None = None,
     power: float = 0.8,
     assurance: float | None = None,
-    level: float = 0.95,
     n_systems: int = 2,
     baseline: bool = False,
-    test: str = "randomisation",
-    correction: str = "auto",
     n_simulations: int = N_SIMULATIONS,
-    seed: int = 0,
+    inference: Inference | None = None,
 ) -> QueryPlan:
     """Number of queries needed to detect a difference with some power, from the scores of a pilot.
 
@@ -204,22 +202,22 @@ def queries_needed(
         difference of practical relevance, not the observed difference, which is biased by chance.
     pair, measure
         Two systems and a measure, if the frame contains more.
-    power, level
-        Probability of detection, between ``(1 - level)/2`` and 1; level of all tests together, and of the interval of
-        the number of queries.
+    power
+        Probability of detection, between ``(1 - level)/2`` and 1.
     assurance
         Probability, above .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
         standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: the
         number for the standard deviation of the pilot, which falls short in about half of all pilots.
     n_systems, baseline
         Number of systems that will be compared, all pairs or each with a baseline.
-    test, correction
-        Those of :func:`vbterrier.compare`: ``"randomisation"`` or ``"t"``, and ``"max-t"``, ``"holm"`` or ``"none"``;
-        :func:`corrected_level` gives the level of each test. ``"auto"`` is ``"max-t"`` for randomisation, ``"holm"``
-        for t.
-    n_simulations, seed
-        Number of resamples of each size, and their seed. With 10,000 the number of queries has a Monte Carlo error of
+    n_simulations
+        Number of resamples of each size. With 10,000 the number of queries has a Monte Carlo error of
         about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random numbers.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"randomisation"``), ``correction``
+        (``"auto"``). The level is that of all tests together, and of the interval of the number of queries. The test is
+        ``"randomisation"`` or ``"t"``, the correction ``"max-t"``, ``"holm"`` or ``"none"``, and ``"auto"`` the first
+        for randomisation, the second for t; :func:`corrected_level` gives the level of each test.
 
     Raises
     ------
@@ -245,17 +243,19 @@ def queries_needed(
     Examples
     --------
     >>> differences = [0.1, -0.1, 0.0, 0.2, -0.2, 0.1, 0.0, -0.1, 0.3, -0.3]
-    >>> plan = queries_needed(differences, 0.05, seed=1)
+    >>> plan = queries_needed(differences, 0.05, inference=Inference(seed=1))
     >>> plan.low < plan.n_qids < plan.high, abs(plan.n_qids - plan.n_by_formula) < 10
     (True, True)
     """
+    level, seed, test, correction = chosen(
+        "queries_needed", Inference, inference, level=0.95, seed=0, test="randomisation", correction="auto"
+    )
     delta = number("delta", delta)
     wanted = number("delta", abs(delta), low=0, open_low=True)
-    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     if assurance is not None:
         assurance = number("assurance", assurance, low=0.5, high=1, open_low=True, open_high=True)
-    n_simulations, seed = whole("n_simulations", n_simulations), whole("seed", seed, low=0)
+    n_simulations = whole("n_simulations", n_simulations)
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     about = (level, test, by, n_systems, np.nan if assurance is None else assurance)
     if pilot is None:
@@ -334,13 +334,10 @@ def detectable_difference(
     pair: Sequence[str] | None = None,
     measure: str | None = None,
     power: float = 0.8,
-    level: float = 0.95,
     n_systems: int = 2,
     baseline: bool = False,
-    test: str = "randomisation",
-    correction: str = "auto",
     n_simulations: int = N_SIMULATIONS,
-    seed: int = 0,
+    inference: Inference | None = None,
 ) -> pd.DataFrame:
     """Smallest difference in favour of the first system that a number of queries detects with some power.
 
@@ -348,6 +345,9 @@ def detectable_difference(
     ----------
     n_qids
         Numbers of queries, at least 2. Other parameters, and errors, are those of :func:`queries_needed`.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"randomisation"``), ``correction``
+        (``"auto"``).
 
     Returns
     -------
@@ -363,11 +363,13 @@ def detectable_difference(
     Examples
     --------
     >>> differences = [0.1, -0.1, 0.0, 0.2, -0.2, 0.1, 0.0, -0.1, 0.3, -0.3]
-    >>> detectable_difference(differences, [50, 200], seed=1)["delta"].round(2).tolist()
+    >>> detectable_difference(differences, [50, 200], inference=Inference(seed=1))["delta"].round(2).tolist()
     [0.07, 0.04]
     """
+    level, seed, test, correction = chosen(
+        "detectable_difference", Inference, inference, level=0.95, seed=0, test="randomisation", correction="auto"
+    )
     found = pilot_of(pilot, pair, measure)
-    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)
     given = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)

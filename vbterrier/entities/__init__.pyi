@@ -10,9 +10,13 @@ from .pool import LinkedPool as LinkedPool
 from .pool import link_pool as link_pool
 from .pool import read_links as read_links
 from .pool import write_links as write_links
+from .rankers.consensus import ConsensusEntities as ConsensusEntities
+from .rankers.consensus import LocalIDF as LocalIDF
 from .rankers.consensus import PersonalisedPageRank as PersonalisedPageRank
 from .rankers.consensus import RandomEntities as RandomEntities
 from .rankers.hybrid import HybridEntities as HybridEntities
+from .rankers.hybrid import OERFilter as OERFilter
+from .rankers.selector import EntitySelector as EntitySelector
 from .rankers.similarity import EntitySimilarity as EntitySimilarity
 from .rerank.embedding import EmbeddingReranker as EmbeddingReranker
 from .rerank.embedding import SimilarityPropagationReranker as SimilarityPropagationReranker
@@ -20,6 +24,7 @@ from .rerank.expansion import ExpandByEntities as ExpandByEntities
 from .rerank.expansion import ExpansionReranker as ExpansionReranker
 from .rerank.overlap import OverlapReranker as OverlapReranker
 from .rerank.overlap import PropagationReranker as PropagationReranker
+from .stage import EntityReachable as EntityReachable
 from .stage import selected_entities as selected_entities
 from .supervision import closed_entities as closed_entities
 from .supervision import entity_labels as entity_labels

@@ -112,7 +112,7 @@ class TrainedStage(_Folder):
     ----------
     path
         A folder that ``save`` of :class:`~vbterrier.entities.NeuralReranker`,
-        :class:`~vbterrier.entities.NeuralEntityRanker` or :class:`~vbterrier.EntitySelector` wrote.
+        :class:`~vbterrier.entities.NeuralEntityRanker` or :class:`~vbterrier.entities.EntitySelector` wrote.
 
     Raises
     ------

@@ -314,7 +314,7 @@ def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: i
     Parameters
     ----------
     stage
-        A stage or pipeline with an estimator, such as :class:`~vbterrier.EntitySelector` or
+        A stage or pipeline with an estimator, such as :class:`~vbterrier.entities.EntitySelector` or
         :class:`~vbterrier.entities.NeuralReranker`. It remains as it is.
     run, qrels
         The input of the pipeline, and judgments of documents (qid, docno, label).

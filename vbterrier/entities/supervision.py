@@ -258,7 +258,8 @@ def supervision_report(
         The negatives whose contamination is reported. ``"all"``; ``"random"``: a random sample, as many of each topic
         as it has positives; ``"hard"``: as many, those that ``ranking`` ranks first.
     ranking
-        An entity run (qid, docno, score) for hard negatives; by default that of :class:`~vbterrier.ConsensusEntities`.
+        An entity run (qid, docno, score) for hard negatives; by default that of
+        :class:`~vbterrier.entities.ConsensusEntities`.
     df, n_documents
         The number of documents of the collection that mention each entity, by id, and the number of its documents.
         Without them, frequencies are counted over the documents of the pools.

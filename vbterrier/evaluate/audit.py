@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, chosen, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import is_path, loaded_runs, require_scale, require_spellings, target_of
 from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
-from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.evaluate.scores import score
 from vbterrier.frames.columns import DOCUMENTS
 from vbterrier.frames.contracts import frame_of, in_units, require
 from vbterrier.frames.files.reading import read_qrels
@@ -23,9 +23,10 @@ from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import MOST_RANKS, discounts, ideal_dcg
 from vbterrier.measures.target import aligned
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.kappa import judge_agreement
-from vbterrier.stats.topic_intervals import check_level, topics_intervals
+from vbterrier.stats.topic_intervals import topics_intervals
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import DEPTH, Constants, fit_evidence
@@ -193,15 +194,8 @@ def audit_judge(
     budget: int = 1000,
     baseline: str | None = None,
     families: Mapping[str, str] | None = None,
-    documents: Any = None,
-    queries: Any = None,
-    level: float = 0.9,
-    n_draws: int = 1000,
-    seed: int = 0,
-    scale: tuple[int, int] | None = None,
-    unit: float = 1.0,
-    on_topics: str = "same",
-    duplicates: str = "error",
+    data: Data | None = None,
+    inference: Inference | None = None,
 ) -> JudgeAudit:
     r"""Audit machines as judges: nDCG by judge, by humans and corrected, bias, agreement, human labels needed.
 
@@ -217,7 +211,7 @@ def audit_judge(
 
     Parameters
     ----------
-    runs, qrels, labels, on_topics, duplicates
+    runs, qrels, labels
         See :func:`vbterrier.score`. The human judgments are ideally of a random sample of the documents; ``labels`` are
         those of one or more judges.
     cutoff
@@ -225,14 +219,17 @@ def audit_judge(
         run retrieves up to the cutoff.
     margin, budget
         Half the width of the interval that more human judgments should reach, and the most judgments to plan.
-    baseline, level, n_draws, seed
-        A system: pairs with this system alone. Nominal coverage of intervals, draws of the model, and their seed.
-    families, documents, queries
-        The family of each system, such as the language model that it uses, by the system's name; texts (docno, text),
-        for bias by length, and with queries (qid, query) by the share of the query's words that a text contains.
-    scale, unit
-        The smallest and the largest grade of human judgments, by default any, and the step of a scale with fractions,
-        as in :func:`vbterrier.read_qrels`. Labels may be on another scale.
+    baseline
+        A system: pairs with this system alone.
+    families
+        The family of each system, such as the language model that it uses, by the system's name.
+    data
+        A :class:`vbterrier.Data`: ``topics``, ``documents``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``),
+        ``scale``, ``unit`` (1.0). ``documents`` are for bias by length, with ``topics`` also by the share of the
+        query's words that a text contains. ``scale`` and ``unit`` are those of human judgments; labels may be on
+        another scale.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (1,000), ``seed`` (0).
 
     Raises
     ------
@@ -277,11 +274,21 @@ def audit_judge(
     >>> found.systems[["estimate", "value"]].round(2).values.tolist()
     [['humans alone', 0.45], ['corrected', 0.44], ['judge alone', 0.57]]
     """
-    check_level(level)
-    choice("on_topics", on_topics, TOPICS)
+    queries, documents, on_topics, duplicates, scale, unit = chosen(
+        "audit_judge",
+        Data,
+        data,
+        topics=None,
+        documents=None,
+        on_topics="same",
+        duplicates="error",
+        scale=None,
+        unit=1.0,
+    )
+    level, n_draws, seed = chosen("audit_judge", Inference, inference, level=0.9, n_draws=1000, seed=0)
     number("margin", margin, low=0, high=1, open_high=True)
     whole("cutoff", cutoff, high=MOST_RANKS)
-    for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
+    for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
     judged = _judged(qrels, scale, unit)
@@ -289,7 +296,7 @@ def audit_judge(
     require_spellings(judged, loaded, judges)
     _require_runs(loaded, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = aligned(judged, loaded, on_topics)
-    quality = label_quality(judges, target.frame, level=level)
+    quality = label_quality(judges, target.frame, inference=Inference(level=level))
     top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
     given = judges.frame().rename(columns={"grade": "label"})
     given = given[given["qid"].isin(target.topics)]
@@ -323,9 +330,16 @@ def audit_judge(
     _warn_of_copies(documented, judges.names)
     bias, calibration = _bias(documented, judges.names, judgments, families, level)
     frames = {name: run.frame for name, run in loaded.items()}
-    planned: dict[str, Any] = {"level": level, "on_topics": on_topics, "duplicates": duplicates}
+    read: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates}
     plans = {
-        word: judge_next(frames, target.frame, budget, f"ENDCG@{cutoff}", labels=used, **planned)
+        word: judge_next(
+            frames,
+            target.frame,
+            budget,
+            f"ENDCG@{cutoff}",
+            data=Data(labels=used, **read),
+            inference=Inference(level=level),
+        )
         for word, used in (("without", None), ("with", judges))
     }
     agreement, needed = _agreement(documented, judges.names, level), _needed(plans, margin)
@@ -567,7 +581,13 @@ def _alone(
     frames = {system: run.only(set(given["qid"])).frame for system, run in runs.items()}
     label = given["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
-    values = score(frames, given.assign(label=label.astype(np.int64)), [measure], on_topics="all", n_resamples=2).values
+    values = score(
+        frames,
+        given.assign(label=label.astype(np.int64)),
+        [measure],
+        data=Data(on_topics="all"),
+        inference=Inference(n_resamples=2),
+    ).values
     table = values.pivot(index="qid", columns="name", values="value")[list(frames)].to_numpy()
     a, b = _places(list(frames), baseline)
     gap = table[:, a] - table[:, b]
@@ -639,7 +659,9 @@ def _mixed(
         if labels["label"].max() <= human["label"].max():
             rounded = gaps[_KEY].assign(label=gaps["label"].round().astype(np.int64))
             both = pd.concat([human[[*_KEY, "label"]], rounded])
-            filled = score(top, both, [measure], on_topics="all", n_resamples=2).means()[measure]
+            filled = score(
+                top, both, [measure], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+            ).means()[measure]
         values = shares["name"].map(filled)
         shift = values - shares["name"].map(corrected)
         neither = 1 - shares["human"] - shares["machine"]

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, whole
 from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
     UNREACHED,
     Reachability,
     ReachableQrels,
+    ReachOptions,
     joined,
     judged_topics,
     linked,
@@ -25,6 +26,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -88,15 +90,8 @@ def evaluate_closed_open(
     links: Any,
     pool: Any,
     entities: Mapping[str, Any],
-    cutoff: int = 20,
-    rel: int = 1,
-    unmatched: str = "append",
-    judgments: str = "all",
-    unreached: str = "skip",
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    options: ReachOptions | None = None,
+    inference: Inference | None = None,
 ) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
@@ -108,21 +103,18 @@ def evaluate_closed_open(
     system
         A function from an entity run to a pipeline that reranks documents (or to a run, which is restricted to the
         documents of the cell); or a mapping of entity run name to run.
-    qrels, measures, rel, unreached, interval, level, n_resamples, seed
-        See :func:`evaluate_settings`; ``unreached`` applies to reachable judgments.
+    qrels, measures
+        See :func:`evaluate_settings`.
     links, pool
         As in :func:`evaluate_settings`; ``pool`` are the documents to rerank, a run.
-    entities, cutoff
-        Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``; number of entities per
-        topic that select the closed documents of each.
-    unmatched
-        Documents of the pool that mention none of the selected entities, in the closed cells. ``"append"``: they follow
-        the others, in the order of the pool (as documents of the pool follow a given run that lacks them), so that all
-        four cells have the same recall, as in Table 4 of the paper. ``"drop"``: they are removed, as public code of the
-        paper's authors does, and with them recall.
-    judgments
-        ``"all"``: the same judgments for all cells; ``"reachable"``: for closed documents, only judgments of reachable
-        documents (Eq. 1 of the paper).
+    entities
+        Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
+    options
+        A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``unmatched``, ``judgments``.
+        ``unreached`` applies to reachable judgments.
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0).
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
 
@@ -141,6 +133,19 @@ def evaluate_closed_open(
     >>> found.effects["value"].tolist()
     [0.5, 0.0, 0.0]
     """
+    cutoff, rel, unreached, unmatched, judgments = chosen(
+        "evaluate_closed_open",
+        ReachOptions,
+        options,
+        cutoff=20,
+        rel=1,
+        unreached="skip",
+        unmatched="append",
+        judgments="all",
+    )
+    interval, level, n_resamples, seed = chosen(
+        "evaluate_closed_open", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
     choice("judgments", judgments, JUDGMENTS)
     choice("unreached", unreached, UNREACHED)
     choice("unmatched", unmatched, UNMATCHED)
@@ -153,7 +158,7 @@ def evaluate_closed_open(
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = table_of(qrels, "qrels", read_qrels, ())
     known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
-    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     found, coverage = {}, {}
     for side, given in entities.items():
         run = loaded_run(f"entities {side!r}", given)
@@ -167,13 +172,15 @@ def evaluate_closed_open(
         cells = (judged_topics(within, closed), closed), (every, judged)
         for where, (ranking, labels) in zip(DOCUMENT_SIDES, cells, strict=True):
             name = f"{side} entities, {where} documents"
-            found[side, where] = score({name: ranking}, labels, measures, on_topics="all", **options)
+            found[side, where] = score(
+                {name: ranking}, labels, measures, data=Data(on_topics="all"), inference=inference
+            )
         coverage[side] = labelled.coverage()
     values, intervals = (
         joined({cell: getattr(scores, name) for cell, scores in found.items()}, _CELL).drop(columns="name")
         for name in ("values", "intervals")
     )
-    effects = _effects(values, list(entities), **options)
+    effects = _effects(values, list(entities), **how)
     return ClosedOpen(values, intervals, effects, joined(coverage, ["entity_side"]))
 
 

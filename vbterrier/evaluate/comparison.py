@@ -10,9 +10,9 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, warn
 from vbterrier.evaluate.inputs import is_path, named_systems
-from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
     count_answers,
@@ -25,6 +25,7 @@ from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.measures.text import measures_from
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, intervals
 
@@ -113,21 +114,10 @@ def compare(
     *,
     intents: Any = None,
     tags: Any = None,
-    labels: Any = None,
-    subtopics: Any = None,
-    topics: Any = None,
     baseline: str | Sequence[str] | None = None,
-    test: str = "randomisation",
-    correction: str = "auto",
-    family: str = "measure",
-    interval: str = "percentile",
-    level: float = 0.95,
-    margin: float | None = None,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    progress: bool = False,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> Comparison:
     """Compare systems topic by topic, with corrected tests, intervals and effect sizes.
 
@@ -139,19 +129,21 @@ def compare(
         ``qrels``, ``intents`` or both. Several collections: values with a column dataset, or mappings of the name of a
         collection to its runs and to its qrels (and topics); topics of two collections are different topics of the same
         weight.
-    qrels, measures, intents, tags, labels, subtopics, topics, duplicates, progress
+    qrels, measures, intents, tags
         For runs: see :func:`vbterrier.score`. For scores and values, the measures to compare (default: all).
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
-    test, correction, family, margin
-        See :func:`vbterrier.stats.comparisons.comparisons`. By default, p-values are corrected over the pairs of a
-        measure, and ``n_tests`` counts them; ``family="all"`` corrects over all measures, too.
-    on_topics
-        ``"same"`` raises if systems differ in their topics; ``"common"`` keeps the topics that all systems have;
-        ``"all"``, for runs only, scores a missing topic as an empty ranking.
-    interval, level, n_resamples, seed
-        Method of the intervals of means over topics (intervals of differences invert the test); nominal coverage, where
-        a difference is significant if its adjusted p is at most ``1 - level``; resamples of intervals and of the test.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``), ``duplicates``
+        (``"error"``). ``"all"`` needs runs.
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),
+        ``margin``. The interval is that of means; those of differences invert the test. A difference is significant if
+        its adjusted p is at most ``1 - level``. P-values are corrected over the pairs of a measure, which ``n_tests``
+        counts, or, with ``family="all"``, over all measures, too; see :func:`vbterrier.stats.comparisons.comparisons`.
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Raises
     ------
@@ -181,22 +173,38 @@ def compare(
     >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
     >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
     ...                        "value": [value - 0.1 for value in new] + new})
-    >>> found = compare(values, level=0.9)
+    >>> found = compare(values, inference=Inference(level=0.9))
     >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
     [['new', 'old', 0.1, 0.008]]
     >>> found.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """
-    choice("on_topics", on_topics, TOPICS)
+    labels, subtopics, topics, on_topics, duplicates = chosen(
+        "compare", Data, data, labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error"
+    )
+    interval, level, n_resamples, seed, test, correction, family, margin = chosen(
+        "compare",
+        Inference,
+        inference,
+        interval="percentile",
+        level=0.95,
+        n_resamples=N_RESAMPLES,
+        seed=0,
+        test="randomisation",
+        correction="auto",
+        family="measure",
+        margin=None,
+    )
+    chosen("compare", Execution, execution, progress=False)
     options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
     choice("interval", interval, TOPIC_METHODS)
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
-    data = {"intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
+    known: dict[str, Any] = {"labels": labels, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
-    if _is_scored(given, qrels=qrels, topics=topics, **data):
+    if _is_scored(given, qrels=qrels, topics=topics, intents=intents, tags=tags, **known):
         values, missing = _scored(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
@@ -204,19 +212,27 @@ def compare(
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
-        of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
         scores = {
-            name: score(part, judged, scored, topics=queries[name], interval="normal", **data, **of_runs)
+            name: score(
+                part,
+                judged,
+                scored,
+                intents=intents,
+                tags=tags,
+                data=Data(**known, topics=queries[name], on_topics=on_topics, duplicates=duplicates),
+                inference=Inference(interval="normal"),
+                execution=execution,
+            )
             for name, (part, judged) in parts.items()
         }
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
         values, every = pd.concat(frames, ignore_index=True), pd.concat([each.missing for each in scores.values()])
         missing = every.groupby("name", sort=False, as_index=False).sum()
-    known = [given] if isinstance(given, Scores) else list(scores.values())
-    if known:
-        asked = _defined(known, asked)
+    every_score = [given] if isinstance(given, Scores) else list(scores.values())
+    if every_score:
+        asked = _defined(every_score, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options), values)

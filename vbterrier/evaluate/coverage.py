@@ -12,7 +12,17 @@ import pandas as pd
 
 from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, printable, warn, whole
+from vbterrier.errors import (
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    chosen,
+    examples,
+    nearest,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
@@ -22,9 +32,10 @@ from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
-from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval
+from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, topics_interval
 from vbterrier.stats.topic_statistics import Ratio, disc_ratio
 
 if TYPE_CHECKING:
@@ -302,26 +313,50 @@ class EntityLevel:
         return pd.DataFrame(rows, columns=names)
 
 
+@dataclass(frozen=True, eq=False)
+class CoverageOptions:
+    """Options of :func:`vbterrier.coverage_report`; ``None`` stands for the default.
+
+    Parameters
+    ----------
+    pool
+        The candidate pool, a run, if the links are tags.
+    reference
+        The entity run whose RelCov@cutoff defines the strata, by default the first.
+    rel
+        The lowest relevant label on the entity level, 1 by default. Unjudged documents count as non-relevant.
+    alpha, shrinkage
+        Parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`, by default 0.5 and 5. The paper
+        gives no values.
+    n_strata
+        Number of strata, by default 3, tertiles.
+
+    Examples
+    --------
+    >>> CoverageOptions(n_strata=4).n_strata
+    4
+    """
+
+    pool: Any = None
+    reference: str | None = None
+    rel: int | None = None
+    alpha: float | None = None
+    shrinkage: float | None = None
+    n_strata: int | None = None
+
+
 def coverage_report(
     entity_runs: Any,
     links: Any,
     qrels: Any = None,
     doc_runs: Any = None,
     *,
-    pool: Any = None,
     cutoff: int = 20,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
-    reference: str | None = None,
-    rel: int = 1,
-    alpha: float = ALPHA,
-    shrinkage: float = SHRINKAGE,
-    n_strata: int = 3,
-    on_topics: str = "same",
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    options: CoverageOptions | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
 ) -> CoverageReport:
     """Report entity-oriented retrieval on three levels: effectiveness, entity evidence, and effectiveness by coverage.
 
@@ -330,23 +365,24 @@ def coverage_report(
     entity_runs, doc_runs
         Entity runs (qid, docno = an entity's id, score) and document systems: a mapping of name to frame or path of a
         TREC run; or one run, or several paths. Without document systems, the entity level alone.
-    links, pool
+    links
         A :class:`~vbterrier.entities.pool.LinkedPool` with labels, or its K frame; or tags of documents (docno,
-        entity_id [, weight, qid]) together with the candidate pool, a run, and ``qrels``.
+        entity_id [, weight, qid]) together with the candidate pool, a run, in ``options``, and ``qrels``.
     qrels, measures
         A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems with the measures. The
         entity level uses the labels of ``links``.
-    cutoff, n_strata
-        Numbers of entities per topic, and of strata, 3 for tertiles.
-    baseline, reference
-        The document system that gains refer to; the entity run whose RelCov@cutoff defines the strata, by default the
-        first.
-    rel
-        The lowest relevant label on the entity level. Unjudged documents count as non-relevant.
-    alpha, shrinkage
-        Parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`. The paper gives no values.
-    on_topics, interval, level, n_resamples, seed
-        See :func:`vbterrier.score`. Intervals of strata are Student's t; DiscRatio has a percentile interval.
+    cutoff
+        Number of entities per topic.
+    baseline
+        The document system that gains refer to.
+    options
+        A :class:`vbterrier.evaluate.CoverageOptions`: ``pool``, ``reference``, ``rel``, ``alpha``, ``shrinkage``,
+        ``n_strata``.
+    data
+        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). Intervals of strata are Student's t; DiscRatio has a percentile interval.
 
     Raises
     ------
@@ -368,25 +404,39 @@ def coverage_report(
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d4"], "label": [1, 1]})
     >>> best = {"docno": ["Paris", "Texas", "Rome"], "score": [3.0, 2.0, 1.0]}
     >>> run = pd.concat([pd.DataFrame({"qid": qid, **best}) for qid in ("q1", "q2")])
-    >>> report = coverage_report({"mine": run}, tags, qrels, pool=pool)
+    >>> report = coverage_report({"mine": run}, tags, qrels, options=CoverageOptions(pool=pool))
     >>> report.entities.set_index("measure").loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "value"].tolist()
     [0.5, 1.0, 0.5]
     """
-    check_level(level)
+    pool, reference, rel, alpha, shrinkage, n_strata = chosen(
+        "coverage_report",
+        CoverageOptions,
+        options,
+        pool=None,
+        reference=None,
+        rel=1,
+        alpha=ALPHA,
+        shrinkage=SHRINKAGE,
+        n_strata=3,
+    )
+    (on_topics,) = chosen("coverage_report", Data, data, on_topics="same")
+    interval, level, n_resamples, seed = chosen(
+        "coverage_report", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
     whole("n_strata", n_strata, low=2)
     linked = _linked(links, pool, qrels)
     runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
     if not runs:
         raise InputError("entity_runs: found none; wanted at least one entity run")
-    chosen = next(iter(runs)) if reference is None else reference
-    require_known("reference", chosen, runs)
-    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    found = _documents(doc_runs, qrels, measures, baseline, on_topics=on_topics, **options)
+    of_strata = next(iter(runs)) if reference is None else reference
+    require_known("reference", of_strata, runs)
+    how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    found = _documents(doc_runs, qrels, measures, baseline, on_topics=on_topics, **how)
     entity_level = EntityLevel(linked, whole("cutoff", cutoff), whole("rel", rel), alpha, shrinkage)
     values = pd.concat([entity_level.values(name, run) for name, run in runs.items()], ignore_index=True)
-    by_topic = entity_level.topics(runs[chosen])
-    intervals = entity_level.intervals(values, list(runs), **options)
-    own = values[(values["name"] == chosen) & (values["measure"] == str(entity_level.rel_cov))]
+    by_topic = entity_level.topics(runs[of_strata])
+    intervals = entity_level.intervals(values, list(runs), **how)
+    own = values[(values["name"] == of_strata) & (values["measure"] == str(entity_level.rel_cov))]
     return CoverageReport(
         found.intervals,
         intervals,
@@ -398,7 +448,7 @@ def coverage_report(
         values,
         found.values,
         tuple(map(str, entity_level.offers)),
-        chosen,
+        of_strata,
         baseline,
         {"cutoff": cutoff, "rel": rel, "alpha": alpha, "shrinkage": shrinkage, "level": level},
     )
@@ -411,7 +461,9 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:
-            raise InputError("links: found tags, which need pool= (the candidate pool, a run) and qrels")
+            raise InputError(
+                "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"
+            )
         judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
         given = link_pool(loaded_run("pool", pool), given, judged)
     elif pool is not None:
@@ -431,7 +483,8 @@ def _documents(
         return Scores(pd.DataFrame(columns=list(VALUES)), pd.DataFrame(columns=list(COLUMNS)), pd.DataFrame())
     if qrels is None:
         raise InputError("document systems are evaluated against qrels; give qrels")
-    found = score(doc_runs, qrels, measures, **options)
+    on_topics = options.pop("on_topics")
+    found = score(doc_runs, qrels, measures, data=Data(on_topics=on_topics), inference=Inference(**options))
     if baseline is not None:
         require_known("baseline", baseline, found.missing["name"])
     return found

@@ -22,6 +22,7 @@ from vbterrier.errors import (
     InputError,
     ParameterError,
     choice,
+    chosen,
     examples,
     float_array,
     nearest,
@@ -29,7 +30,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.grids import GridResult, grid_items, grid_results, rankings_fingerprint
+from vbterrier.evaluate.grids import GridOptions, GridResult, grid_items, grid_results, rankings_fingerprint
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.columns import QRELS, TOPICS
 from vbterrier.frames.contracts import frame_of, require, score_bounds
@@ -39,11 +40,12 @@ from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
+from vbterrier.settings import Execution, Inference
 from vbterrier.stats.frontier import Frontier, pareto_frontier
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import ir_measures
     import pyterrier as pt
@@ -219,20 +221,11 @@ def entity_grid(
     grid: Any = None,
     measures: Sequence[str | ir_measures.Measure] = ("RelCov@20", "NonRelCov@20"),
     *,
-    embeddings: Mapping[str, Any] | None = None,
-    query_entities: Any = None,
-    embed: Callable[[list[str]], Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     runs: Mapping[str, Any] | None = None,
-    qrels: Any = None,
-    folds: Any = 5,
     cutoff: int = 20,
-    n_jobs: int = 1,
-    path: str | os.PathLike[str] | None = None,
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    progress: bool = True,
+    options: GridOptions | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> EntityGrid:
     """Evaluate every configuration of a grid of unsupervised entity rankers on one linked pool.
 
@@ -249,18 +242,17 @@ def entity_grid(
         module: 187 configurations, of which those without resources are omitted, with a warning.
     measures, cutoff
         Measures of entity runs, or their names; the number of entities of each topic to keep.
-    embeddings, query_entities, embed, texts
-        For the family ``vectors``: vectors of entities by id, and the entities of the queries. For ``texts``: a
-        function from texts to vectors, which embeds every text once, and texts of entities by id (otherwise the name in
-        the id).
     runs
         Further entity runs by name, such as supervised ones, in the same tables and on the same frontier: frames,
         paths, or stages and pipelines of the topics.
-    qrels, folds
-        Judgments of documents (qid, docno, label) and folds, with which pipelines of ``runs`` that contain an estimator
-        are cross-validated, see :func:`vbterrier.entities.cross_validated`.
-    n_jobs, path, level, n_resamples, seed, progress
-        See :func:`rerank_grid`; percentile intervals of the means over topics.
+    options
+        A :class:`vbterrier.evaluate.GridOptions`: ``embeddings``, ``query_entities``, ``embed``, ``texts``, ``qrels``,
+        ``folds``.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0). Percentile intervals
+        of the means over topics; the seed is also that of folds.
+    execution
+        An :class:`vbterrier.Execution`: ``n_jobs`` (1), ``resume``, ``progress`` (True). See :func:`rerank_grid`.
 
     Raises
     ------
@@ -287,10 +279,23 @@ def entity_grid(
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1}))
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "capital"})
     >>> grid = {"consensus": {"min_documents": [1, 2]}}
-    >>> found = entity_grid(links, topics, grid, ["RelCov@1", "NonRelCov@2"], progress=False)
+    >>> found = entity_grid(links, topics, grid, ["RelCov@1", "NonRelCov@2"], execution=Execution(progress=False))
     >>> found.runs[["min_documents", "measure", "value"]].values.tolist()
     [[1, 'RelCov@1', 1.0], [1, 'NonRelCov@2', 1.0], [2, 'RelCov@1', 1.0], [2, 'NonRelCov@2', 0.5]]
     """
+    embeddings, query_entities, embed, texts, qrels, folds = chosen(
+        "entity_grid",
+        GridOptions,
+        options,
+        embeddings=None,
+        query_entities=None,
+        embed=None,
+        texts=None,
+        qrels=None,
+        folds=5,
+    )
+    level, n_resamples, seed = chosen("entity_grid", Inference, inference, level=0.95, n_resamples=N_RESAMPLES, seed=0)
+    n_jobs, path, progress = chosen("entity_grid", Execution, execution, n_jobs=1, resume=None, progress=True)
     asked = distinct_measures(measures, "RelCov@20")
     external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
     if external:

@@ -34,6 +34,7 @@ from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated
+from vbterrier.settings import Data, Inference
 
 if TYPE_CHECKING:
     import os
@@ -353,7 +354,11 @@ def scores_on_all_topics(
     runs: Mapping[str, Any], qrels: Any, measures: Sequence[ir_measures.Measure], **options: Any
 ) -> Scores:
     """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
-    scores, messages = heard(partial(score, runs, qrels, measures, on_topics="all", interval="normal", **options))
+    scores, messages = heard(
+        partial(
+            score, runs, qrels, measures, **options, data=Data(on_topics="all"), inference=Inference(interval="normal")
+        )
+    )
     for message in messages:
         if _OF_INTERVALS not in message:
             warn(message)

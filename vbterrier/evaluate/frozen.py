@@ -11,16 +11,17 @@ from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fr
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
-from vbterrier.errors import InputError, ParameterError, choice, whole
-from vbterrier.evaluate.coverage import CoverageReport, coverage_report
+from vbterrier.errors import InputError, ParameterError, choice, chosen, whole
+from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
 from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, gaps_of, judged_topics
+from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, ReachOptions, gaps_of, judged_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -83,15 +84,9 @@ def evaluate_frozen(
     entities: Mapping[str, Any],
     runs: Mapping[str, Any] | None = None,
     links: Any = None,
-    train_on: str = "conditional",
     folds: Any = 5,
-    cutoff: int = 20,
-    rel: int = 1,
-    unreached: str = "skip",
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    options: ReachOptions | None = None,
+    inference: Inference | None = None,
 ) -> FrozenReranker:
     """Train a reranker once per fold, freeze it, and evaluate it with its own and with other entities.
 
@@ -116,12 +111,14 @@ def evaluate_frozen(
         open world.
     links
         Entity links of documents; by default those of the reranker.
-    train_on
-        The documents of the training: ``"conditional"``, or ``"open-world"`` for the whole pool.
-    folds, seed
+    folds
         See :func:`vbterrier.entities.cross_validated`.
-    cutoff, rel, unreached, interval, level, n_resamples
-        See :func:`evaluate_settings`; ``cutoff`` is also that of the report.
+    options
+        A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``train_on``. ``cutoff`` is also
+        that of the report.
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). The seed is also that of folds.
 
     Raises
     ------
@@ -156,6 +153,12 @@ def evaluate_frozen(
     [['reranker', 'training', 0.5, 0.38], ['pool', 'training', 0.5, 0.38], ['reranker', 'open', 0.38, 0.38], ['pool', \
 'open', 0.38, 0.38]]
     """
+    cutoff, rel, unreached, train_on = chosen(
+        "evaluate_frozen", ReachOptions, options, cutoff=20, rel=1, unreached="skip", train_on="conditional"
+    )
+    interval, level, n_resamples, seed = chosen(
+        "evaluate_frozen", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
     choice("train_on", train_on, TRAIN_ON)
     choice("unreached", unreached, UNREACHED)
     if not (isinstance(reranker, OnEntities) and hasattr(reranker, "fit")):
@@ -177,7 +180,7 @@ def evaluate_frozen(
         require_independent(reranker.entities, "entities of the reranker", folds=True)
     sources = {TRAINING: reranker.entities, **{name: _source(name, given) for name, given in entities.items()}}
     made = _rankings(reranker, documents.frame, judged, sources, PoolLinks(linked), folds, cutoff, train_on, seed)
-    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     gaps = []
     for name, part in made.items():
         reachability = Reachability(linked, Run(part.entities, name=f"entities {name!r}"), cutoff)
@@ -186,17 +189,18 @@ def evaluate_frozen(
         conditional = {"reranker": part.conditional, POOL: reachability.reachable(documents)}
         conditional = {system: judged_topics(frame, within) for system, frame in conditional.items()}
         within_values, every_values = (
-            score(systems, labels, measures, on_topics="all", **options).values
+            score(systems, labels, measures, data=Data(on_topics="all"), inference=inference).values
             for systems, labels in ((conditional, within), ({"reranker": part.every, POOL: documents.frame}, judged))
         )
-        gaps.append(gaps_of(within_values, every_values, labelled.coverage(), **options).assign(entities=name))
+        gaps.append(gaps_of(within_values, every_values, labelled.coverage(), **how).assign(entities=name))
     table = pd.concat(gaps, ignore_index=True)
     table = table[["name", "entities", *table.columns.difference(["name", "entities"], sort=False)]]
     ranked = {name: part.every for name, part in made.items()}
     entity_runs = {name: part.entities for name, part in made.items()}
     report = coverage_report(
         entity_runs, linked, judged, {POOL: documents.frame, **ranked, **further},
-        cutoff=cutoff, measures=measures, baseline=POOL, rel=rel, on_topics="all", **options,
+        cutoff=cutoff, measures=measures, baseline=POOL,
+        options=CoverageOptions(rel=rel), data=Data(on_topics="all"), inference=inference,
     )  # fmt: skip
     tested = comparisons(report.document_values, baseline=POOL, level=level, n_resamples=n_resamples, seed=seed)
     return FrozenReranker(table, tested, report, ranked, entity_runs)

@@ -77,6 +77,40 @@ class GridResult(Shown):
         yield Panel(self.TITLE, self.runs, value=self.SHOWN, by="measure", heads=1)
 
 
+@dataclass(frozen=True, eq=False)
+class GridOptions:
+    """Resources of the families of a grid, for :func:`entity_grid` and :func:`rerank_grid`.
+
+    Parameters
+    ----------
+    embeddings, query_entities
+        For the family ``vectors``: vectors of entities by id, and the entities of the queries. For rerankers: vectors
+        of entities, see :class:`~vbterrier.entities.rerank.EmbeddingReranker`.
+    document_embeddings
+        For rerankers: vectors of documents by id.
+    embed, texts
+        For the family ``texts``: a function from texts to vectors, which embeds every text once, and texts of entities
+        by id (otherwise the name in the id). For rerankers: texts of entities, see
+        :class:`~vbterrier.entities.rerank.ExpansionReranker`.
+    qrels, folds
+        For entity runs: judgments of documents (qid, docno, label) and folds (5 by default), with which pipelines of
+        ``runs`` that contain an estimator are cross-validated, see :func:`vbterrier.entities.cross_validated`.
+
+    Examples
+    --------
+    >>> GridOptions(embeddings={"Paris": [0.0, 1.0]}).embeddings
+    {'Paris': [0.0, 1.0]}
+    """
+
+    embeddings: Mapping[str, Any] | None = None
+    document_embeddings: Mapping[str, Any] | None = None
+    query_entities: Any = None
+    embed: Callable[[list[str]], Any] | None = None
+    texts: Mapping[str, str] | None = None
+    qrels: Any = None
+    folds: Any = None
+
+
 def grid_results(
     description: str,
     context: Any,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.replicas import (
@@ -21,7 +21,7 @@ from vbterrier.evaluate.replicas import (
     runs_of_wordings,
     statistic_of,
 )
-from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import first_ranks_of
@@ -36,10 +36,11 @@ from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
-from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
+from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS
 from vbterrier.stats.topic_statistics import PooledScores
 from vbterrier.stats.variants import with_variants
 
@@ -171,6 +172,50 @@ class IntentEvaluation(Scores):
         return {**super()._figures(), "forest": lambda: {"intervals": drawn}, **pairs, **coverage}
 
 
+@dataclass(frozen=True, eq=False)
+class IntentOptions:
+    """Options of :func:`vbterrier.evaluate_intents`; ``None`` stands for the default.
+
+    Parameters
+    ----------
+    cutoff
+        Cutoffs of measures without one, by default 1, 3, 5 and 10.
+    pool
+        ``"query"``, the default: means over queries. ``"collection"``: the queries are one evaluation with joint
+        intents, ``P(q, i) = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries;
+        rankings and cutoffs remain those of each query. If each query has one intent, VB equals ES by query, and only
+        the pooled evaluation has a penalty. See :class:`~vbterrier.stats.topic_statistics.PooledScores`.
+    parts
+        For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
+        whole): a document covers an intent if it is tagged with ``"all"`` its ids (the default), or in ``"part"``, by
+        the share of them; see :func:`vbterrier.intents.tags_of_parts`.
+    undefined
+        Queries without candidates: ``"raise"``, the default, or ``"skip"`` to leave them out with a warning.
+    n_replicas, perturb
+        Number of replicas, 0 (the default) for none, and their perturbations, by default
+        :class:`~vbterrier.stats.Dirichlet`, applied in this order: those of :mod:`vbterrier.stats`,
+        :class:`Paraphrases`, :class:`RerunPipeline`, :class:`RerunSystems`.
+    gold, tagger_model
+        A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
+        :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
+        by default. The labelled documents must be a random sample of the documents.
+
+    Examples
+    --------
+    >>> IntentOptions(cutoff=10, pool="collection").pool
+    'collection'
+    """
+
+    cutoff: Sequence[int] | int | None = None
+    pool: str | None = None
+    parts: str | None = None
+    undefined: str | None = None
+    n_replicas: int | None = None
+    perturb: Sequence[Any] | None = None
+    gold: Any = None
+    tagger_model: TaggerModel | None = None
+
+
 def evaluate_intents(
     systems: Any,
     topics: Any,
@@ -178,25 +223,11 @@ def evaluate_intents(
     intents: Any,
     tagger: Any = None,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
-    cutoff: Sequence[int] | int = CUTOFFS,
-    pool: str = "query",
-    parts: str = "all",
-    n_replicas: int = 0,
-    perturb: Sequence[Any] = (Dirichlet(),),
     baseline: str | None = None,
-    gold: Any = None,
-    tagger_model: TaggerModel | None = None,
-    on_topics: str = "same",
-    undefined: str = "raise",
-    duplicates: str = "error",
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    memory: int | str | None = None,
-    n_jobs: int = 1,
-    client: Any = None,
-    progress: bool = False,
+    options: IntentOptions | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> IntentEvaluation:
     """Score systems by how well they cover the intents of ambiguous queries, without relevance labels.
 
@@ -220,54 +251,59 @@ def evaluate_intents(
         Source of the entities of documents: :class:`vbterrier.TagEntities`, or any argument of it (a linker, a
         function, ``"docno"`` if documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
-    measures, cutoff
+    measures
         Measures of this package, such as ``"WeightedAlphaNDCG"``, or, for intents with equal probabilities, diversity
         measures of ir_measures, such as ``"alpha_nDCG"``, on the same tags. A measure without a cutoff is computed at
-        every ``cutoff``.
-    pool
-        ``"query"``: means over queries. ``"collection"``: the queries are one evaluation with joint intents, ``P(q, i)
-        = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries; rankings and cutoffs
-        remain those of each query. If each query has one intent, VB equals ES by query, and only the pooled evaluation
-        has a penalty. See :class:`~vbterrier.stats.topic_statistics.PooledScores`.
-    parts
-        For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
-        whole): a document covers an intent if it is tagged with ``"all"`` its ids, or in ``"part"``, by the share of
-        them; see :func:`vbterrier.intents.tags_of_parts`.
-    n_replicas, perturb
-        Number of replicas, 0 for none, and their perturbations, applied in this order: those of
-        :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`,
-        :class:`RerunSystems`.
-    baseline, undefined
-        The system that all other systems are compared with, ``None`` for all pairs; queries without candidates:
-        ``"raise"``, or ``"skip"`` to leave them out with a warning.
-    gold, tagger_model
-        A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
-        :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
-        by default. The labelled documents must be a random sample of the documents.
-    on_topics, duplicates, interval, level, n_resamples, seed, memory, n_jobs, client, progress
-        See :func:`vbterrier.score`; intervals of replicas are ``"percentile"``, ``"bca"`` or ``"normal"``. With
-        ``memory``, the documents down to the largest cutoff are kept. Processes run pipelines, and read run files in
-        chunks, one file each; a cluster reads run files.
+        every ``cutoff`` of ``options``.
+    baseline
+        The system that all other systems are compared with; ``None`` for all pairs.
+    options
+        An :class:`vbterrier.evaluate.IntentOptions`: ``cutoff``, ``pool``, ``parts``, ``undefined``, ``n_replicas``,
+        ``perturb``, ``gold``, ``tagger_model``.
+    data
+        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). Intervals of replicas are ``"percentile"``, ``"bca"`` or ``"normal"``.
+    execution
+        An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``progress`` (False). With ``memory``,
+        the documents down to the largest cutoff are kept. Processes run pipelines, and read run files in chunks, one
+        file each; a cluster reads run files.
 
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Jordan team"]})
     >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["athlete", "country", "athlete"]})
     >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "score": 1.0, "entity_id": "athlete"})
-    >>> given = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES", "VB"], "cutoff": 10}
+    >>> given = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES@10", "VB@10"]}
     >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.9, 'VB@10': 0.7}
     """
+    cutoff, pool, parts, undefined, n_replicas, perturb, gold, tagger_model = chosen(
+        "evaluate_intents",
+        IntentOptions,
+        options,
+        cutoff=CUTOFFS,
+        pool="query",
+        parts="all",
+        undefined="raise",
+        n_replicas=0,
+        perturb=(Dirichlet(),),
+        gold=None,
+        tagger_model=None,
+    )
+    on_topics, duplicates = chosen("evaluate_intents", Data, data, on_topics="same", duplicates="error")
+    interval, level, n_resamples, seed = chosen(
+        "evaluate_intents", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
+    memory, n_jobs, client, progress = chosen(
+        "evaluate_intents", Execution, execution, memory=None, n_jobs=1, client=None, progress=False
+    )
     asked = at_cutoffs(measures, cutoff)
-    whole("n_replicas", n_replicas, low=0)
     is_modelled = tagger_model is not None
-    _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=is_modelled)
-    check_level(level)
+    _check(asked, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
     nil, largest = nil_of(asked), deepest(asked)
-    by_name = dict(systems_of(named_systems(systems)))
-    if not by_name:
-        raise InputError("no systems; name at least one")
-    pairs_of(list(by_name), baseline)
+    by_name = _named(systems, baseline)
     asked_queries = topics_of(topics)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
@@ -288,33 +324,35 @@ def evaluate_intents(
     quality = None if gold is None else tag_quality(tags, gold)
     frame, tags = _with_whole_intents(frame, tags, perturbations, parts, nil, is_modelled=is_modelled)
     drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
-    given = dict[str, Any](measures=asked, intents=frame, tags=tags, on_topics=on_topics, interval=interval)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
-        progress=progress,
-        **given,
-        **drawn,
+        measures=asked,
+        intents=frame,
+        tags=tags,
+        data=Data(on_topics=on_topics),
+        inference=inference,
+        execution=Execution(progress=progress),
     )
-    made, per_query, of_replicas, data = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
+    made, per_query, of_replicas, tagged_runs = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
     with warnings.catch_warnings():
         # score() has given the same warnings already.
         warnings.simplefilter("ignore", DegenerateWarning)
         if n_replicas:
             own = dict[str, Any](n_replicas=n_replicas, seed=seed, method=interval, level=level, progress=progress)
             made, of_replicas, per_query = replicas_of(
-                *data, asked, perturbations, reruns=reruns, pooled=pool == "collection", **own
+                *tagged_runs, asked, perturbations, reruns=reruns, pooled=pool == "collection", **own
             )
-        first_ranks = first_covering_ranks(*data, largest)
-        tagged = tag_coverage(*data, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
+        first_ranks = first_covering_ranks(*tagged_runs, largest)
+        tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
         of_topics, pairs = scores.intervals, comparisons(scores.values, baseline=baseline, **drawn)
         if pool == "collection":
             drawn |= {"method": interval}
-            together = pooled_scores(*data, asked, nil)
+            together = pooled_scores(*tagged_runs, asked, nil)
             of_topics, pairs = together.intervals(**drawn), together.comparisons(baseline=baseline, **drawn)
         intervals = [of_topics, of_replicas] if n_replicas else [of_topics]
         if tagger_model is not None:
             own = dict[str, Any](n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed)
-            intervals.append(gold_intervals(*data, asked, tagger_model, scores.intervals, **own))
+            intervals.append(gold_intervals(*tagged_runs, asked, tagger_model, scores.intervals, **own))
     if made is not None:
         _warn_of_noise(of_replicas, perturbations, quality, is_modelled=is_modelled)
     return IntentEvaluation(
@@ -332,6 +370,15 @@ def evaluate_intents(
         pool=pool,
         notes=(*missing_note(asked_queries["qid"], frame), *scores.notes, *tie_note(tagged)),
     )
+
+
+def _named(systems: Any, baseline: str | None) -> dict[str, Any]:
+    """Systems by name; at least one, with the baseline among them."""
+    by_name = dict(systems_of(named_systems(systems)))
+    if not by_name:
+        raise InputError("no systems; name at least one")
+    pairs_of(list(by_name), baseline)
+    return by_name
 
 
 def _read_in_chunks(
@@ -383,7 +430,6 @@ def _on_common(
 def _check(
     measures: Sequence[ir_measures.Measure],
     undefined: str,
-    on_topics: str,
     interval: str,
     pool: str,
     parts: str,
@@ -392,10 +438,10 @@ def _check(
     is_modelled: bool,
 ) -> None:
     """Refuse options that do not exist, or not together, before any work is done."""
+    whole("n_replicas", n_replicas, low=0)
     choice("parts", parts, PART_GAINS)
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
-    choice("on_topics", on_topics, TOPICS)
     choice("interval", interval, TOPIC_METHODS)
     choice("pool", pool, POOLS)
     if is_modelled and pool == "collection":

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, chosen, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
-from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import models_of
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
-from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.judge_next import plan_judging
 from vbterrier.unjudged.pool import MachineLabels, frames_of, labels_of
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, Ints, StrPath
-    from vbterrier.unjudged.fitted import EvidenceModel
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import Judgments
 
@@ -40,24 +39,48 @@ _LOG = logging.getLogger(__name__)
 _FOLDS, _LISTED = 5, 12
 
 
+@dataclass(frozen=True, eq=False)
+class JudgingBudget:
+    """The budget of :func:`vbterrier.judge_next` and :func:`vbterrier.evaluate.leaderboard`.
+
+    Parameters
+    ----------
+    n
+        The number of documents to judge or, with ``costs``, the sum of their costs.
+    quota, costs
+        The largest number of judgments of a topic, for all topics or by topic, and the cost of a judgment in each
+        topic, above 0: documents are then selected by the variance that they remove per cost. For several collections,
+        mappings of these by collection.
+
+    Examples
+    --------
+    >>> JudgingBudget(20, quota=2).quota
+    2
+    """
+
+    n: int
+    quota: int | Mapping[str, Any] | None = None
+    costs: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, budget: int | JudgingBudget) -> JudgingBudget:
+        """The budget of a number of documents, or the budget itself."""
+        return budget if isinstance(budget, cls) else cls(budget)  # type: ignore[arg-type]
+
+
 def judge_next(
     runs: Any,
     qrels: Any,
-    n: int,
+    budget: int | JudgingBudget,
     measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     difference: tuple[str, str] | None = None,
-    level: float = 0.9,
     look: int | None = None,
-    quota: int | Mapping[str, int] | None = None,
-    costs: Mapping[str, float] | None = None,
-    labels: Any = None,
-    model: EvidenceModel | StrPath | None = None,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    progress: bool = False,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> JudgingPlan:
-    """Select the n unjudged documents whose judgments are expected to narrow the interval of a mean most.
+    """Select the unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
     With the default prior, variances and covariances of scores and gains are those of joint draws, in which the
     judgment of a document changes the ideal ranking, too. Judging d removes ``Cov(score, g_d)² / Var(g_d)``, the part
@@ -73,24 +96,26 @@ def judge_next(
 
     Parameters
     ----------
-    runs, qrels, labels, model, on_topics, duplicates, progress
+    runs, qrels
         As in :func:`vbterrier.score`. For several runs, the criterion is the mean of their variances, which favours
         documents that many runs retrieve.
-    n, measure
-        The budget: the number of documents to judge, at least 1; a bootstrapped measure with its prior, whose ``stat``
-        is ignored.
+    budget, measure
+        The number n of documents to judge, at least 1, or a :class:`vbterrier.evaluate.JudgingBudget` with a quota or
+        costs; a bootstrapped measure with its prior, whose ``stat`` is ignored.
     difference
         Names of two runs: narrow the interval of the difference between their means. A document that both retrieve has
         the difference between its two weights; other runs are ignored.
-    level, look
-        Nominal coverage of the interval, between 0 and 1; the number of this inspection, from 1, if judging goes on
+    look
+        The number of this inspection, from 1, if judging goes on
         until the interval allows a conclusion, such as until that of a difference excludes 0. The interval then has the
         level ``1 - 6 (1 - level)/(π look)²``, so that the intervals of all looks together have ``level``. Without it,
         the interval is valid for one look alone.
-    quota, costs
-        The largest number of judgments of a topic, for all topics or by topic, and the cost of a judgment in each
-        topic, above 0. ``n`` is then the sum of the costs, and documents are selected by the variance that they remove
-        per cost.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.9).
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Returns
     -------
@@ -132,11 +157,14 @@ def judge_next(
     >>> plan.frame["reason"].item()
     'rank 1 of mine; 50% likely relevant; narrows the interval by 62.54%'
     """
-    wanted = measure_with_distribution(measure)
-    whole("n", n, meaning=": the documents that can be judged")
-    check_level(level)
+    labels, model, on_topics, duplicates = chosen(
+        "judge_next", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
+    )
+    (level,) = chosen("judge_next", Inference, inference, level=0.9)
+    (progress,) = chosen("judge_next", Execution, execution, progress=False)
+    wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
+    n = whole("budget", planned.n, meaning=": the documents that can be judged")
     each_level = level if look is None else spent_level(level, look)
-    choice("on_topics", on_topics, TOPICS)
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)
@@ -145,15 +173,16 @@ def judge_next(
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
+    quota = planned.quota
     if isinstance(quota, int) and not isinstance(quota, bool):
         quota = dict.fromkeys(target.topics, quota)
-    for name, given in (("quota", quota), ("costs", costs)):
+    for name, given in (("quota", quota), ("costs", planned.costs)):
         options[name] = None if given is None else _of_topics(name, given, target.topics)
     distributions = {}
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         distributions[name] = wanted.distribution(Scoring(target, run, wanted.cutoff, models))
     _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), wanted)
-    return plan_judging(distributions, int(n), measure=str(wanted), difference=difference, **options)
+    return plan_judging(distributions, n, measure=str(wanted), difference=difference, **options)
 
 
 def _of_topics(name: str, given: Any, topics: Sequence[str]) -> Mapping[str, float]:
@@ -213,15 +242,21 @@ class LabelQuality(Shown):
         yield Panel("Relevant documents by label", self.calibration, value="relevant", heads=2)
 
 
-def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuality:
+def label_quality(
+    labels: Any,
+    qrels: Any,
+    *,
+    inference: Inference | None = None,
+) -> LabelQuality:
     """Compare the labels of machines, such as language models, with human judgments of the same documents.
 
     Parameters
     ----------
-    labels, qrels, level
+    labels, qrels
         A frame (qid, docno, label), a path, or a mapping of name to these; labels on the scale of the judgments or on
         any other, as probabilities. The human judgments, as in :func:`vbterrier.score`; grades above 0 are relevant.
-        Nominal coverage of intervals, between 0 and 1.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95).
 
     Raises
     ------
@@ -248,7 +283,7 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     >>> found.kappa[["threshold", "value"]].round(2).values.tolist()
     [['all grades', 0.67], ['1', 0.67]]
     """
-    check_level(level)
+    (level,) = chosen("label_quality", Inference, inference, level=0.95)
     judgments = target_of(qrels, None, None).judgments()
     given = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
     given.require_match(judgments)
@@ -333,24 +368,28 @@ def corrected_scores(
     *,
     baseline: str | None = None,
     target: str = "population",
-    level: float = 0.95,
-    duplicates: str = "error",
+    data: Data | None = None,
+    inference: Inference | None = None,
 ) -> pd.DataFrame:
     """Estimate mean scores of systems from machine labels of all topics and human judgments of a sample of them.
 
     The score of every topic by the machine labels, f, is corrected by the difference from the score by human judgments,
     Y, in the sample: ``mean_i [Y_i + λ (f̄ - f_i)]``, see :func:`vbterrier.stats.prediction_powered`. For documents that
-    humans judged in part of each topic, give the labels as evidence instead, ``score(..., labels=labels)``.
+    humans judged in part of each topic, give the labels as evidence instead, ``score(..., data=Data(labels=labels))``.
 
     Parameters
     ----------
-    runs, measures, duplicates
+    runs, measures
         See :func:`vbterrier.score`; the measures are evaluated by both kinds of labels.
     qrels, labels
         Human judgments of a random sample of the topics, complete to the cutoff: a frame (qid, docno, label) or a path;
         labels of one machine on the scale of the judgments, for all topics: whole numbers, as qrels.
-    baseline, target, level
+    baseline, target
         As in :func:`vbterrier.stats.prediction_powered`.
+    data
+        A :class:`vbterrier.Data`: ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95).
 
     Returns
     -------
@@ -374,6 +413,8 @@ def corrected_scores(
     >>> found[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
     [['mine', 0.51, 30, 0.65]]
     """
+    (duplicates,) = chosen("corrected_scores", Data, data, duplicates="error")
+    (level,) = chosen("corrected_scores", Inference, inference, level=0.95)
     machine = MachineLabels(labels)
     if len(machine) > 1:
         raise InputError(f"labels: {len(machine)} labellers ({examples(machine.names)}); give the labels of one")
@@ -382,7 +423,7 @@ def corrected_scores(
     if len(odd):
         raise InputError(
             f"labels {machine.names[0]!r}: wanted grades, whole numbers as those of the judgments, found "
-            f"{odd.iloc[0]:g}; round probabilities first, or give them as evidence, score(..., labels=)"
+            f"{odd.iloc[0]:g}; round probabilities first, or give them as evidence, score(..., data=Data(labels=))"
         )
     frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
     human = target_of(qrels, None, None).frame
@@ -393,7 +434,7 @@ def corrected_scores(
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
     named = {name: run.frame for name, run in loaded_runs(runs, duplicates).items()}
-    predicted = score(named, frame, measures, on_topics="all", n_resamples=2).values
+    predicted = score(named, frame, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
     sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
-    labelled = score(sample, human, measures, on_topics="all", n_resamples=2).values
+    labelled = score(sample, human, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

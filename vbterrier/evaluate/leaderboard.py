@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, nearest, printable, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    choice,
+    chosen,
+    examples,
+    nearest,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     loaded_runs,
@@ -24,9 +35,9 @@ from vbterrier.evaluate.inputs import (
     warn_if_uneven,
     warn_of_uneven_labels,
 )
-from vbterrier.evaluate.judging import judge_next
+from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS, drawn_means, equal_tails, joint_scores, resampled_counts
-from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.reading import read_groups, read_qrels, read_values
@@ -37,10 +48,10 @@ from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
 from vbterrier.stats.comparisons import letters, share_letter
 from vbterrier.stats.paired_tests import rank_intervals
-from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
 from vbterrier.unjudged.incomplete import leave_group_out
 from vbterrier.unjudged.model import DEPTH
@@ -233,29 +244,21 @@ def leaderboard(
     *,
     groups: Any = None,
     automatic: Mapping[str, Any] | None = None,
-    n_judge: int = 0,
-    quota: int | Mapping[str, Any] | None = None,
-    costs: Mapping[str, Any] | None = None,
-    pool_cutoff: int | None = None,
+    budget: int | JudgingBudget = 0,
     uncertainty: str = "both",
-    n_draws: int = N_DRAWS,
-    level: float = 0.9,
-    seed: int = 0,
-    labels: Any = None,
-    scale: tuple[int, int] | None = None,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    progress: bool = False,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> Leaderboard:
     """Rank the runs of a track with intervals of ranks and letters, and examine its judgments.
 
     Parameters
     ----------
-    runs, qrels, labels, on_topics, duplicates
-        As for :func:`vbterrier.score`. For several collections, mappings of the name of a collection to its runs, to
-        its qrels and to its labels, with the same systems in all; topics with the same id in two collections are
-        different topics. Or values instead of runs, without qrels: :class:`~vbterrier.evaluate.scores.Scores`, a frame
-        (name, qid, measure, value, optional dataset) or its path.
+    runs, qrels
+        As for :func:`vbterrier.score`. For several collections, mappings of the name of a collection to its runs and
+        to its qrels (and to the labels of ``data``), with the same systems in all; topics with the same id in two
+        collections are different topics. Or values instead of runs, without qrels:
+        :class:`~vbterrier.evaluate.scores.Scores`, a frame (name, qid, measure, value, optional dataset) or its path.
     measure
         The measure, ``"BNDCG@10"`` for runs by default, and the only one of values. Measures that are not bootstrapped
         treat unjudged documents as they do otherwise, without uncertainty.
@@ -265,20 +268,21 @@ def leaderboard(
     automatic
         Automatic judges by name: their labels of the same topics, as qrels (for several collections, a mapping of
         these), or a leaderboard, a mapping of system to score.
-    n_judge, quota, costs
-        The budget of the next batch of judgments, 0 for none, and its quota and costs by topic; see
-        :func:`vbterrier.judge_next`. For several collections, quotas and costs by topic are mappings of these by
-        collection, and each collection is planned with the whole budget before the documents that narrow its intervals
-        most are selected.
-    pool_cutoff, scale
-        The rank up to which runs were judged, for ``groups``, the cutoff of the measure by default; the smallest and
-        the largest label of qrels and automatic judges, by default any.
+    budget
+        The budget of the next batch of judgments, 0 for none, or a :class:`vbterrier.evaluate.JudgingBudget`; see
+        :func:`vbterrier.judge_next`. Each of several collections is planned with the whole budget before the documents
+        that narrow its intervals most are selected.
     uncertainty
         The source of uncertainty of the main table. ``"unjudged"``: the labels of unjudged documents of these topics.
         ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
         same population, and labels of unjudged documents; the topics of a collection stay together.
-    n_draws, level, seed, progress
-        Number of draws, nominal coverage of intervals, seed, and a progress bar over groups.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``scale``,
+        ``pool_cutoff``. ``pool_cutoff`` is for ``groups``; ``scale`` also for automatic judges.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0).
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Raises
     ------
@@ -313,22 +317,24 @@ def leaderboard(
     >>> found.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
     [['good', 1, 1, 1, 'a'], ['bad', 2, 2, 3, 'b'], ['worse', 2, 2, 3, 'b']]
     """
+    labels, on_topics, duplicates, scale, pool_cutoff = chosen(
+        "leaderboard", Data, data, labels=None, on_topics="same", duplicates="error", scale=None, pool_cutoff=None
+    )
+    level, n_draws, seed = chosen("leaderboard", Inference, inference, level=0.9, n_draws=N_DRAWS, seed=0)
+    (progress,) = chosen("leaderboard", Execution, execution, progress=False)
     choice("uncertainty", uncertainty, SOURCES)
-    choice("on_topics", on_topics, TOPICS)
-    check_level(level)
-    for name, value, low in (("n_draws", n_draws, 2), ("seed", seed, 0), ("n_judge", n_judge, 0)):
+    batch = JudgingBudget.of(budget)
+    for name, value, low in (("n_draws", n_draws, 2), ("budget", batch.n, 0)):
         whole(name, value, low=low)
-    if pool_cutoff is not None:
-        whole("pool_cutoff", pool_cutoff)
     options: dict[str, Any] = {"n_draws": n_draws, "level": level, "seed": seed}
     if qrels is None:
-        for name, given in (("groups", groups), ("labels", labels), ("n_judge", n_judge or None)):
+        for name, given in (("groups", groups), ("labels", labels), ("budget", batch.n or None)):
             if given is not None:
                 raise ParameterError(f"{name}: found values, which have no judgments; give runs and qrels")
         collections, wanted = _of_values(runs, measure)
     else:
         (wanted,) = measures_from(MEASURE if measure is None else measure)
-        if n_judge:
+        if batch.n:
             measure_with_distribution(wanted)
         if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
@@ -351,7 +357,7 @@ def leaderboard(
         _by_collection(collections, list(systems["name"])),
         _reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
         _judges(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
-        _batch(collections, wanted, n_judge, quota, costs, level, on_topics),
+        _batch(collections, wanted, batch, level, on_topics),
     )
 
 
@@ -445,7 +451,9 @@ def _evaluated(
         joint, shares = joint_scores(runs, target, measure, models)
         return _Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}
-    values = score(frames, target.frame, [measure], on_topics=on_topics, interval="normal").values
+    values = score(
+        frames, target.frame, [measure], data=Data(on_topics=on_topics), inference=Inference(interval="normal")
+    ).values
     return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target, labels)
 
 
@@ -694,20 +702,22 @@ def _labelled(
 
 
 def _batch(
-    collections: list[_Collection], measure: Any, n: int, quota: Any, costs: Any, level: float, on_topics: str
+    collections: list[_Collection], measure: Any, budget: JudgingBudget, level: float, on_topics: str
 ) -> pd.DataFrame:
     """The next judgments of all collections."""
-    if not n:
+    if not budget.n:
         return pd.DataFrame(columns=list(_BATCH))
     rows = []
     for each in collections:
-        named = {"quota": quota, "costs": costs}
+        named: dict[str, Any] = {"quota": budget.quota, "costs": budget.costs}
         by_topic: dict[str, Any] = {
             name: given[each.name] if each.name and hasattr(given, "items") else given for name, given in named.items()
         }
         frames = {name: run.frame for name, run in each.runs.items()}
-        options: dict[str, Any] = {"level": level, "labels": each.labels, "on_topics": on_topics}
-        plan = judge_next(frames, each.target.frame, n, measure, **by_topic, **options)
+        data, inference = Data(labels=each.labels, on_topics=on_topics), Inference(level=level)
+        plan = judge_next(
+            frames, each.target.frame, JudgingBudget(budget.n, **by_topic), measure, data=data, inference=inference
+        )
         price = (by_topic["costs"] or {}).get
         rows.append(plan.frame.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.frame["qid"]]))
     batch = pd.concat(rows, ignore_index=True)
@@ -716,5 +726,5 @@ def _batch(
         # A plan is sequential: a document never precedes those above it in its collection.
         running = narrowing.groupby(batch["dataset"]).cummin()
         batch = batch.loc[running.sort_values(ascending=False, kind="stable").index]
-        batch = batch[batch["cost"].cumsum() <= n]
+        batch = batch[batch["cost"].cumsum() <= budget.n]
     return batch[[*_BATCH]].reset_index(drop=True)

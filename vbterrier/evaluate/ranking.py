@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, nearest, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, nearest
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
-from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.notebook import Panel, Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import models_of
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
-from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.estimated import Joint, joint_of
 from vbterrier.unjudged.pool import labels_of
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, Ints, StrPath
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
@@ -91,15 +90,10 @@ def rank_systems(
     measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     uncertainty: str = "unjudged",
-    n_draws: int = N_DRAWS,
-    level: float = 0.9,
-    seed: int = 0,
     baseline: str | None = None,
-    labels: Any = None,
-    model: EvidenceModel | StrPath | None = None,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    progress: bool = False,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> SystemRanking:
     """Rank systems with uncertain scores: intervals of ranks, and the probability that one system beats another.
 
@@ -109,7 +103,7 @@ def rank_systems(
 
     Parameters
     ----------
-    runs, qrels, labels, model, on_topics, duplicates, progress
+    runs, qrels
         See :func:`vbterrier.score`.
     measure, baseline
         A bootstrapped measure or its name; draws depend on its prior and prior strength. The system that all other
@@ -117,8 +111,13 @@ def rank_systems(
     uncertainty
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
-    n_draws, level, seed
-        Number of draws, nominal coverage of the intervals between their quantiles ``(1 ± level)/2``, and seed.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0). Intervals are between the
+        quantiles ``(1 ± level)/2`` of the draws.
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Raises
     ------
@@ -145,14 +144,15 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
+    labels, model, on_topics, duplicates = chosen(
+        "rank_systems", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
+    )
+    level, n_draws, seed = chosen("rank_systems", Inference, inference, level=0.9, n_draws=N_DRAWS, seed=0)
+    (progress,) = chosen("rank_systems", Execution, execution, progress=False)
     wanted = measure_with_distribution(measure)
     if wanted["stat"] != "mean":
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
-    choice("on_topics", on_topics, TOPICS)
-    check_level(level)
-    whole("n_draws", n_draws)
-    whole("seed", seed, low=0)
     judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
     if baseline is not None and baseline not in loaded:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, printable, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, printable, whole
 from vbterrier.evaluate.inputs import (
     is_path,
     named_runs,
@@ -38,6 +38,7 @@ from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
 from vbterrier.unjudged.pool import labels_of
@@ -188,6 +189,42 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return shown.drop(columns=said, errors="ignore").rename(columns=names)
 
 
+@dataclass(frozen=True, eq=False)
+class GateOptions:
+    """Options of :func:`vbterrier.evaluate.release_gate`; ``None`` stands for the default.
+
+    Parameters
+    ----------
+    guarantee
+        ``"mean+losses"``, the default: the criteria of the mean and of large losses; or ``"any"``, the mean alone, with
+        limits that are valid for any distribution of differences within the range of the measure and need several times
+        as many queries. Student's t is wrong more often than stated if a few queries lose much: at most ``max_share``
+        of them then do.
+    large_loss, max_share
+        A query loses much if its difference is below ``-large_loss``, in units of the measure, by default .5; the
+        acceptable share of such queries, by default .05, at most 1, which leaves this criterion out. With no such
+        query, a sample of ``log(1 - level)/log(1 - max_share)`` queries passes it: 59 by default.
+    look
+        The number of this inspection, from 1, if the gate is repeated with more queries or judgments until it passes or
+        fails: limits have the level ``1 - 6 (1 - level)/(π look)²``.
+    daily
+        Use confidence sequences of both criteria instead, for any distribution: valid for any number of looks if
+        ratings of further queries are appended to the file and those of previous queries, up to the cutoff complete, do
+        not change. UNKNOWN while documents up to the cutoff are unjudged.
+
+    Examples
+    --------
+    >>> GateOptions(max_share=0.1).max_share
+    0.1
+    """
+
+    guarantee: str | None = None
+    large_loss: float | None = None
+    max_share: float | None = None
+    look: int | None = None
+    daily: bool | None = None
+
+
 def release_gate(
     new: Any,
     baseline: Any,
@@ -196,19 +233,10 @@ def release_gate(
     *,
     margin: float,
     traffic: Any = None,
-    guarantee: str = BOTH,
-    large_loss: float = 0.5,
-    max_share: float = 0.05,
-    level: float = 0.95,
-    look: int | None = None,
-    daily: bool = False,
     budget: int = 20,
-    scale: tuple[int, int] | None = None,
-    unit: float = 1.0,
-    labels: Any = None,
-    duplicates: str = "error",
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    options: GateOptions | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
 
@@ -226,10 +254,8 @@ def release_gate(
         The new run and its baselines: a frame (qid, docno, score), a path that :func:`vbterrier.frames.read_hits`
         reads, or a mapping of names to these; several baselines may be a list of paths. Limits have the level
         ``1 - (1 - level)/k`` for k baselines (Bonferroni).
-    qrels, scale, unit
-        Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads; the smallest
-        and the largest rating, by default any; the step of a scale with fractions, as in :func:`vbterrier.read_qrels`,
-        for measures that are proportional to ratings.
+    qrels
+        Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads.
     measure
         A measure whose value is a mean over queries. Measures of unjudged documents, such as ``ENDCG@10``, predict the
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
@@ -240,23 +266,14 @@ def release_gate(
     traffic
         Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
         Queries of weight 0 are left out.
-    guarantee
-        ``"mean+losses"``, the two criteria above; or ``"any"``, the mean alone, with limits that are valid for any
-        distribution of differences within the range of the measure and need several times as many queries. Student's t
-        is wrong more often than stated if a few queries lose much: at most ``max_share`` of them then do.
-    large_loss, max_share
-        A query loses much if its difference is below ``-large_loss``, in units of the measure; the acceptable share of
-        such queries, at most 1, which leaves this criterion out. With no such query, a sample of
-        ``log(1 - level)/log(1 - max_share)`` queries passes it: 59 by default.
-    level, look
-        Confidence level of each one-sided limit, and the number of this inspection, from 1, if the gate is repeated
-        with more queries or judgments until it passes or fails: limits have the level ``1 - 6 (1 - level)/(π look)²``.
-    daily
-        Use confidence sequences of both criteria instead, for any distribution: valid for any number of looks if
-        ratings of further queries are appended to the file and those of previous queries, up to the cutoff complete, do
-        not change. UNKNOWN while documents up to the cutoff are unjudged.
-    labels, duplicates, n_resamples, seed
-        As in :func:`vbterrier.score`; the number of draws of bounded limits, and the seed of all draws.
+    options
+        A :class:`vbterrier.evaluate.GateOptions`: ``guarantee``, ``large_loss``, ``max_share``, ``look``, ``daily``.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``scale``, ``unit`` (1.0), for
+        measures that are proportional to ratings.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
+        each one-sided limit, above .5; resamples are draws of bounded limits.
 
     Raises
     ------
@@ -300,14 +317,19 @@ def release_gate(
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.122, -0.056]])
     """
+    guarantee, large_loss, max_share, look, daily = chosen(
+        "release_gate", GateOptions, options, guarantee=BOTH, large_loss=0.5, max_share=0.05, look=None, daily=False
+    )
+    labels, duplicates, scale, unit = chosen(
+        "release_gate", Data, data, labels=None, duplicates="error", scale=None, unit=1.0
+    )
+    level, n_resamples, seed = chosen("release_gate", Inference, inference, level=0.95, n_resamples=N_RESAMPLES, seed=0)
     margin = number("margin", margin, low=0)
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
     choice("guarantee", guarantee, GUARANTEES)
     max_share = number("max_share", max_share, low=0, high=1, open_low=True)
     large_loss = number("large_loss", large_loss, low=0, open_low=True)
     whole("budget", budget, low=0)
-    whole("n_resamples", n_resamples)
-    whole("seed", seed, low=0)
     if daily and look is not None:
         raise ParameterError("look= and daily=True: give one of them; daily limits are valid for any number of looks")
     wanted = measures_from(measure)[0]

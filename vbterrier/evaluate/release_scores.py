@@ -17,6 +17,7 @@ from vbterrier.frames.notebook import counted
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.noninferiority import ANY, FAIL, PASS, Limits, limits, queries_needed
 from vbterrier.unjudged.estimated import joint_of
 from vbterrier.unjudged.judge_next import plan_judging
@@ -77,7 +78,9 @@ class ReleaseScores:
             self._joint = joint_of(distributions)
         else:
             frames = {name: run.frame for name, run in runs.items()}
-            values = score(frames, target.frame, [measure], on_topics="all", interval="normal").values
+            values = score(
+                frames, target.frame, [measure], data=Data(on_topics="all"), inference=Inference(interval="normal")
+            ).values
             table = values.pivot(index="qid", columns="name", values="value").reindex(target.topics)
             self._scores = {name: table[name].to_numpy() for name in runs}
         depth = measure.params.get("cutoff", _CUTOFF)

@@ -15,8 +15,9 @@ from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
-from vbterrier.errors import ParameterError, examples, warn
+from vbterrier.errors import ParameterError, chosen, examples, warn
 from vbterrier.evaluate.grids import (
+    GridOptions,
     GridResult,
     combined,
     grid_items,
@@ -35,10 +36,10 @@ from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
 from vbterrier.measures.unjudged import draw_models, models_of
+from vbterrier.settings import Execution, Inference
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import ir_measures
@@ -247,16 +248,9 @@ def rerank_grid(
     grid: Any = None,
     measures: Sequence[str | ir_measures.Measure] = ("AP",),
     *,
-    embeddings: Mapping[str, Any] | None = None,
-    document_embeddings: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
-    n_jobs: int = 1,
-    path: str | os.PathLike[str] | None = None,
-    interval: str = "normal",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    progress: bool = True,
+    options: GridOptions | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> RerankGrid:
     """Evaluate every configuration of a grid of rerankers on one linked pool.
 
@@ -275,16 +269,15 @@ def rerank_grid(
         defaults. A list of grids is the union of their configurations. By default ``RERANK_GRID`` of this module: 437
         configurations, of which those without resources (vectors; the column ``text``) are omitted, with a warning;
         scores of entities are at least 0.
-    embeddings, document_embeddings, texts
-        See :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
-        :class:`~vbterrier.entities.rerank.ExpansionReranker`.
-    n_jobs, progress
-        Number of processes, -1 for one per processor, on which results do not depend; show a progress bar.
-    path
-        A file to which results are appended. A later call with the same inputs and any grid resumes from it; a file of
-        other inputs is refused. Inputs include texts and vectors.
-    interval, level, n_resamples, seed
-        Interval of the gain over topics, see :func:`vbterrier.score`; Student's t by default.
+    options
+        A :class:`vbterrier.evaluate.GridOptions`: ``embeddings``, ``document_embeddings``, ``texts``.
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"normal"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). Intervals of the gain over topics.
+    execution
+        An :class:`vbterrier.Execution`: ``n_jobs`` (1), ``resume``, ``progress`` (True). ``resume`` is a file to which
+        results are appended. A later call with the same inputs and any grid resumes from it; a file of other inputs is
+        refused. Inputs include texts and vectors.
 
     Notes
     -----
@@ -301,12 +294,20 @@ def rerank_grid(
     >>> qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["b", "d"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["b", "d"], "entity_id": ["X", "X"]})
     >>> runs = {"mine": pd.DataFrame({"qid": ["1", "2"], "docno": ["X", "X"], "score": [1.0, 1.0]})}
-    >>> found = rerank_grid(tags, pool, runs, qrels, {"overlap": {"weight": [0.2, 0.8]}}, ["RR"], progress=False)
+    >>> quiet = Execution(progress=False)
+    >>> found = rerank_grid(tags, pool, runs, qrels, {"overlap": {"weight": [0.2, 0.8]}}, ["RR"], execution=quiet)
     >>> found.runs[["family", "weight", "value", "gain"]].values.tolist()
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
     >>> found.n_distinct, found.runs["duplicate_of"].dropna().tolist()
     (2, ['pool'])
     """
+    embeddings, document_embeddings, texts = chosen(
+        "rerank_grid", GridOptions, options, embeddings=None, document_embeddings=None, texts=None
+    )
+    interval, level, n_resamples, seed = chosen(
+        "rerank_grid", Inference, inference, interval="normal", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
+    n_jobs, path, progress = chosen("rerank_grid", Execution, execution, n_jobs=1, resume=None, progress=True)
     asked = distinct_measures(measures, "AP")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
@@ -324,8 +325,8 @@ def rerank_grid(
     journal = Journal(path, inputs_fingerprint(context))
     names = [str(measure) for measure in asked]
     # Adjacent configurations share computations.
-    options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
-    results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **options)
+    how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
+    results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **how)
     table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
     return RerankGrid.of(table, results, omitted)
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, printable, whole
+from vbterrier.errors import choice, chosen, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
@@ -38,11 +37,11 @@ from vbterrier.measures.unjudged import (
     models_of,
     require_use,
 )
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
     TOPIC_METHODS,
-    check_level,
     interval_rows,
     tables_of,
     topic_values,
@@ -51,18 +50,15 @@ from vbterrier.stats.topic_intervals import (
 from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import StrPath
     from vbterrier.frames.notebook import Figures
     from vbterrier.unjudged.fitted import EvidenceModel
 
 
-TOPICS = ("same", "all", "common")
 # Smaller differences between an estimate and the score of a fully judged run need no explanation.
 _APART = 5e-4
 
@@ -130,21 +126,9 @@ def score(
     *,
     intents: Any = None,
     tags: Any = None,
-    labels: Any = None,
-    model: EvidenceModel | StrPath | None = None,
-    subtopics: Any = None,
-    topics: Any = None,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    memory: int | str | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    n_jobs: int = 1,
-    client: Any = None,
-    progress: bool = False,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> Scores:
     """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
 
@@ -152,8 +136,8 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking
-        measures alone, also the answers (qid, entity_id).
+        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs the topics of ``data``; for
+        linking measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
@@ -166,49 +150,18 @@ def score(
     tags
         Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
-    labels
-        Labels that machines gave to documents, as evidence about unjudged documents for the measures of the E family: a
-        frame (qid, docno, label), a path, or a mapping of name to these; see
-        :class:`vbterrier.unjudged.pool.MachineLabels`.
-    model
-        The model of unjudged documents for measures of the E family that name none: the result of
-        :func:`vbterrier.unjudged.fit`, a registered name, a digest or a folder. By default one is fitted to all runs of
-        the call.
-    subtopics
-        All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
-        prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
-        with a relevant document, as ndeval does.
-    topics
-        The queries of pipelines, each of which is run once: a frame (qid, query) or a path.
-    on_topics
-        ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
-        topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
-    duplicates
-        ``"error"`` refuses a document that is duplicated among the documents of a topic that the measures look at: the
-        first k for a cutoff k, more for models of unjudged documents, all for measures without a cutoff.
-        ``"everywhere"`` refuses duplicates at any rank. ``"first"`` keeps the best rank of a duplicated document.
-    interval
-        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: percentiles of the
-        Poisson bootstrap, which draws every topic independently; ``"normal"``: Student's t.
-    level, n_resamples, seed
-        Nominal coverage of all intervals; number and seed of the resamples of the topics, which all systems and
-        measures share. Measures that draw have their own seed.
-    memory
-        Read run files in chunks of whole topics of at most this size, as ``"1 GiB"`` or a number of bytes; ``None``
-        reads each run whole. With ``memory``, a run may be several files: a list of paths, a folder, or a pattern such
-        as ``"bm25/*.gz"``. See the notes.
-    resume
-        A folder of finished results, from which the same call resumes after an interruption; implies ``memory`` (1 GiB
-        unless given).
-    n_jobs
-        Number of processes on this machine; -1 for one per processor. Each process evaluates a run, once the calling
-        process expects to save more time by them than they need to start; with ``memory`` and
-        fewer runs than processes, all processes share the chunks of each run.
-    client
-        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers replace the
-        processes. Workers read run files from the same paths; the calling process reads chunks.
-    progress
-        Show a progress bar over runs, or over the blocks of their files.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``; not ``"nested"``), ``level`` (0.95),
+        ``n_resamples`` (2,000), ``seed`` (0).
+    execution
+        An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``resume``, ``progress`` (False). With
+        ``memory``, a run may be several files: a list of paths, a folder, or a pattern such as ``"bm25/*.gz"``.
+        ``resume`` implies ``memory`` (1 GiB unless given). Each process evaluates a run, once the calling process
+        expects to save more time by them than they need to start; with ``memory`` and fewer runs than processes, all
+        processes share the chunks of each run. The calling process reads chunks for a cluster.
 
     Raises
     ------
@@ -246,16 +199,18 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.75, 0.5]
     """
+    labels, model, subtopics, topics, on_topics, duplicates = chosen(
+        "score", Data, data, labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error"
+    )
+    interval, level, n_resamples, seed = chosen(
+        "score", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
+    memory, n_jobs, client, resume, progress = chosen(
+        "score", Execution, execution, memory=None, n_jobs=1, client=None, resume=None, progress=False
+    )
     asked = distinct_measures(measures)
-    choice("on_topics", on_topics, TOPICS)
-    check_level(level)
     choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
-    whole("seed", seed, low=0)
-    if memory is not None:
-        amount("memory", memory)
-    if isinstance(resume, str) and not resume.strip():
-        raise ParameterError(f"resume={resume!r}: wanted a folder; leave it out to keep no checkpoints")
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
@@ -284,7 +239,9 @@ def score(
             if progress and len(loaded) > 1:
                 of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
             rows = list(chain.from_iterable(of_runs))
-    keys, numbers = _columns(rows)
+    # Several times faster than a frame of the rows: names, topics and measures, and the values.
+    *keys, values_of_rows = np.array(rows, dtype=object).reshape(-1, 4).T
+    numbers = values_of_rows.astype(np.float64)
     found = _intervals(keys, numbers, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     shown = _of_measures(keys[2], asked)
     values = _frame([key[shown] for key in keys], numbers[shown])
@@ -389,12 +346,6 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
     return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> tuple[list[NDArray[np.object_]], NDArray[np.float64]]:
-    """Names, topics and measures, and the values, several times faster than a frame of the rows."""
-    *keys, values = np.array(rows, dtype=object).reshape(-1, 4).T
-    return keys, values.astype(np.float64)
 
 
 def _frame(keys: Sequence[NDArray[np.object_]], numbers: NDArray[np.float64]) -> pd.DataFrame:

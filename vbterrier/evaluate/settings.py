@@ -10,9 +10,9 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import TopEntities, links_of
-from vbterrier.errors import InputError, choice, examples, warn, whole
+from vbterrier.errors import InputError, choice, chosen, examples, warn, whole
 from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
-from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
@@ -20,6 +20,7 @@ from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, syst
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -47,7 +48,7 @@ def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
         return given
     if pool is None:
         raise InputError(
-            "links: found tags without a pool; give pool= (the candidate pool, a run), or link_pool(pool, tags)"
+            "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"
         )
     return link_pool(loaded_run("pool", pool), given)
 
@@ -200,6 +201,53 @@ class Settings(Shown):
         return wide.reindex(index=table["name"].unique(), columns=columns)
 
 
+@dataclass(frozen=True, eq=False)
+class ReachOptions:
+    """Documents that entities reach, for :func:`evaluate_settings` and related calls; ``None`` stands for the default.
+
+    Parameters
+    ----------
+    cutoff
+        The number of entities per topic that select documents, 20 by default.
+    rel
+        The lowest relevant label, for coverage and unreached topics, 1 by default.
+    unreached
+        Topics with relevant documents, none of which is reachable: ``"skip"``, the default, leaves them out of the
+        conditional setting, ``"zero"`` keeps them as topics without relevant documents. Both warn; ``coverage`` marks
+        the topics.
+    pool
+        The candidate pool, a run, if the links are tags.
+    beyond
+        Documents outside the pool in the open world: ``"keep"`` them, the default, or ``"drop"`` them from rankings and
+        judgments, ``D_ow = D``, so that the gap measures reachability alone. The conditional setting never includes
+        them.
+    unmatched
+        Documents of the pool that mention none of the selected entities, in the closed cells. ``"append"``, the
+        default: they follow the others, in the order of the pool (as documents of the pool follow a given run that
+        lacks them), so that all four cells have the same recall, as in Table 4 of the paper. ``"drop"``: they are
+        removed, as public code of the paper's authors does, and with them recall.
+    judgments
+        ``"all"``, the default: the same judgments for all cells; ``"reachable"``: for closed documents, only judgments
+        of reachable documents (Eq. 1 of the paper).
+    train_on
+        The documents of the training: ``"conditional"``, the default, or ``"open-world"`` for the whole pool.
+
+    Examples
+    --------
+    >>> ReachOptions(cutoff=5, unreached="zero").cutoff
+    5
+    """
+
+    cutoff: int | None = None
+    rel: int | None = None
+    unreached: str | None = None
+    pool: Any = None
+    beyond: str | None = None
+    unmatched: str | None = None
+    judgments: str | None = None
+    train_on: str | None = None
+
+
 def evaluate_settings(
     systems: Any,
     qrels: Any,
@@ -207,19 +255,11 @@ def evaluate_settings(
     *,
     links: Any,
     entities: Any,
-    pool: Any = None,
-    topics: Any = None,
-    cutoff: int = 20,
-    rel: int = 1,
-    beyond: str = "keep",
-    unreached: str = "skip",
-    on_topics: str = "same",
     baseline: str | None = None,
-    interval: str = "percentile",
-    level: float = 0.95,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    progress: bool = False,
+    options: ReachOptions | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> Settings:
     """Evaluate systems on the documents that entities reach and on all of them, in one call.
 
@@ -229,24 +269,24 @@ def evaluate_settings(
 
     Parameters
     ----------
-    systems, qrels, measures, on_topics, interval, level, n_resamples, seed, progress
+    systems, qrels, measures
         See :func:`vbterrier.score`; systems may be pipelines, and ``on_topics`` applies to the unchanged rankings.
-    links, pool
+    links
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
-        or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run.
-    entities, cutoff
+        or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run, in ``options``.
+    entities
         The entity run (qid, docno = an entity's id, score) whose first k entities per topic select documents.
-    topics, rel
-        With pipelines: the queries, a frame (qid, query) or a path. The lowest relevant label, for coverage and
-        unreached topics.
-    beyond
-        Documents outside the pool in the open world: ``"keep"`` them, or ``"drop"`` them from rankings and judgments,
-        ``D_ow = D``, so that the gap measures reachability alone. The conditional setting never includes them.
-    unreached
-        Topics with relevant documents, none of which is reachable: ``"skip"`` leaves them out of the conditional
-        setting, ``"zero"`` keeps them as topics without relevant documents. Both warn; ``coverage`` marks the topics.
     baseline
         The system that all other systems are compared with in each setting.
+    options
+        A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``pool``, ``beyond``.
+    data
+        A :class:`vbterrier.Data`: ``topics``, ``on_topics`` (``"same"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0).
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Notes
     -----
@@ -262,38 +302,46 @@ def evaluate_settings(
     >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": [*"bcbc"], "label": 1})
     >>> tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["Texas", "Paris"]})
     >>> entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
-    >>> found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
+    >>> options = ReachOptions(pool=run)
+    >>> found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, options=options)
     >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
     [[1.0, 0.583, 0.5, 0.0]]
     """
+    cutoff, rel, unreached, pool, beyond = chosen(
+        "evaluate_settings", ReachOptions, options, cutoff=20, rel=1, unreached="skip", pool=None, beyond="keep"
+    )
+    topics, on_topics = chosen("evaluate_settings", Data, data, topics=None, on_topics="same")
+    interval, level, n_resamples, seed = chosen(
+        "evaluate_settings", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
+    )
+    chosen("evaluate_settings", Execution, execution, progress=False)
     choice("beyond", beyond, BEYOND)
     choice("unreached", unreached, UNREACHED)
-    choice("on_topics", on_topics, TOPICS)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = table_of(qrels, "qrels", read_qrels, ())
     runs = runs_of(systems, topics)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
-    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    how: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     frames = {name: reachability.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
     every = judgments.pooled_only() if beyond == "drop" else target.frame
     # Check reachability before scoring, which may be slow.
     reachable = {name: reachability.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
     reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
-    shared = {"on_topics": "all", "interval": interval, "progress": progress, **options}
+    shared: dict[str, Any] = {"data": Data(on_topics="all"), "inference": inference, "execution": execution}
     open_world = score(frames, every, measures, **shared)
     conditional = score(reachable, within, measures, **shared)
     coverage = judgments.coverage()
     both = dict(zip(SETTINGS, (conditional, open_world), strict=True))
     compared = pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
     if baseline is not None:
-        compared = _by_setting({key: comparisons(of.values, baseline=baseline, **options) for key, of in both.items()})
+        compared = _by_setting({key: comparisons(of.values, baseline=baseline, **how) for key, of in both.items()})
     return Settings(
         _by_setting({setting: found.values for setting, found in both.items()}),
         _by_setting({setting: found.intervals for setting, found in both.items()}),
-        gaps_of(conditional.values, open_world.values, coverage, interval=interval, **options),
+        gaps_of(conditional.values, open_world.values, coverage, interval=interval, **how),
         compared,
         coverage,
     )

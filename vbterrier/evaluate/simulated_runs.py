@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, check_level, examples
 from vbterrier.frames.ranking import places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.agreement import EQUAL
-from vbterrier.stats.topic_intervals import check_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

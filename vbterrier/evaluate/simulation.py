@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
@@ -28,6 +28,7 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import models_of
+from vbterrier.settings import Data, Execution
 from vbterrier.stats.agreement import (
     EQUAL,
     Correlations,
@@ -317,16 +318,15 @@ def simulate(
     *,
     estimators: Mapping[str, Any] = STANDARD,
     measure: str | ir_measures.Measure = "nDCG@10",
-    labels: Any = None,
     levels: Sequence[float] = LEVELS,
-    duplicates: str = "error",
-    progress: bool = False,
+    data: Data | None = None,
+    execution: Execution | None = None,
 ) -> Simulation:
     """Estimate scores from incomplete judgments, for comparison with scores from complete judgments.
 
     Parameters
     ----------
-    runs, qrels, labels, duplicates, progress
+    runs, qrels
         See :func:`vbterrier.score`; ``qrels`` are the complete judgments.
     incomplete
         ``(name, qrels)``, ``(name, qrels, names of the runs to evaluate)`` or ``(name, qrels, names, names of the runs
@@ -340,6 +340,10 @@ def simulate(
     measure
         The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
         warning lists estimators with another cutoff (``STANDARD`` has 10).
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``).
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Returns
     -------
@@ -365,6 +369,8 @@ def simulate(
     >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
     [[1.0, 0.631]]
     """
+    labels, duplicates = chosen("simulate", Data, data, labels=None, duplicates="error")
+    (progress,) = chosen("simulate", Execution, execution, progress=False)
     (wanted,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
     other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]

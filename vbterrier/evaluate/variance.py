@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
-from vbterrier.evaluate.scores import TOPICS as ON_TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
@@ -23,9 +22,10 @@ from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import aligned, deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.topic_intervals import COLUMNS, check_level
+from vbterrier.stats.topic_intervals import COLUMNS
 from vbterrier.stats.variance_components import (
     INTERACTIONS,
     METHODS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, StrPath
+    from vbterrier.annotations import Floats
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
@@ -217,6 +217,31 @@ class VarianceShares(Shown):
         return {"variance_shares": lambda: {"shares": self}, "forest": lambda: {"intervals": self._around()}}
 
 
+@dataclass(frozen=True, eq=False)
+class VarianceOptions:
+    """Options of :func:`vbterrier.evaluate.variance_shares`; ``None`` stands for the default.
+
+    Parameters
+    ----------
+    perturb
+        Perturbations of intents and tags, see :mod:`vbterrier.stats`, by default
+        :class:`~vbterrier.stats.Dirichlet`: each is a separate source, named ``intents`` or ``tags``; or a mapping of
+        names to one or several perturbations.
+    scores
+        ``"expected"``, the default: true scores are distributed around the scores (or the means of the replicas) as the
+        draws are. ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over
+        topics.
+
+    Examples
+    --------
+    >>> VarianceOptions(scores="measured").scores
+    'measured'
+    """
+
+    perturb: Sequence[Any] | Mapping[str, Any] | None = None
+    scores: str | None = None
+
+
 def variance_shares(
     runs: Any,
     qrels: Any = None,
@@ -224,18 +249,11 @@ def variance_shares(
     *,
     intents: Any = None,
     tags: Any = None,
-    subtopics: Any = None,
-    model: EvidenceModel | StrPath | None = None,
-    perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
     baseline: str | None = None,
-    scores: str = "expected",
-    method: str = "nested",
-    n_draws: int = N_DRAWS,
-    level: float = 0.95,
-    seed: int = 0,
-    on_topics: str = "same",
-    duplicates: str = "error",
-    progress: bool = False,
+    options: VarianceOptions | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> VarianceShares:
     """Combine all sources of uncertainty of a mean into one interval, and attribute its variance to the sources.
 
@@ -246,23 +264,24 @@ def variance_shares(
 
     Parameters
     ----------
-    runs, qrels, subtopics, model, on_topics, duplicates, progress
+    runs, qrels
         See :func:`vbterrier.score`.
     measure, intents, tags
         A measure of the B or E family, or one over intents (``ES``, ``VB``...), or its name; for the latter, see
         :func:`vbterrier.score`.
-    perturb
-        Perturbations of intents and tags, see :mod:`vbterrier.stats`: each is a separate source, named ``intents`` or
-        ``tags``; or a mapping of names to one or several perturbations.
     baseline
         A system: evaluate the differences from it, named ``"a - baseline"``, instead of the systems. Uncertainty that
         two systems share cancels, because a document has the same drawn grade in both.
-    scores
-        ``"expected"``: true scores are distributed around the scores (or the means of the replicas) as the draws are.
-        ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over topics.
-    method, level, n_draws, seed
-        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals;
-        number of draws within each topic, and of resamples of the topics, at least 2; their seed.
+    options
+        A :class:`vbterrier.evaluate.VarianceOptions`: ``perturb``, ``scores``.
+    data
+        A :class:`vbterrier.Data`: ``model``, ``subtopics``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"nested"``), ``level`` (0.95), ``n_draws`` (1,000), ``seed``
+        (0). ``interval`` is the method of the combined interval, ``"nested"`` resampling or ``"normal"``; ``n_draws``
+        the number of draws within each topic, and of resamples of the topics, at least 2.
+    execution
+        An :class:`vbterrier.Execution`: ``progress`` (False).
 
     Notes
     -----
@@ -287,13 +306,18 @@ def variance_shares(
     >>> found.shares.groupby("name")["share"].sum().tolist()
     [1.0]
     """
+    perturb, scores = chosen("variance_shares", VarianceOptions, options, perturb=(Dirichlet(),), scores="expected")
+    model, subtopics, on_topics, duplicates = chosen(
+        "variance_shares", Data, data, model=None, subtopics=None, on_topics="same", duplicates="error"
+    )
+    method, level, n_draws, seed = chosen(
+        "variance_shares", Inference, inference, interval="nested", level=0.95, n_draws=N_DRAWS, seed=0
+    )
+    (progress,) = chosen("variance_shares", Execution, execution, progress=False)
     (wanted,) = measures_from(measure)
     choice("scores", scores, SCORES)
-    choice("method", method, METHODS)
-    choice("on_topics", on_topics, ON_TOPICS)
-    check_level(level)
+    choice("interval", method, METHODS)
     whole("n_draws", n_draws, low=2)
-    whole("seed", seed, low=0)
     intents, tags = intents_and_tags(intents, tags)
     judged = target_of(qrels, intents, tags, subtopics=subtopics)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
@@ -302,11 +326,11 @@ def variance_shares(
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
     models = models_of([wanted], loaded, judged, model=model)
     target, loaded = aligned(judged, loaded, on_topics)
-    options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
+    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, UnjudgedMeasure):
-        drawn = unjudged_draws(wanted, target, loaded, pairs, models, **options)
+        drawn = unjudged_draws(wanted, target, loaded, pairs, models, **how)
     elif isinstance(wanted, IntentMeasure):
-        drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **options)
+        drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **how)
     else:
         raise ParameterError(
             f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E "

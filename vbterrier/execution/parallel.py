@@ -17,6 +17,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.execution.pending import Shared, in_processes, n_processes, windowed
 from vbterrier.log import tracked
+from vbterrier.settings import check_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -135,8 +136,7 @@ def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
 
 def require_workers(n_jobs: int, client: Any) -> None:
     """Refuse arguments that are no workers, before any work is done."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
+    check_jobs(n_jobs)
     if client is None:
         return
     if n_jobs != 1:

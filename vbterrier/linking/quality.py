@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
@@ -20,6 +20,7 @@ from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import agreeing_limits, constant_limits, stream
+from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -266,9 +267,7 @@ def linking_report(
     nil: str = NIL,
     unanswered: str = "nothing",
     multiple_answers: str = "raise",
-    level: float = 0.95,
-    n_resamples: int = 2000,
-    seed: int = 0,
+    inference: Inference | None = None,
 ) -> LinkingReport:
     """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
@@ -288,9 +287,9 @@ def linking_report(
     nil, unanswered
         The string that means no entity (``"NIL"`` includes TAC's numbered clusters such as NIL0012), and the treatment
         of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
-    level, n_resamples, seed
-        Nominal coverage of the intervals (0 to 1), number of resamples of the queries, and their seed; resamples are
-        the same for equal counts.
+    inference
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0). Resamples are those of
+        the queries, the same for equal counts.
 
     Raises
     ------
@@ -327,9 +326,7 @@ def linking_report(
     >>> report.figures().loc["mine", ["LinkP", "LinkingF1"]].round(3).tolist()
     [0.5, 0.667]
     """
-    number("level", level, low=0, high=1, open_low=True, open_high=True)
-    whole("n_resamples", n_resamples)
-    whole("seed", seed, low=0)
+    level, n_resamples, seed = chosen("linking_report", Inference, inference, level=0.95, n_resamples=2000, seed=0)
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
     correct = Gold(gold, nil=nil, multiple_answers=multiple_answers)

@@ -21,6 +21,7 @@ from vbterrier.frames.notebook import shared_caption
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import fixed
 from vbterrier.report.tables import LAST, escaped, footing, one_column_each, rendered, summary
+from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -391,11 +392,11 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         measures = [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED, ESTIMATED]
-        qrels = read_qrels(folder / "qrels.txt")
-        scores = score(systems, qrels, measures, seed=seed)
+        qrels, seeded = read_qrels(folder / "qrels.txt"), Inference(seed=seed)
+        scores = score(systems, qrels, measures, inference=seeded)
         complete = read_qrels(folder / "complete.txt")
-        truth = score(systems, complete, [NAIVE], seed=seed)
-        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED], seed=seed)
+        truth = score(systems, complete, [NAIVE], inference=seeded)
+        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED], inference=seeded)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, warn, whole
+from vbterrier.errors import ParameterError, check_level, choice, warn, whole
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.regression import numeric_columns
-from vbterrier.stats.topic_intervals import check_level, tail_probabilities
+from vbterrier.stats.topic_intervals import tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import ParameterError, check_level, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import mean_draws, stream
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_level, std_of, t_of
-from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
+from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
+from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn
+from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.resample import left_out_slopes
-from vbterrier.stats.topic_intervals import check_level
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
 from vbterrier.stats.comparisons import adjusted
-from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
+from vbterrier.stats.topic_intervals import Interval, topics_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

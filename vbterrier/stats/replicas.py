@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, warn, whole
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
 from vbterrier.stats.matches import AlignedMatches, Matches, PooledSuccess, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
-from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
+from vbterrier.stats.topic_intervals import Intervals, bca_limits, proportion_below, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
 from vbterrier.stats.paired_tests import std_of
-from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
+from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

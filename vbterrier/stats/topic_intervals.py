@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, percent, warn, whole
+from vbterrier.errors import check_level, choice, warn, whole
 from vbterrier.frames.contracts import UNKNOWN, mean_bounds, score_bounds
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (
@@ -247,13 +247,6 @@ def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
             f"{unbounded} of {len(varies)} {method} intervals are unbounded: in too many resamples all topics "
             "have the same score; use method='percentile', or more topics"
         )
-
-
-def check_level(level: float) -> None:
-    """Raise an error unless a level is a number strictly between 0 and 1."""
-    if not isinstance(level, (int, float)) or not 0 < level < 1:
-        asked = percent(level) if isinstance(level, (int, float)) else ""
-        raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{asked}")
 
 
 def tail_probabilities(level: float) -> Floats:

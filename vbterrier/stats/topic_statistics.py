@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel, Shown, of_means
 from vbterrier.kernels.resample import (
@@ -32,7 +32,6 @@ from vbterrier.stats.topic_intervals import (
     N_RESAMPLES,
     OF_CONSTANT,
     bca_limits,
-    check_level,
     poisson_limits,
     proportion_below,
     tail_probabilities,

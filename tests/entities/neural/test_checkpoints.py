@@ -10,8 +10,7 @@ from pandas.testing import assert_frame_equal
 from themes import themed
 from words import linked
 
-from vbterrier import ConsensusEntities
-from vbterrier.entities import NeuralEntityRanker, NeuralReranker, TokenVectors
+from vbterrier.entities import ConsensusEntities, NeuralEntityRanker, NeuralReranker, TokenVectors
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.errors import FileError, InputError, ParameterError
 

@@ -1,13 +1,12 @@
 import json
 import re
-from dataclasses import fields
 
 import pandas as pd
 import pytest
+from flat import grouped
 
 import vbterrier
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
 
 NASTY = "</script><b>&\"'\u202e\u2028x"
@@ -20,11 +19,7 @@ def written(tmp_path_factory):
     def write(*arguments, **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
         options = {"n_resamples": 200, **options}
-        data, comparison = (
-            kind(**{one.name: options.pop(one.name) for one in fields(kind) if one.name in options})
-            for kind in (ReportData, ComparisonOptions)
-        )
-        page = write_report(arguments[0], path, *arguments[1:], data=data, comparison=comparison, **options)
+        page = write_report(arguments[0], path, *arguments[1:], **grouped("write_report", **options))
         text = path.read_text(encoding="utf-8")
         found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
         return page, text, json.loads(found.group(1))
@@ -50,7 +45,7 @@ def demo_page(demo, demo_files, written):
 def demo_scores(demo):
     runs, qrels, beside = demo
     measures = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
-    return vbterrier.score(runs, qrels, measures, **beside, n_resamples=200, seed=3)
+    return vbterrier.score(runs, qrels, measures, **grouped("score", **beside, n_resamples=200, seed=3))
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,10 @@ import pytest
 
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
-from vbterrier.report import ComparisonOptions, ReportData
+from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
 from vbterrier.report.page.evaluated import inputs_of
+from vbterrier.settings import Execution, Inference
 
 NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
 
@@ -142,10 +143,15 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     runs, qrels = small
     path = tmp_path / "r.html"
     for options, error, said in (
-        ({"comparison": ComparisonOptions(baseline="frist")}, ParameterError, "Did you mean first"),
-        ({"data": {"topics": "topics.tsv"}}, ParameterError, "data: wanted a vbterrier.report.ReportData, found dict"),
+        ({"baseline": "frist"}, ParameterError, "Did you mean first"),
+        (
+            {"content": {"tags": "x.tsv"}},
+            ParameterError,
+            "content: wanted a vbterrier.report.ReportContent, found dict",
+        ),
+        ({"data": {"topics": "topics.tsv"}}, ParameterError, r"wanted settings as Data\(...\), found dict"),
         ({"measures": "RelCov"}, InputError, "measures of entity runs need the links of a pool"),
-        ({"comparison": ComparisonOptions(correction="holms")}, ParameterError, "holm"),
+        ({"inference": Inference(margin=0.1)}, ParameterError, r"Inference\(margin=0.1\) has no effect"),
     ):
         with pytest.raises(error, match=said):
             write_report(runs, path, qrels, **options)
@@ -157,7 +163,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
         ({"links": "x.parquet", "tags": "x.tsv"}, "links exclude intents and tags"),
     ):
         with pytest.raises(ParameterError, match=said):
-            write_report(runs, path, data=ReportData(**options))
+            write_report(runs, path, content=ReportContent(**options))
     with pytest.raises(FileError, match="there is no folder"):
         write_report(runs, tmp_path / "none" / "r.html", qrels)
     with pytest.raises(ParameterError, match="is a folder"):
@@ -170,7 +176,7 @@ def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch
     path.write_text("what was there")
     monkeypatch.setattr("vbterrier.report.page.build._rendered", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
-        write_report(*small[:1], path, small[1], comparison=ComparisonOptions(n_resamples=50))
+        write_report(*small[:1], path, small[1], inference=Inference(n_resamples=50))
     assert path.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -201,7 +207,7 @@ def test_command_refuses_names_without_a_run(in_demo, tmp_path):
 
 def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    few = ComparisonOptions(n_resamples=50)
+    few = Inference(n_resamples=50)
     rng = np.random.default_rng(0)
     qrels = pd.DataFrame([(f"q{t}", f"d{d}", int(d % 3 == 0)) for t in range(12) for d in range(0, 200, 2)])
     qrels.columns = ["qid", "docno", "label"]
@@ -212,18 +218,18 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
         runs[name].write_text("".join(f"{qid} Q0 {docno} {at + 1} {-at} t\n" for qid, docno, at in rows))
 
     def page(memory=None, measures=None):
-        data = ReportData(memory=memory)
-        write_report(runs, tmp_path / "page.html", qrels, measures, data=data, comparison=few)
+        memory = Execution(memory=memory)
+        write_report(runs, tmp_path / "page.html", qrels, measures, inference=few, execution=memory)
         return (tmp_path / "page.html").read_text()
 
     whole = page()
     assert "one (3,600 rows), other (3,600 rows)" in whole
     assert page("64 MiB") == whole.replace("(3,600 rows)", "(first ranks)")
-    given, _ = inputs_of(runs, qrels, ReportData(), None)
+    given, _ = inputs_of(runs, qrels, ReportContent(), None)
     assert [len(run) for run in given.runs.values()] == [12 * 101] * 2
-    given, _ = inputs_of(runs, qrels, ReportData(), ["AP"])
+    given, _ = inputs_of(runs, qrels, ReportContent(), ["AP"])
     assert [len(run) for run in given.runs.values()] == [12 * 300] * 2
-    expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], n_resamples=2).means()
+    expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], inference=Inference(n_resamples=2)).means()
     assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])
     assert f"{expected.loc['one', 'ENDCG@10']:.3f}" in whole
     with pytest.raises(ParameterError, match="AP: has no cutoff of at most 100, and memory="):

@@ -10,6 +10,7 @@ import vbterrier
 from vbterrier.frames.ranking import Run
 from vbterrier.report.page import content
 from vbterrier.report.page.content import SNIPPET, STEPS, script
+from vbterrier.settings import Inference
 from vbterrier.unjudged.pool import Judgments
 
 NAMES = ["lexical", "dense", "words"]
@@ -56,7 +57,9 @@ def test_the_difference_beside_two_names_is_that_of_their_means(written):
 
 def test_pairs_are_those_of_compare(demo_page, demo_scores):
     _, text, _ = demo_page
-    found = vbterrier.compare(demo_scores, measures=["ENDCG@10", "nDCG@10", "ES@10", "VB@10"], n_resamples=200, seed=3)
+    found = vbterrier.compare(
+        demo_scores, measures=["ENDCG@10", "nDCG@10", "ES@10", "VB@10"], inference=Inference(n_resamples=200, seed=3)
+    )
     for row in found.pairs.itertuples(index=False):
         assert f'<td class="number">{row.diff:.4f}</td>'.replace("-", "−") in text, row
         assert f'<td class="number ends">{row.low:.4f} to {row.high:.4f}</td>'.replace("-", "−") in text, row

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import vbterrier
+from vbterrier.settings import Inference
 
 
 def table_of(text):
@@ -65,7 +66,9 @@ def test_the_best_mean_is_bold_and_nothing_else(demo_page):
 def test_letters_of_all_pairs(demo_page, demo_scores):
     _, text, _ = demo_page
     rows, measures = table_of(text), ["nDCG@10", "VB@10"]
-    for row in vbterrier.compare(demo_scores, measures=measures, n_resamples=200, seed=3).systems.itertuples():
+    for row in vbterrier.compare(
+        demo_scores, measures=measures, inference=Inference(n_resamples=200, seed=3)
+    ).systems.itertuples():
         assert rows[row.name][row.measure]["mark"] == row.letters
     assert "share a letter" in text
 

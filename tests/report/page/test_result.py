@@ -9,6 +9,7 @@ import pytest
 from vbterrier.evaluate import leaderboard, release_gate
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.frames.notebook import Caveat, Panel, Shown
+from vbterrier.settings import Inference
 
 
 class Result(Shown):
@@ -105,7 +106,7 @@ def test_a_serious_note_is_a_serious_caveat(demo_files):
 
 def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
-    table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", n_draws=50)
+    table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", inference=Inference(n_draws=50))
     first, second = table._verdict()
     assert first.startswith("lexical has the highest mean ENDCG@10, 0.745 over 12 topics (rank 1 to ")
     assert first.endswith(", and does not differ significantly from dense, words.")
@@ -123,7 +124,7 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
 def test_tracks_and_gates_are_drawn(demo_files):
     pytest.importorskip("matplotlib")
     runs = [demo_files / f"{name}.run" for name in ("lexical", "words")]
-    table = leaderboard(runs, demo_files / "qrels.txt", "nDCG@10", n_draws=50)
+    table = leaderboard(runs, demo_files / "qrels.txt", "nDCG@10", inference=Inference(n_draws=50))
     assert [text.get_text() for text in table.plot().get_yticklabels()] == ["lexical", "words"]
     assert table.plot("rank_uncertainty").get_xlabel() == "rank"
     found = release_gate(runs[0], [runs[1]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)

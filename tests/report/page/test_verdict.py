@@ -8,6 +8,7 @@ import pytest
 from vbterrier import DegenerateWarning, InputError, compare
 from vbterrier.intents.coverage import Ties
 from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
+from vbterrier.settings import Inference
 
 
 def about(page, what):
@@ -62,7 +63,7 @@ def test_measures_of_one_metric_that_disagree_are_named(predicted, is_sure):
         for measure, name, value in rows
     )
     said = f"By {sure}, but not by {unsure}, {BOTH}{reason}"
-    assert _disagreements(compare(values, n_resamples=500), [predicted, "nDCG@10"]) == [said]
+    assert _disagreements(compare(values, inference=Inference(n_resamples=500)), [predicted, "nDCG@10"]) == [said]
 
 
 def pairs_of(*measures):

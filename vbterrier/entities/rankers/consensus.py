@@ -189,14 +189,14 @@ class PersonalisedPageRank(PoolRanker):
     Parameters
     ----------
     links, pool_cutoff, cutoff
-        As in :class:`~vbterrier.ConsensusEntities`.
+        As in :class:`~vbterrier.entities.ConsensusEntities`.
     damping
         The probability of a step without restart, above 0 and below 1.
     restart
         The restart distribution. ``"rank"``, ``"rho"``, ``"rho+rank"``: proportional to the support of
-        :class:`~vbterrier.ConsensusEntities`; ``"uniform"``: uniform over the entities of the pool; or the entities of
-        the queries, an I frame (qid, entity_id [, prob]): proportional to prob. Topics without a query entity in the
-        pool are not ranked, with a warning.
+        :class:`~vbterrier.entities.ConsensusEntities`; ``"uniform"``: uniform over the entities of the pool; or the
+        entities of the queries, an I frame (qid, entity_id [, prob]): proportional to prob. Topics without a query
+        entity in the pool are not ranked, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
 

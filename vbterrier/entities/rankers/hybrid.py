@@ -37,8 +37,8 @@ class HybridEntities(EntityStage):
     Parameters
     ----------
     rankers, weights
-        Transformers that rank entities, such as :class:`~vbterrier.ConsensusEntities`, or pipelines of them; each
-        receives the input. Their weights ``w``, at least 0; 1 by default.
+        Transformers that rank entities, such as :class:`~vbterrier.entities.ConsensusEntities`, or pipelines of them;
+        each receives the input. Their weights ``w``, at least 0; 1 by default.
     fusion, k
         ``"rrf"`` or ``"linear"``; the constant of the former, which reduces the influence of the first ranks.
     norm

@@ -107,7 +107,7 @@ class EntitySimilarity(PoolRanker):
     Parameters
     ----------
     links, pool_cutoff, cutoff
-        As in :class:`~vbterrier.ConsensusEntities`.
+        As in :class:`~vbterrier.entities.ConsensusEntities`.
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or word vectors.
     embed
@@ -122,7 +122,7 @@ class EntitySimilarity(PoolRanker):
         Multiply by the inverse document frequency in the pool, ``log((K + 1)/(df + 1)) + 1``.
     support
         Multiply by the support of the entity in the pool, ``"rank"``, ``"rho"`` or ``"rho+rank"``, as
-        :class:`~vbterrier.ConsensusEntities` defines it; ``"none"`` does not.
+        :class:`~vbterrier.entities.ConsensusEntities` defines it; ``"none"`` does not.
 
     Raises
     ------

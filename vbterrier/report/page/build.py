@@ -8,7 +8,7 @@ import os
 import platform
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata, resources
 from pathlib import Path
@@ -22,8 +22,8 @@ from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import engines_of, topics_of
-from vbterrier.report.page import content
-from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
+from vbterrier.report.page import content as page_content
+from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
 from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.notebook import Caveat, Panel
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
+    from vbterrier.settings import Data, Execution, Inference
 
 
 _ON_TOPICS = {
@@ -96,12 +97,13 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     if distribution is not None:
         model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.seed}"
         rows.append(("Unjudged documents", model))
-    resamples = f"{options.n_resamples:,} resamples, seed {options.seed}"
-    rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))
+    how = options.tests
+    resamples = f"{how.n_resamples:,} resamples, seed {how.seed}"
+    rows.append(("Intervals", f"{100 * (how.level or 0):g}%, {how.interval}, {resamples}"))
     if found.comparison is not None:
         base = f", baseline {printable(found.comparison.baseline)}" if found.comparison.baseline is not None else ""
         by = corrected_over(found.comparison.pairs)
-        rows.append(("Tests", f"{options.test}, {by}, at {found.comparison.alpha:g}{base}"))
+        rows.append(("Tests", f"{how.test}, {by}, at {found.comparison.alpha:g}{base}"))
     return rows
 
 
@@ -111,11 +113,11 @@ def write_report(
     qrels: Any = None,
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
-    data: ReportData | None = None,
-    comparison: ComparisonOptions | None = None,
-    title: str = "",
-    command: Sequence[str] | None = None,
-    progress: bool = False,
+    content: ReportContent | None = None,
+    baseline: str | None = None,
+    data: Data | None = None,
+    inference: Inference | None = None,
+    execution: Execution | None = None,
 ) -> Page:
     """Evaluate and compare runs, and write all results to one self-contained HTML file.
 
@@ -127,7 +129,7 @@ def write_report(
     ----------
     runs
         A mapping of name to run (a frame, a path or, with ``data.topics``, a pipeline), or a list of paths and
-        pipelines, which are named after their files and their text. With ``data.links``, entity runs.
+        pipelines, which are named after their files and their text. With ``content.links``, entity runs.
     path
         The file to write.
     qrels
@@ -138,13 +140,19 @@ def write_report(
         documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed
         (WeightedAlphaNDCG@10 and WeightedERRIA@10 if probabilities of subtopics differ), ES@10 and VB@10 with intents
         or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
-    data, comparison
-        A :class:`vbterrier.report.ReportData`: intents, tags, links, texts of topics and documents, names of systems;
-        a :class:`vbterrier.report.ComparisonOptions`: baseline, test, correction, intervals, and topics.
-    title, command
-        Title of the page, by default the names of the systems; the command line to show on it.
-    progress
-        Show a progress bar over runs.
+    content
+        A :class:`vbterrier.report.ReportContent`: intents, tags, links, names of systems, title.
+    baseline
+        The run that all other runs are compared with; ``None`` for all pairs.
+    data
+        A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics`` and ``documents``, whose texts the page shows,
+        ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+    inference
+        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``).
+    execution
+        An :class:`vbterrier.Execution`: ``memory``, which needs measures with a cutoff of at most 100, ``progress``
+        (False).
 
     Returns
     -------
@@ -177,39 +185,39 @@ def write_report(
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
     """
-    for name, value, kind in (("data", data, ReportData), ("comparison", comparison, ComparisonOptions)):
-        if value is not None and not isinstance(value, kind):
-            raise ParameterError(f"{name}: wanted a vbterrier.report.{kind.__name__}, found {type(value).__name__}")
+    if content is not None and not isinstance(content, ReportContent):
+        raise ParameterError(f"content: wanted a vbterrier.report.ReportContent, found {type(content).__name__}")
     where = Path(path)
     if not is_folder(where.parent):
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if is_folder(where):
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
-    data, options = data or ReportData(), comparison or ComparisonOptions()
-    if options.baseline is not None:
-        options = replace(options, baseline=str((data.names or {}).get(options.baseline, options.baseline)))
-    given, asked = inputs_of(runs, qrels, data, measures, progress=progress)
-    found = evaluated(given, asked, options, progress=progress)
+    content = content or ReportContent()
+    if baseline is not None:
+        baseline = str((content.names or {}).get(baseline, baseline))
+    options = ComparisonOptions.of(baseline, data, inference)
+    given, asked = inputs_of(runs, qrels, content, measures, data, execution)
+    found = evaluated(given, asked, options, progress=execution is not None and bool(execution.progress))
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
-    pairs, names = content.pairs(found), [printable(name) for name in found.names]
+    pairs, names = page_content.pairs(found), [printable(name) for name in found.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
     default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
     text = _rendered(
         "page.html",
         _SCRIPTS,
-        title=printable(title) or default,
+        title=printable(content.title) or default,
         verdict=[verdict[0], *agreement(found)],
         details=verdict[1:],
         caveats=by_severity(against),
         test=None if found.comparison is None else test_sentence(found.comparison),
-        matrix=content.matrix(found),
+        matrix=page_content.matrix(found),
         pairs=pairs,
         # Safe: escaped JSON.
-        data=Markup(content.script(content.page_data(found, given, pairs))),  # noqa: S704
-        notes=content.notes,
+        data=Markup(page_content.script(page_content.page_data(found, given, pairs))),  # noqa: S704
+        notes=page_content.notes,
         found=found,
         parameters=parameters(found, given, options),
-        command=None if command is None else printable(shlex.join(command)),
+        command=None if content.command is None else printable(shlex.join(content.command)),
         versions=versions(),
     )
     written = text.encode()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, chosen, examples, nearest, warn
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
@@ -34,6 +34,7 @@ from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 from vbterrier.unjudged.model import DEPTH, is_identified
 from vbterrier.unjudged.pool import Judgments, labels_of
@@ -67,70 +68,55 @@ _FEW = "fewer than two topics have a value, so there is no interval"
 
 
 @dataclass(frozen=True, eq=False)
-class ReportData:
-    """Data of :func:`vbterrier.write_report` besides runs and qrels: frames, registered names or paths.
+class ReportContent:
+    """Content of a page besides runs and judgments: the argument ``content=`` of :func:`vbterrier.write_report`.
 
     Parameters
     ----------
     intents, tags
-        Candidate intents (qid, entity_id, prob) and tags of documents (docno, entity_id[, weight, qid]).
+        Candidate intents (qid, entity_id, prob) and tags of documents (docno, entity_id[, weight, qid]): frames,
+        registered names or paths.
     links
         The linked pool of entity runs: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or the path of one. With
         ``qrels``, its documents get the labels of these.
-    topics, documents
-        The text of queries (qid, query) and of documents (docno, text); the page shows its beginning. Pipelines are run
-        on the queries.
-    duplicates, labels, subtopics, memory
-        As for :func:`vbterrier.score`. ``memory`` needs measures with a cutoff of at most 100.
     names
         Names of systems on the page, by the name of their run.
+    title, command
+        Title of the page, by default the names of the systems; the command line to show on it.
     """
 
     intents: Any = None
     tags: Any = None
     links: Any = None
-    topics: Any = None
-    duplicates: str = "error"
-    labels: Any = None
-    subtopics: Any = None
-    documents: Any = None
-    memory: int | str | None = None
     names: Mapping[str, str] | None = None
+    title: str = ""
+    command: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Options of the tests and intervals of :func:`vbterrier.write_report`.
+    """Settings of the tests and intervals of a page, without missing values.
 
-    Parameters
-    ----------
-    baseline
-        The run that all other runs are compared with; ``None`` for all pairs.
-    test, correction, interval, level, n_resamples, seed, family
-        As for :func:`vbterrier.compare`; means have intervals of the same kind.
-    on_topics
-        As for :func:`vbterrier.score`.
+    ``tests`` are those of :func:`vbterrier.compare`; means have ``intervals`` of the same kind.
     """
 
-    baseline: str | None = None
-    test: str = "randomisation"
-    correction: str = "auto"
-    interval: str = "percentile"
-    level: float = 0.95
-    on_topics: str = "same"
-    n_resamples: int = N_RESAMPLES
-    seed: int = 0
-    family: str = "measure"
+    baseline: str | None
+    on_topics: str
+    tests: Inference
+
+    @classmethod
+    def of(cls, baseline: str | None, data: Data | None, inference: Inference | None) -> ComparisonOptions:
+        """The settings of a call of :func:`vbterrier.write_report`."""
+        defaults: dict[str, Any] = {"interval": "percentile", "level": 0.95, "n_resamples": N_RESAMPLES, "seed": 0}
+        defaults |= {"test": "randomisation", "correction": "auto", "family": "measure"}
+        values = chosen("write_report", Inference, inference, **defaults)
+        tests = Inference(**dict(zip(defaults, values, strict=True)))
+        return cls(baseline, (data and data.on_topics) or "same", tests)
 
     @property
-    def tests(self) -> dict[str, Any]:
-        """Arguments of tests."""
-        return {name: getattr(self, name) for name in ("baseline", "test", "correction", "family")}
-
-    @property
-    def intervals(self) -> dict[str, Any]:
-        """Arguments of intervals."""
-        return {name: getattr(self, name) for name in ("interval", "level", "n_resamples", "seed")}
+    def intervals(self) -> Inference:
+        """The settings of intervals alone."""
+        return replace(self.tests, test=None, correction=None, family=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,21 +259,30 @@ def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
 
 
 def inputs_of(
-    runs: Any, qrels: Any, data: ReportData, measures: Any, *, progress: bool = False
+    runs: Any,
+    qrels: Any,
+    content: ReportContent,
+    measures: Any,
+    data: Data | None = None,
+    execution: Execution | None = None,
 ) -> tuple[Inputs, list[ir_measures.Measure]]:
     """Read data given as paths, and return the measures that were asked for, or those that the inputs support.
 
     Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
     """
-    if data.links is not None and (data.intents is not None or data.tags is not None):
+    known = {"labels": None, "subtopics": None, "topics": None, "documents": None}
+    labels, subtopics, topics, documents, duplicates, _ = chosen(
+        "write_report", Data, data, **known, duplicates="error", on_topics="same"
+    )
+    memory, progress = chosen("write_report", Execution, execution, memory=None, progress=False)
+    if content.links is not None and (content.intents is not None or content.tags is not None):
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
-    if qrels is None and data.intents is None and data.links is None:
+    if qrels is None and content.intents is None and content.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    systems = _shown_names(dict(systems_of(named_systems(runs))), data.names or {})
+    systems = _shown_names(dict(systems_of(named_systems(runs))), content.names or {})
     if not systems:
         raise InputError("no runs; name at least one")
-    intents, tags = intents_and_tags(data.intents, data.tags)
-    documents = data.documents
+    intents, tags = intents_and_tags(content.intents, content.tags)
     if documents is not None:
         is_path = isinstance(documents, (str, os.PathLike))
         documents = read_documents(documents) if is_path else frame_of(documents, "documents", DOCUMENTS)
@@ -297,28 +292,28 @@ def inputs_of(
         None if qrels is None else _judgments(qrels),
         None if intents is None else named("intents", intents),
         None if tags is None else named("tags", tags),
-        None if data.links is None else _linked(data.links, qrels),
-        {} if data.topics is None else _texts(topics_of(data.topics), "qid", "query"),
-        data.labels,
-        None if data.subtopics is None else subtopics_of(data.subtopics),
+        None if content.links is None else _linked(content.links, qrels),
+        {} if topics is None else _texts(topics_of(topics), "qid", "query"),
+        labels,
+        None if subtopics is None else subtopics_of(subtopics),
         {} if documents is None else _texts(documents, "docno", "text"),
     )
     asked = given.measures(measures, len(systems))
-    systems = retrieved(systems, data.topics)
+    systems = retrieved(systems, topics)
     kept, n_rows = dict[str, Run](), dict[str, int]()
     in_chunks: dict[str, pd.DataFrame] = {}
-    if data.memory is not None:
+    if memory is not None:
         if given.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
         target = target_of(given.qrels, given.intents, given.tags)
-        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, data.duplicates)
-        in_chunks = first_ranks_of(systems, work, data.memory, Workers(), progress=progress)
+        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, duplicates)
+        in_chunks = first_ranks_of(systems, work, memory, Workers(), progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
         depth = None if (plan := planned(asked)).at_once else max(plan.depth, DEPTH)
     for name, run in systems.items():
-        kept[name] = loaded_run(name, in_chunks.get(name, run), data.duplicates)
+        kept[name] = loaded_run(name, in_chunks.get(name, run), duplicates)
         if name not in in_chunks:
             n_rows[name] = len(kept[name])
         if depth is not None and given.links is None:
@@ -393,7 +388,9 @@ def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: Comp
     """Evaluate entity runs: DiscRatio is a ratio of means, and topics with an undefined measure are left out."""
     frames = {name: run.frame for name, run in given.runs.items()}
     reports = [
-        coverage_report(frames, given.links, cutoff=cutoff, on_topics=options.on_topics, **options.intervals)
+        coverage_report(
+            frames, given.links, cutoff=cutoff, data=Data(on_topics=options.on_topics), inference=options.intervals
+        )
         for cutoff in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
     ]
     names = list(map(str, asked))
@@ -410,7 +407,13 @@ def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: Comp
     compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
-        comparison = compare(scores, measures=compared, on_topics="common", **options.tests, **options.intervals)
+        comparison = compare(
+            scores,
+            measures=compared,
+            baseline=options.baseline,
+            data=Data(on_topics="common"),
+            inference=options.tests,
+        )
     # Reports are in order of their cutoffs.
     cutoff = int(reports[-1].settings["cutoff"])
     ties = {name: run.top(cutoff).tied_share for name, run in given.runs.items()}
@@ -422,19 +425,25 @@ def _of_runs(
     given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
     frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
-    data: dict[str, Any] = {name: getattr(given, name) for name in ("intents", "tags", "labels", "subtopics")}
-    machine = data.pop("labels")
-    shared = {**data, **options.intervals, "on_topics": options.on_topics}
-    shared["labels"] = machine if needs_model(asked) else None
-    scores = score(frames, given.qrels, asked, **shared, progress=progress)
+    machine = given.labels
+    scores = score(
+        frames,
+        given.qrels,
+        asked,
+        intents=given.intents,
+        tags=given.tags,
+        data=Data(machine if needs_model(asked) else None, subtopics=given.subtopics, on_topics=options.on_topics),
+        inference=options.intervals,
+        execution=Execution(progress=progress),
+    )
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     # compare warns of measures that are undefined for all topics.
     known = set(scores.values["measure"])
     defined = tuple(name for name in compared if name in known)
     found: dict[str, Any] = {"scores": scores, "compared": defined, "cutoff": cutoff, "comparison": None}
     if len(given.runs) > 1 and defined:
-        found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
-    every = target_of(given.qrels, **data)
+        found["comparison"] = compare(scores, measures=compared, baseline=options.baseline, inference=options.tests)
+    every = target_of(given.qrels, given.intents, given.tags, subtopics=given.subtopics)
     target, runs = aligned(every, given.runs, options.on_topics)
     models = {} if scores.model is None else {"": scores.model}
     found |= {"runs": runs, "labels": labels_of(machine)}

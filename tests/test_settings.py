@@ -1,0 +1,159 @@
+"""Settings of calls: one object each, with the same name and the same fields everywhere."""
+
+import ast
+import inspect
+import re
+import textwrap
+from dataclasses import fields
+
+import pytest
+
+import vbterrier
+from vbterrier.errors import ParameterError, chosen
+from vbterrier.settings import CORRECTIONS, FAMILIES, TESTS, Data, Execution, Inference
+from vbterrier.stats import comparisons, paired_tests
+
+KINDS = {"data": Data, "inference": Inference, "execution": Execution}
+LEGAL = {
+    "interval": "normal",
+    "level": 0.5,
+    "test": "t",
+    "correction": "holm",
+    "family": "all",
+    "margin": 0.1,
+    "memory": "1 GiB",
+    "on_topics": "all",
+}
+
+
+def public_callables():
+    """All functions and classes of the package and its public namespaces, by name."""
+    every = {}
+    for name in vbterrier.__all__:
+        value = getattr(vbterrier, name)
+        if inspect.ismodule(value):
+            every |= {f"{name}.{inner}": getattr(value, inner) for inner in value.__all__}
+        else:
+            every[name] = value
+    return {name: value for name, value in every.items() if inspect.isfunction(value) or inspect.isclass(value)}
+
+
+CALLS = {name: value for name, value in public_callables().items() if inspect.isfunction(value)}
+WITH_SETTINGS = {name: call for name, call in CALLS.items() if set(KINDS) & set(inspect.signature(call).parameters)}
+
+
+def used(call):
+    """The settings that a call uses, and their defaults, by the name of its argument."""
+    found = {}
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(call)))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "chosen":
+            defaults = {
+                part.arg: eval(ast.unparse(part.value), vars(inspect.getmodule(call))) for part in node.keywords
+            }
+            found[node.args[2].id] = defaults
+    return found
+
+
+def stated(call, argument):
+    """The settings and defaults that the documentation of a call states."""
+    entry = re.search(
+        rf"\n    {argument}\n        An? :class:`vbterrier\.[\w.]+`: (.*?)\.(?:\s|$)", call.__doc__, re.DOTALL
+    )
+    listed = re.findall(r"``(\w+)``(?: \((?:``)?\"?([^()]*?)\"?(?:``)?[;)])?", " ".join(entry[1].split()))
+    return {name: default.partition("``")[0].strip('"') for name, default in listed}
+
+
+def text(default):
+    return "" if default is None else f"{default:,}" if type(default) is int else str(default)
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+def test_calls_refuse_settings_that_they_do_not_use(name):
+    call = WITH_SETTINGS[name]
+    required = [part for part in inspect.signature(call).parameters.values() if part.default is part.empty]
+    arguments = {part.name: "." if part.name == "path" else None for part in required}
+    refused = 0
+    for argument, kind in KINDS.items():
+        if argument not in inspect.signature(call).parameters:
+            continue
+        for field in {field.name for field in fields(kind)} - set(used(call).get(argument, ())):
+            value = LEGAL.get(field, 2)
+            if used(call).get(argument) is None:
+                continue
+            with pytest.raises(ParameterError, match=rf"{kind.__name__}\({field}=.* has no effect; leave {field} out"):
+                call(**arguments, **{argument: kind(**{field: value})})
+            refused += 1
+    assert refused or name == "write_report"
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+def test_documentation_states_the_settings_and_defaults_that_calls_use(name):
+    call = WITH_SETTINGS[name]
+    for argument, defaults in used(call).items():
+        # Options state their defaults themselves.
+        expected = {field: text(default) if argument in KINDS else "" for field, default in defaults.items()}
+        assert stated(call, argument) == expected, argument
+
+
+def test_settings_are_refused_if_they_are_another_object():
+    with pytest.raises(ParameterError, match=r"score: wanted settings as Inference\(\.\.\.\), found dict"):
+        vbterrier.score({}, inference={"level": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "said"),
+    [
+        (Inference, {"interval": "percentil"}, "Did you mean percentile"),
+        (Inference, {"level": 95}, "did you mean 0.95, 95 per cent"),
+        (Inference, {"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
+        (Inference, {"n_draws": 1.5}, "n_draws=1.5: wanted a whole number"),
+        (Inference, {"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
+        (Inference, {"test": "T"}, "Did you mean t"),
+        (Inference, {"correction": "holms"}, "Did you mean holm"),
+        (Inference, {"family": "each"}, "family='each'"),
+        (Inference, {"margin": 0}, "margin=0: wanted a number above 0"),
+        (Execution, {"memory": "1 GB of"}, "memory='1 GB of': wanted a number of bytes"),
+        (Execution, {"n_jobs": 0}, "n_jobs=0: wanted a whole number of at least 1, or -1"),
+        (Execution, {"n_jobs": 2, "client": "tcp://a:1"}, "n_jobs=2 and client=: wanted one of them"),
+        (Execution, {"resume": " "}, "resume=' ': wanted a folder"),
+        (Data, {"on_topics": "each"}, "on_topics='each'"),
+        (Data, {"pool_cutoff": 0}, "pool_cutoff=0"),
+    ],
+)
+def test_illegal_settings_are_refused_where_they_are_made(kind, setting, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        kind(**setting)
+
+
+def test_words_of_settings_are_those_of_the_tests():
+    assert set(TESTS) == set(paired_tests.TESTS)
+    assert set(CORRECTIONS) == {"auto", *comparisons.CORRECTIONS}
+    assert FAMILIES == comparisons.FAMILIES
+
+
+def test_settings_have_no_default_of_their_own():
+    assert all(field.default is None for kind in KINDS.values() for field in fields(kind))
+    assert chosen("score", Inference, None, level=0.95) == (0.95,)
+
+
+# Experiment has the parameters of pt.Experiment; the others are left to be grouped: no call may be added.
+LONG = {
+    "Experiment": 24,
+    "TagEntities": 11,
+    "entities.NeuralEntityRanker": 11,
+    "entities.NeuralReranker": 15,
+    "linking.EntityFishingClient": 15,
+    "linking.RELClient": 11,
+    "linking.SpotlightClient": 14,
+    "linking.TagMeClient": 13,
+    "linking.WATClient": 14,
+    "linking.kb_from_file": 11,
+    "linking.kb_from_wikidata": 13,
+    "unjudged.bootstrap_distribution": 11,
+}
+
+
+def test_calls_have_at_most_ten_parameters():
+    calls = {name: call for name, call in public_callables().items() if not name.endswith(("Error", "Warning"))}
+    many = {name: len(inspect.signature(call).parameters) for name, call in calls.items()}
+    assert {name: n for name, n in many.items() if n > LONG.get(name, 10)} == {}
