@@ -363,6 +363,14 @@ def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeyp
     assert near_matches(ids("doc-1", "0042"), ids("doc-2", "42")) == []
 
 
+def test_known_ids_are_folded_once_for_all_runs(monkeypatch):
+    known, folded, sizes = ids("Doc 1", "Doc 2", "Doc 3"), ids_module._folded, []
+    monkeypatch.setattr(ids_module, "_folded", lambda text: sizes.append(len(text)) or folded(text))
+    assert near_matches(ids("doc_1", "Doc 3", "x"), known) == [("doc_1", "Doc 1")]
+    assert near_matches(ids("Doc_3", "doc_2"), known) == [("Doc_3", "Doc 3"), ("doc_2", "Doc 2")]
+    assert sizes.count(3) == 1
+
+
 def test_encoded_ids_are_decoded_as_utf8():
     known = ids_of(pd.Series(["Caf\u00e9", "A/B"]), "known")
     assert near_matches(ids_of(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), known) == [

@@ -58,6 +58,12 @@ class Ids:
         data, bounds = self.utf8_bytes()
         return fingerprints.of_spans(data, bounds[:-1], np.diff(bounds))
 
+    @cached_property
+    def folded(self) -> Any:
+        """The form of each id that its spellings share, see :func:`near_matches`."""
+        is_changing = pc.any(pc.match_substring_regex(self.text, _CHANGING)).as_py()
+        return _folded(self.text) if is_changing else self.text
+
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """Return the concatenated bytes of all ids, and their n + 1 offsets."""
         if not len(self.text):
@@ -432,13 +438,14 @@ def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
     They differ only in case, percent-encoding, blanks or underscores, blanks at the ends, characters of no width, or
     Unicode form. Each unknown id has at most one pair; the cost is linear in the ids.
     """
-    unknown = ids.distinct()[0].text
-    unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=known.text)))
-    if not any(pc.any(pc.match_substring_regex(text, _CHANGING)).as_py() for text in (unknown, known.text)):
-        return []
-    place = pc.index_in(_folded(unknown), value_set=_folded(known.text))
-    found = unknown.filter(place.is_valid()).to_pylist()
-    return list(zip(found, known.text.take(place.drop_null()).to_pylist(), strict=True))
+    unknown = ids.distinct()[0]
+    # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
+    same = known.text.filter(pc.is_in(known.text, value_set=unknown.text))
+    unknown = Ids(unknown.text.filter(pc.invert(pc.is_in(unknown.text, value_set=same))))
+    near = pc.is_in(known.folded, value_set=unknown.folded)
+    place = pc.index_in(unknown.folded, value_set=known.folded.filter(near))
+    matched = unknown.text.filter(place.is_valid()).to_pylist()
+    return list(zip(matched, known.text.filter(near).take(place.drop_null()).to_pylist(), strict=True))
 
 
 def warn_of_near_matches(ids: Ids, known: Ids, name: str, kind: str, other: str) -> bool:

@@ -215,12 +215,24 @@ class DictionaryLinker(Identified):
 
     def _found(self, place: int, texts: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
         """Return text, start, end and group of the names in texts, the first of which has index ``place``."""
+        # One accent would make the batch take the slower way of all scripts, so that its texts are linked separately.
+        plain = np.array([text.isascii() for text in texts], bool)
+        parts = [rows for rows in (np.flatnonzero(plain), np.flatnonzero(~plain)) if len(rows)]
+        found = [self._mentions([texts[row] for row in rows.tolist()], rows + place) for rows in parts]
+        if len(found) == 1:
+            return found[0]
+        text, start, end, group = map(np.concatenate, zip(*found, strict=True))
+        order = np.argsort(text, kind="stable")
+        return text[order], start[order], end[order], group[order]
+
+    def _mentions(self, texts: list[str], numbers: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return text, start, end and group of the names in texts with these indices."""
         mentions, group = self._index.find(Words.of(texts), case=self.case == "exact")
         order = np.lexsort((-mentions.end, mentions.start, mentions.text))
         if self.longest:
             order = order[_non_overlapping(mentions.take(order))]
         text, start, end = mentions.take(order)
-        return text + place, start, end, group[order]
+        return numbers[text], start, end, group[order]
 
 
 def _levels(texts: list[str], mentions: Mentions) -> Ints:

@@ -112,6 +112,11 @@ class EvaluationTarget:
         """The column docno of the frame."""
         return ids_of(self.frame["docno"], "qrels column 'docno'")
 
+    @cached_property
+    def first_judged(self) -> Ids:
+        """The first documents of the frame, whose spelling stands for that of all."""
+        return Ids(self.docno.text.slice(0, MANY_ROWS))
+
     @property
     def is_links(self) -> bool:
         """True if the frame is that of a linked pool, a K frame."""
@@ -282,7 +287,7 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
         if not only_misspelt:
             first = run.docno.take(np.arange(min(len(run), FEW_ROWS)))
             name = f"{run.name}, first {len(first)} rows"
-            warn_of_near_matches(first, Ids(known.slice(0, MANY_ROWS)), name, "documents", "the qrels")
+            warn_of_near_matches(first, target.first_judged, name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(

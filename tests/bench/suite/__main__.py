@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vbterrier.cli import options
 
+# Queries of the largest collection of a quick run.
+QUICK = 250
+
 
 def bench(
     folder: Annotated[Path, typer.Argument(help="Where benchmarks.json and benchmarks.md are written.")],
-    quick: Annotated[bool, typer.Option("--quick", help="250 queries only, in memory and from files.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Up to 250 queries only, without growth.")] = False,
+    before: Annotated[Path | None, typer.Option(help="An earlier benchmarks.json, whose times stand beside.")] = None,
     rounds: Annotated[int, typer.Option(help="How often each is timed.", min=1)] = 3,
     seed: options.Seed = 0,
 ) -> None:
@@ -24,9 +28,21 @@ def bench(
 
     # Before half an hour of work, which a missing folder would lose.
     folder.mkdir(parents=True, exist_ok=True)
-    found = benchmark(sizes=SIZES[:1] if quick else SIZES, rounds=rounds, seed=seed, said=_say)
+    earlier = None if before is None else json.loads(before.read_text(encoding="utf-8"))
+    sizes = [size for size in SIZES if size[0] <= QUICK or not quick]
+    found = benchmark(sizes=sizes, rounds=rounds, seed=seed, with_growth=not quick, said=_say)
+    found["before"] = _kept(earlier)
     (folder / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "benchmarks.md").write_text(bench_report(found), encoding="utf-8")
+
+
+def _kept(earlier: Any) -> Any:
+    """What the page shows of an earlier result: its version, date, times and targets."""
+    if earlier is None:
+        return None
+    return {"made": earlier["made"], "version": earlier["versions"]["vbterrier"]} | {
+        key: earlier[key] for key in ("timings", "targets")
+    }
 
 
 def _say(what: str) -> None:

@@ -8,6 +8,8 @@ from suite.timing import median, ratio
 from suite.ways import Way, compared
 from vbterrier.report.tables import escaped, rendered
 
+# What tells one timing from the others.
+_KEY = ("kind", "n_queries", "depth", "ids", "source", "way")
 _INTRODUCTION = """Made by `python -m suite` in `tests/bench`; written from its JSON, not by hand.
 
 All evaluations alternate in one process. A ratio compares processor seconds of the same round; the median of the \
@@ -20,9 +22,12 @@ which also computes an interval from 2,000 resamples."""
 def bench_report(found):
     """A page from what :func:`suite.suite.benchmark` found."""
     parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
+    before = found.get("before") or {"timings": [], "targets": []}
+    if before["timings"]:
+        parts.append(f"Before: vbterrier {before['version']}, {before['made']}.")
     if found["targets"]:
-        parts += ["## Targets", rendered(targets(found["targets"]), "markdown")]
-    for title, table in comparisons(found["timings"]):
+        parts += ["## Targets", rendered(targets(found["targets"], before["targets"]), "markdown")]
+    for title, table in comparisons(found["timings"], before["timings"]):
         parts += [f"## {title}", rendered(table, "markdown")]
     if found["growth"]:
         parts += [
@@ -44,18 +49,21 @@ def _made(found):
     return escaped(f"{found['made']}; {what}; {versions}; {how}.", "markdown")
 
 
-def targets(records):
-    """A row for each target: what is wanted, what was measured, whether it is met."""
+def targets(records, before=()):
+    """A row for each target: what is wanted, what was measured, now and before, whether it is met."""
+    earlier = {one["goal"]: _spread(one["measured"]) for one in before}
     rows = [
         {
             "goal": one["goal"],
             "wanted": f"{'at least' if one['at_least'] else 'at most'} {one['wanted']:g} {one['unit']}",
             "measured": _spread(one["measured"]),
+            **({"before": earlier.get(one["goal"], "")} if earlier else {}),
             "met": "yes" if one["met"] else "no",
         }
         for one in records
     ]
-    return pd.DataFrame(rows, columns=["goal", "wanted", "measured", "met"])
+    columns = ["goal", "wanted", "measured", *(["before"] if earlier else []), "met"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def grown(records):
@@ -73,21 +81,23 @@ def grown(records):
     return pd.DataFrame(rows, columns=["measure", "grows with", "sizes", "seconds", "slope"])
 
 
-def comparisons(timings):
+def comparisons(timings, before=()):
     """A title and a table for each collection and source: every way of ours beside each peer's nearest."""
     if not timings:
         return
     frame = pd.DataFrame(timings)
-    for key, group in frame.groupby(["kind", "n_queries", "depth", "ids", "source"], sort=False):
+    earlier = {tuple(row[name] for name in _KEY): row for row in before}
+    for key, group in frame.groupby(list(_KEY[:-1]), sort=False):
         kind, n_queries, depth, ids, source = cast("tuple[str, int, int, str, str]", key)
         records = {row["way"]: row for row in group.to_dict("records")}
         ways = {name: Way(row["tool"], row["measure"], kind) for name, row in records.items()}
-        rows = [_row(way, records, ways) for way in ways.values()]
+        former = {row[-1]: one for row, one in earlier.items() if row[:-1] == key}
+        rows = [_row(way, records, ways, former) for way in ways.values()]
         title = f"{kind.capitalize()}, {n_queries:,} queries x {depth:,}, ids as {ids}, from {source}"
         yield title, pd.DataFrame(rows).fillna("")
 
 
-def _row(way, records, ways):
+def _row(way, records, ways, former):
     own = records[way.name]
     peak = own["peak_mib"]
     row = {
@@ -102,6 +112,11 @@ def _row(way, records, ways):
                 column = f"times faster than {ways[theirs].tool}"
                 row[column] = _spread(ratio(records[theirs]["cpu"], own["cpu"]))
                 row.setdefault("nearest", ways[theirs].measure)
+                if former:
+                    had = way.name in former and theirs in former
+                    row[f"before{column.removeprefix('times faster than')}"] = (
+                        _spread(ratio(former[theirs]["cpu"], former[way.name]["cpu"])) if had else ""
+                    )
     return row
 
 
