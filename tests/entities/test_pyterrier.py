@@ -21,6 +21,7 @@ from vbterrier.entities import (
     ExpandByEntities,
     ExpansionReranker,
     LinkSet,
+    NeuralEntityRanker,
     NeuralReranker,
     OverlapReranker,
     TrainedStage,
@@ -184,6 +185,16 @@ def test_columns_are_known_on_empty_frames(neural):
     for stage in (OverlapReranker(given.links, given.every, weight=0.7), selector(), reranker(given.every)):
         assert pt.inspect.transformer_apply_attributes(stage) == stage
         assert pt.inspect.transformer_apply_attributes(stage, cutoff=3) != stage if hasattr(stage, "cutoff") else True
+
+
+def test_empty_runs_teach_nothing(neural):
+    pytest.importorskip("lightgbm")
+    given = data()
+    ranker = NeuralEntityRanker(given.links, layers=0)
+    for stage, run in ((reranker(given.every), given.run), (selector(), given.every), (ranker, given.every)):
+        with pytest.raises(InputError, match=r"none of 0 topics has relevant and|no topic has positive .* of 0 topics"):
+            stage.fit(run.head(0), given.qrels)
+        assert stage.cross_validated(run.head(0), given.qrels)["judgments"].tolist() == []
 
 
 # Pipelines and caches

@@ -91,7 +91,7 @@ class EntityTable:
 
 def warn_of_no_entities(ids: Ids, topics: list[str], name: str) -> None:
     """Warn if an entity run has no entities for any of the topics, whose ids are then usually others."""
-    if not len(ids):
+    if topics and not len(ids):
         warn(f"{name}: no entities for any of {len(topics)} topics ({examples(topics)})")
 
 

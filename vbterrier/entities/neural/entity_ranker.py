@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.learners import Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
-from vbterrier.entities.neural.reranker import NeuralStage, Prepared, TrainingTopic
+from vbterrier.entities.neural.reranker import NeuralStage
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.selector import document_labels_of, entity_labels_of
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -135,6 +136,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     """
 
     STORED = ("layers", "rel", *NeuralStage.STORED)
+    INPUT = "entity run"
 
     def __init__(
         self,
@@ -171,23 +173,23 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
-        run = RunOnPool.on(self._pool, inp).run
+        aligned = RunOnPool.on(self._pool, inp)
+        run = aligned.run
         queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         rows, starts, sizes = run.ordered()
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
-        topics = np.split(rows, starts[1:])
+        topics = np.split(rows, starts[1:])[: len(starts)]
         features = [
             self._pairs.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
             for at, (own, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
         ]
-        return Prepared(run, topics, features)
+        return Prepared(run, topics, features, aligned=aligned)
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
-        aligned = RunOnPool.on(self._pool, prepared.run.frame)
         if isinstance(self.supervision, str):
-            label = document_labels_of(aligned, qrels, self.rel)
+            label = document_labels_of(prepared.aligned, qrels, self.rel)
         else:
-            label = entity_labels_of(aligned, self.supervision)
+            label = entity_labels_of(prepared.aligned, self.supervision)
             label = np.where(label == UNJUDGED, UNJUDGED, label >= self.rel)
         return [label[rows] for rows in prepared.rows]
 

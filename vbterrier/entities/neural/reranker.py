@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
+from vbterrier.entities.cross_validation import Teaching, is_trained
+from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, texts_of
 from vbterrier.entities.neural.checkpoints import TokenVectors, is_of_sentences, single_threaded
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.pool import judged
-from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
+from vbterrier.entities.provenance import require_independent
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rerank.base import by_id, require_finite
-from vbterrier.entities.saved import Saved
-from vbterrier.entities.stage import EntityStage, OnDocuments
+from vbterrier.entities.stage import OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
-    agreeing,
     choice,
-    examples,
     module_of_extra,
     number,
-    warn,
     whole,
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
-from vbterrier.frames.ranking import Run, places, ranked
+from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
 
@@ -41,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from typing_extensions import Self
+    import pandas as pd
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.neural.models import Arrays, NeuralModel
@@ -55,15 +50,6 @@ def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
     gain, weight = np.maximum(label, 0).astype(np.float64), discounts(min(cutoff, len(label)))
     order = np.argsort(-np.asarray(score, dtype=np.float32), kind="stable")[: len(weight)]
     return float(gain[order] @ weight / (np.sort(gain)[::-1][: len(weight)] @ weight))
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingTopic:
-    """A topic of training or validation: its id, features and labels, shape (n,)."""
-
-    qid: str
-    x: Arrays
-    label: Ints
 
 
 def train(
@@ -149,130 +135,32 @@ def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
         return np.asarray(model.forward(p, _tensors(model, state, x)).numpy(), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A run with the features of its topics."""
-
-    run: Run
-    rows: list[Ints]  # the rows of each topic in the order of its features
-    features: list[Arrays]  # the features of each topic
-    sources: tuple[pd.DataFrame, ...] = ()  # other runs from which the features are made
-
-
-class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
-    """Base class of trained stages over runs."""
+class NeuralStage(Learner):
+    """Base class of trained stages over runs with a neural model."""
 
     epochs: int
-    patience: int | None
     batch_size: int
     rate: float | None
-    seed: int
 
     def _set_training(self, epochs: Any, patience: Any, batch_size: Any, rate: Any, seed: Any) -> None:
         self.epochs, self.patience = whole("epochs", epochs), whole_or_none("patience", patience)
         self.batch_size, self.seed = whole("batch_size", batch_size), whole("seed", seed, low=0)
         self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
 
-    @abc.abstractmethod
-    def _require_columns(self, inp: pd.DataFrame) -> None:
-        """Check the columns of a run."""
-
     @property
     @abc.abstractmethod
     def _network(self) -> NeuralModel:
         """The model."""
 
-    @abc.abstractmethod
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
-        """Compute the features of a run that is not empty."""
-
-    @abc.abstractmethod
-    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
-        """Return the labels of the rows of each topic, -1 for unknown, and ``None`` for topics without judgments."""
-
-    def _examples(self, prepared: Prepared, qrels: Any) -> list[TrainingTopic]:
-        labels = self._labels(prepared, qrels)
-        lost = [qid for qid, label in zip(prepared.run.topics, labels, strict=True) if label is None]
-        if lost:
-            said = agreeing(len(lost), "topics are not in qrels and are not used")
-            warn(f"{prepared.run.name}: {said} ({examples(lost)})")
-        parts = zip(prepared.run.topics, prepared.features, labels, strict=True)
-        return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
-
-    def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
-        return TrainingTopic(qid, x, label)
-
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Arrays:
         options: dict[str, Any] = {name: getattr(self, name) for name in NeuralStage.STORED}
         return train(self._network, training, validation, **options)
 
-    def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
-        """Learn from the run of judged topics; validation topics, if given, determine the best epoch.
-
-        Validation topics without ``qrels_va`` use ``qrels_tr``. An estimator among the ``entities`` is fitted, too; the
-        reranker then learns from its output for training topics that it has not seen.
-        """
-        require_independent(topics_or_res_tr, "run", folds=False)
-        has_validation = topics_or_res_va is not None and len(topics_or_res_va)
-        checked = topics_or_res_va if has_validation else None
-        judged = qrels_tr if qrels_va is None else qrels_va
-        training = self._taught(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
-        topics, validation = list(training.run.topics), []
-        if checked is not None:
-            prepared = self._prepared(checked)
-            topics, validation = [*topics, *prepared.run.topics], self._examples(prepared, judged)
-        self._learned = self._train(self._examples(training, qrels_tr), validation)
-        self._topics = frozenset(topics)
-        return self
-
-    def _taught(self, teaching: Teaching) -> Prepared:
-        """Compute the features of the training topics, after fitting the estimators that the stage contains."""
-        return self._prepared(teaching.training)
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace the scores and ranks of a run, with the column ``judgments``."""
-        self._require_columns(inp)
-        if not len(inp):
-            return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
-        if self._learned is None:
-            raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
-        prepared = self._prepared(inp)
-        score = np.full(len(inp), np.nan)
-        for rows, x in zip(prepared.rows, prepared.features, strict=True):
-            self._require_shapes(x)
-            score[rows] = self._output(predicted(self._network, self._learned, x))
-        made = ranked(inp.assign(score=score), name=prepared.run.name)
-        return of_fitted(made, self._topics, inp, *prepared.sources)
+    def _scores(self, learned: Arrays, features: Sequence[Arrays]) -> list[Floats]:
+        return [self._output(predicted(self._network, learned, x)) for x in features]
 
     def _output(self, score: Floats) -> Floats:
         return score
-
-    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
-        """Return the run of all topics, each scored by a model learned from other topics.
-
-        See :func:`vbterrier.entities.cross_validated` for ``folds``; validation topics determine the best epoch, with
-        ``patience``. An estimator among the ``entities`` is fitted again in each fold.
-        """
-        require_independent(topics_and_res, "run", folds=True)
-        if any(map(is_trained, pt.inspect.subtransformers(self).values())):
-            return refitted(self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None)
-        if not len(topics_and_res):
-            return of_cross_validated(topics_and_res.assign(rank=pd.Series(dtype="int64")))
-        prepared = self._prepared(topics_and_res)
-        for source in prepared.sources:
-            require_independent(source, "entities", folds=True)
-        known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
-        score = np.full(len(prepared.run), np.nan)
-        divided = Folds(folds, prepared.run.topics, self.seed, validated=self.patience is not None)
-        for fold in divided:
-            training, checked = ([known[q] for q in known if q in part] for part in (fold.training, fold.validation))
-            with divided.located(fold):
-                state = self._train(training, checked)
-            for qid, rows, x in zip(prepared.run.topics, prepared.rows, prepared.features, strict=True):
-                if qid in fold.test:
-                    score[rows] = self._output(predicted(self._network, state, x))
-        made = ranked(topics_and_res.assign(score=score), name=prepared.run.name)
-        return of_cross_validated(made, prepared.run.frame, *prepared.sources)
 
     @property
     def n_parameters(self) -> int:
@@ -280,8 +168,7 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         state = self._learned or {}
         return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.", "sizes")))
 
-    def _require_shapes(self, x: Arrays) -> None:
-        """Refuse features of other sizes than those in training."""
+    def _require_features(self, x: Arrays) -> None:
         state = self._learned or {}
         if "sizes" in x and "sizes" in state and not np.array_equal(x["sizes"], state["sizes"]):
             texts, vectors = (" and ".join(f"{size:g}" for size in sizes) for sizes in (x["sizes"], state["sizes"]))
@@ -457,7 +344,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
             entity_weight=self.entity_weight,
         )
         features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
-        rows = np.split(documents.row, documents.pool.topic_starts[1:-1])
+        rows = np.split(documents.row, documents.pool.topic_starts[1:-1])[: len(features)]
         return Prepared(run, rows, features, (entities.frame,))
 
     COLUMNS = ("qid", "docno", "score", "query")

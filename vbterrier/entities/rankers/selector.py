@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.cross_validation import Folds
+from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
-from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
-from vbterrier.entities.saved import Saved
 from vbterrier.entities.supervision import LABELS, partitions
 from vbterrier.errors import (
     FileError,
@@ -31,7 +28,7 @@ from vbterrier.errors import (
 )
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.ranking import places, ranked
+from vbterrier.frames.ranking import places
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.linking.words import Words
 
@@ -115,41 +112,6 @@ def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[st
     return np.stack(made, axis=1).astype(np.float64) if len(run) else np.empty((0, len(features)))
 
 
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Training rows by topic: features (n, n_features), labels (n,), number of rows of each topic (n_topics,)."""
-
-    table: Floats
-    label: Ints
-    sizes: Ints
-
-    @property
-    def has_contrast(self) -> bool:
-        """True if a topic has more than one label; other topics do not contribute to a ranking loss."""
-        step = np.diff(self.label, prepend=self.label[:1])
-        step[np.cumsum(self.sizes)[:-1]] = 0
-        return bool(step.any())
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledRun:
-    """An entity run with features, shape (n_rows, n_features), and labels, -1 if unknown, shape (n_rows,)."""
-
-    aligned: RunOnPool
-    table: Floats
-    label: Ints
-
-    def examples(self, among: Bools | None = None) -> Examples:
-        """Return the labelled rows, sorted by the ids of topic and entity so that input order has no effect."""
-        run = self.aligned.run
-        rows = np.flatnonzero((self.label != UNJUDGED) & (True if among is None else among))
-        by_name = np.argsort(np.argsort(np.array(run.topics)))
-        topic = by_name[run.topic[rows]]
-        rows = rows[np.lexsort((run.docno.take(rows).ranks(), topic))]
-        sizes = np.bincount(topic)
-        return Examples(self.table[rows], self.label[rows], sizes[sizes > 0])
-
-
 def entity_labels_of(aligned: RunOnPool, qrels: Any) -> Ints:
     """Return the given entity labels, as qrels or from ``entity_labels``, of rows; a label below 0 is missing."""
     frame, run = frame_of(qrels, "qrels"), aligned.run
@@ -192,7 +154,7 @@ def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:
             )
 
 
-class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
+class EntitySelector(Learner, RunReranker):
     """Rerank an entity run by a model learned from other queries (LightGBM's LambdaRank): E -> E.
 
     Features of an entity and a query: ``df`` (documents of the pool that mention the entity), ``df_distinct`` (the
@@ -289,49 +251,43 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
         self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
         self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
 
-    def fit(
-        self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
-    ) -> EntitySelector:
-        """Learn from the entity run of judged topics; validation topics, if given, determine early stopping."""
-        require_independent(topics_or_res_tr, "entity run", folds=False)
-        labelled = self._labelled(topics_or_res_tr, qrels_tr)
-        topics, checked = labelled.aligned.run.topics, None
-        if topics_or_res_va is not None and len(topics_or_res_va):
-            validation = self._labelled(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va)
-            topics, checked = [*topics, *validation.aligned.run.topics], validation.examples()
-        self._learned, self._topics = self._learn(labelled.examples(), checked), frozenset(topics)
-        return self
+    INPUT = "entity run"
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace the scores and ranks of an entity run, with the column ``judgments``."""
-        aligned, table = self._described(inp)
-        if self._learned is None and len(inp):
-            raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
-        score = _predicted(self._learned, table) if self._learned is not None and len(inp) else inp["score"]
-        return of_fitted(ranked(aligned.run.frame.assign(score=score), name="entity run"), self._topics, inp)
+    def _require_columns(self, inp: pd.DataFrame) -> None:
+        further = [name for name in self.features if name not in FEATURES]
+        query = ["query"] if set(WORDS) & set(self.features) else []
+        pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
+        for name in further:
+            numbers_of(inp[name], f"entity run column {name!r}")
 
-    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
-        """Return the entity run of all topics, each scored by a model learned from other topics.
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        self._require_columns(inp)
+        aligned = RunOnPool.on(self._pool, inp)
+        run, table = aligned.run, feature_table(aligned, self.features, self.names)
+        # By the ids of entities, so that the order of the input has no effect.
+        order = np.lexsort((run.docno.ranks(), run.topic))
+        rows = np.split(order, np.searchsorted(run.topic[order], np.arange(1, len(run.topics))))[: len(run.topics)]
+        return Prepared(run, rows, [table[own] for own in rows], aligned=aligned)
 
-        See :func:`vbterrier.entities.cross_validated` for ``folds``; validation topics determine early stopping, with
-        ``patience``.
-        """
-        require_independent(topics_and_res, "entity run", folds=True)
-        labelled = self._labelled(topics_and_res, qrels)
-        run, score = labelled.aligned.run, np.full(len(labelled.aligned.run), np.nan)
-        divided = Folds(folds, run.topics, self.seed, validated=self.patience is not None)
-        for fold in divided:
-            training, checked, test = (
-                np.array([topic in part for topic in run.topics], dtype=bool)[run.topic]
-                for part in (fold.training, fold.validation, fold.test)
-            )
-            with divided.located(fold):
-                examples = labelled.examples(checked) if checked.any() else None
-                model = self._learn(labelled.examples(training), examples)
-            score[test] = _predicted(model, labelled.table[test])
-        return of_cross_validated(ranked(run.frame.assign(score=score), name="entity run"), run.frame)
+    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
+        if isinstance(self.supervision, str) and self.supervision == "documents":
+            label = document_labels_of(prepared.aligned, qrels, self.rel)
+        else:
+            label = entity_labels_of(prepared.aligned, qrels if isinstance(self.supervision, str) else self.supervision)
+        made = [label[rows] for rows in prepared.rows]
+        if made:
+            table, labels = np.concatenate(prepared.features), np.concatenate(made)
+            known = labels != UNJUDGED
+            # Features that are computed here read no judgments.
+            given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
+            refuse_copies({self.features[place]: table[known, place] for place in given}, labels[known])
+        return [*made]
 
-    def _learn(self, training: Examples, checked: Examples | None) -> str:
+    def _example(self, qid: str, x: Floats, label: Ints) -> TrainingTopic:
+        known = label != UNJUDGED
+        return TrainingTopic(qid, x[known], label[known])
+
+    def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> str:
         """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""
         lightgbm, parameters = module_of_extra("lightgbm", "ltr"), self.parameters or {}
         reserved = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
@@ -339,21 +295,29 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
             raise ParameterError(
                 f"parameters: {reserved[0]!r} is set by the stage, so that its results are reproducible"
             )
-        n = len(training.label)
-        if not training.has_contrast:
+        used, checked = (
+            sorted((topic for topic in given if len(topic.label)), key=lambda topic: topic.qid)
+            for given in (training, validation)
+        )
+        n = sum(len(topic.label) for topic in used)
+        if not _has_contrast(used):
             raise InputError(
-                f"no topic has positive and negative entities among {n} labelled entities of "
-                f"{len(training.sizes)} topics; use a longer entity run, or more judgments"
+                f"no topic has positive and negative entities among {n} labelled entities of {len(used)} topics; use a "
+                "longer entity run, or more judgments"
             )
         # The text format of LightGBM models allows few characters in names.
         names = [f"{at}_" + "".join(c if c.isalnum() else "_" for c in name) for at, name in enumerate(self.features)]
         given = {**_DEFAULTS, **parameters, **_FIXED, "seed": self.seed, "metric": "ndcg", "eval_at": [CUTOFF]}
 
-        def dataset(of: Examples, **further: Any) -> Any:
-            return lightgbm.Dataset(of.table, of.label, group=of.sizes, feature_name=names, params=given, **further)
+        def dataset(topics: Sequence[TrainingTopic], **further: Any) -> Any:
+            table, label = (
+                np.concatenate(parts) for parts in zip(*((each.x, each.label) for each in topics), strict=True)
+            )
+            sizes = [len(each.label) for each in topics]
+            return lightgbm.Dataset(table, label, group=sizes, feature_name=names, params=given, **further)
 
-        options, data = {}, dataset(training)
-        if self.patience is not None and checked is not None and checked.has_contrast:
+        options, data = {}, dataset(used)
+        if self.patience is not None and _has_contrast(checked):
             stop = lightgbm.early_stopping(self.patience, verbose=False)
             options = {"valid_sets": [dataset(checked, reference=data)], "callbacks": [stop]}
         model = lightgbm.train(given, data, self.rounds, **options)
@@ -361,27 +325,10 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
             warn(f"nothing learned from {n} rows: all entities have the same score; lower min_data_in_leaf")
         return str(model.model_to_string())
 
-    def _described(self, inp: pd.DataFrame) -> tuple[RunOnPool, Floats]:
-        """A run on the pool, and its features."""
-        further = [name for name in self.features if name not in FEATURES]
-        query = ["query"] if set(WORDS) & set(self.features) else []
-        pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
-        for name in further:
-            numbers_of(inp[name], f"entity run column {name!r}")
-        aligned = RunOnPool.on(self._pool, inp)
-        return aligned, feature_table(aligned, self.features, self.names)
-
-    def _labelled(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
-        aligned, table = self._described(inp)
-        if isinstance(self.supervision, str) and self.supervision == "documents":
-            label = document_labels_of(aligned, qrels, self.rel)
-        else:
-            label = entity_labels_of(aligned, qrels if isinstance(self.supervision, str) else self.supervision)
-        known = label != UNJUDGED
-        # Features that are computed here read no judgments.
-        given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
-        refuse_copies({self.features[place]: table[known, place] for place in given}, label[known])
-        return LabelledRun(aligned, table, label)
+    def _scores(self, learned: str, features: Sequence[Floats]) -> list[Floats]:
+        booster = module_of_extra("lightgbm", "ltr").Booster(model_str=learned)
+        values = np.asarray(booster.predict(np.concatenate(features), num_threads=1), dtype=np.float64)
+        return np.split(values, np.cumsum([len(table) for table in features])[:-1])
 
     # A frame of labels is needed for training only.
     STORED: ClassVar[tuple[str, ...]] = ("features", "rel", "rounds", "patience", "parameters", "pool_cutoff", "seed")
@@ -403,7 +350,6 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
         return text
 
 
-def _predicted(model: str, table: Floats) -> Floats:
-    """Return the score of each row of features, shape (n,)."""
-    booster = module_of_extra("lightgbm", "ltr").Booster(model_str=model)
-    return np.asarray(booster.predict(table, num_threads=1), dtype=np.float64)
+def _has_contrast(topics: Sequence[TrainingTopic]) -> bool:
+    """Return True if a topic has more than one label; other topics do not contribute to a ranking loss."""
+    return any(len(set(topic.label.tolist())) > 1 for topic in topics)

@@ -1,0 +1,156 @@
+"""Base class of stages that learn from the judgments of topics."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
+from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
+from vbterrier.entities.saved import Saved
+from vbterrier.entities.stage import EntityStage
+from vbterrier.errors import InputError, agreeing, examples, warn
+from vbterrier.frames.ranking import Run, ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+    from vbterrier.annotations import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTopic:
+    """A topic of training or validation: its id, the features of its items, and their labels, shape (n,)."""
+
+    qid: str
+    x: Any
+    label: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run with the features of its topics."""
+
+    run: Run
+    rows: list[Ints]  # the rows of each topic in the order of its features
+    features: list[Any]  # the features of each topic
+    sources: tuple[pd.DataFrame, ...] = ()  # other runs from which the features are made
+    aligned: Any = None  # entity runs on the pool
+
+
+class Learner(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
+    """Base class of trained stages over runs; subclasses compute features and labels of topics, and learn from them."""
+
+    # What messages call the input.
+    INPUT = "run"
+    patience: int | None
+    seed: int
+
+    @abc.abstractmethod
+    def _require_columns(self, inp: pd.DataFrame) -> None:
+        """Check the columns of a run."""
+
+    @abc.abstractmethod
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        """Compute the features of a run that is not empty."""
+
+    @abc.abstractmethod
+    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
+        """Return the labels of the rows of each topic, -1 for unknown, and ``None`` for topics without judgments."""
+
+    @abc.abstractmethod
+    def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Any:
+        """Learn from topics; validation topics, if there are any, determine when training stops."""
+
+    @abc.abstractmethod
+    def _scores(self, learned: Any, features: Sequence[Any]) -> list[Floats]:
+        """Return the scores of the items of each topic."""
+
+    def _example(self, qid: str, x: Any, label: Ints) -> TrainingTopic:
+        return TrainingTopic(qid, x, label)
+
+    def _require_features(self, x: Any) -> None:
+        """Refuse features of other sizes than those in training."""
+
+    def _examples(self, prepared: Prepared, qrels: Any) -> list[TrainingTopic]:
+        labels = self._labels(prepared, qrels)
+        lost = [qid for qid, label in zip(prepared.run.topics, labels, strict=True) if label is None]
+        if lost:
+            said = agreeing(len(lost), "topics are not in qrels and are not used")
+            warn(f"{prepared.run.name}: {said} ({examples(lost)})")
+        parts = zip(prepared.run.topics, prepared.features, labels, strict=True)
+        return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
+
+    def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
+        """Learn from the run of judged topics; validation topics, if given, determine when training stops.
+
+        Validation topics without ``qrels_va`` use ``qrels_tr``. An estimator among the ``entities`` is fitted, too; the
+        stage then learns from its output for training topics that it has not seen.
+        """
+        require_independent(topics_or_res_tr, self.INPUT, folds=False)
+        has_validation = topics_or_res_va is not None and len(topics_or_res_va)
+        checked = topics_or_res_va if has_validation else None
+        judged = qrels_tr if qrels_va is None else qrels_va
+        training = self._taught(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
+        topics, validation = list(training.run.topics), []
+        if checked is not None:
+            prepared = self._prepared(checked)
+            topics, validation = [*topics, *prepared.run.topics], self._examples(prepared, judged)
+        self._learned = self._train(self._examples(training, qrels_tr), validation)
+        self._topics = frozenset(topics)
+        return self
+
+    def _taught(self, teaching: Teaching) -> Prepared:
+        """Compute the features of the training topics, after fitting the estimators that the stage contains."""
+        return self._prepared(teaching.training)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Replace the scores and ranks of a run, with the column ``judgments``."""
+        self._require_columns(inp)
+        if not len(inp):
+            return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
+        if self._learned is None:
+            raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
+        prepared = self._prepared(inp)
+        for x in prepared.features:
+            self._require_features(x)
+        score = np.full(len(inp), np.nan)
+        for rows, values in zip(prepared.rows, self._scores(self._learned, prepared.features), strict=True):
+            score[rows] = values
+        made = ranked(prepared.run.frame.assign(score=score), name=prepared.run.name)
+        return of_fitted(made, self._topics, inp, *prepared.sources)
+
+    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
+        """Return the run of all topics, each scored by a model learned from other topics.
+
+        See :func:`vbterrier.entities.cross_validated` for ``folds``; validation topics determine when training stops,
+        with ``patience``. An estimator among the ``entities`` is fitted again in each fold.
+        """
+        require_independent(topics_and_res, self.INPUT, folds=True)
+        if any(map(is_trained, pt.inspect.subtransformers(self).values())):
+            return refitted(self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None)
+        if not len(topics_and_res):
+            return of_cross_validated(topics_and_res.assign(rank=pd.Series(dtype="int64")))
+        prepared = self._prepared(topics_and_res)
+        for source in prepared.sources:
+            require_independent(source, "entities", folds=True)
+        known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
+        score = np.full(len(prepared.run), np.nan)
+        divided = Folds(folds, prepared.run.topics, self.seed, validated=self.patience is not None)
+        for fold in divided:
+            training, checked = ([known[q] for q in known if q in part] for part in (fold.training, fold.validation))
+            with divided.located(fold):
+                learned = self._train(training, checked)
+            tested = [at for at, qid in enumerate(prepared.run.topics) if qid in fold.test]
+            scores = self._scores(learned, [prepared.features[at] for at in tested])
+            for at, values in zip(tested, scores, strict=True):
+                score[prepared.rows[at]] = values
+        made = ranked(prepared.run.frame.assign(score=score), name=prepared.run.name)
+        return of_cross_validated(made, prepared.run.frame, *prepared.sources)
