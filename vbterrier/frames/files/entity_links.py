@@ -94,13 +94,11 @@ def read_entity_links(
 
     Examples
     --------
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp(), "gold.tsv")
-        >>> _ = path.write_text("d1	0	4	http://dbpedia.org/resource/Paris
-    d1	12	17	NIL01
-    ")
-        >>> read_entity_links(path, ids="wikidata", mapping={"Paris": "Q90"})[["qid", "entity_id"]].values.tolist()
-        [['d1:0-5', 'Q90'], ['d1:12-18', 'NIL01']]
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "gold.tsv")
+    >>> _ = path.write_text("d1\t0\t4\thttp://dbpedia.org/resource/Paris\nd1\t12\t17\tNIL01\n")
+    >>> read_entity_links(path, ids="wikidata", mapping={"Paris": "Q90"})[["qid", "entity_id"]].values.tolist()
+    [['d1:0-5', 'Q90'], ['d1:12-18', 'NIL01']]
     """
     if ids is None and (mapping is not None or redirects is not None):
         raise ParameterError("mapping and redirects apply to ids of one space: wanted ids=, too")

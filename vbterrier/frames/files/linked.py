@@ -29,6 +29,11 @@ _TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN
 # Spellings of NIL that these formats do not have, which would pass for entities.
 _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
 _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+[\w.-]*:?\s*<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
+# Members of ELQ and BLINK, and a document of REL, whose links are lists.
+_JSON_LINKS = re.compile(
+    rb'"(?:pred_triples|tokenized_mention_idxs|context_left)"|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]'
+)
+_HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
 _DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(.*\S)")
 _N_REL, _ALL_FIELDS = 7, 8
@@ -142,7 +147,7 @@ def link_layout(source: Source) -> LinkLayout | None:
         return NIF
     if _XML.match(line):
         with source.stream() as stream:
-            if b"nlp2rdf/ontologies/nif-core" in stream.read(1 << 16):
+            if b"nlp2rdf/ontologies/nif-core" in stream.read(_HEAD):
                 message = "is NIF in RDF/XML; wanted Turtle or N-Triples: convert it, as with `riot --output=turtle`"
                 raise FileError(source.path, message)
         return None
@@ -167,6 +172,10 @@ def _line_layout(fields: list[str]) -> LinkLayout | None:
 
 
 def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
+    with source.stream() as stream:
+        if not _JSON_LINKS.search(stream.read(_HEAD)):
+            # Parsing would take as long as reading the whole of a large object of another kind.
+            return None
     try:
         found = json_of(line)
     except (ValueError, RecursionError):
