@@ -246,7 +246,8 @@ def score(
     shown = _of_measures(keys[2], asked)
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
-        values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
+        digests = {str(one): models[one["model"]].digest for one in asked if isinstance(one, Estimated)}
+        values = values.assign(model=values["measure"].map(digests).fillna(""))
     notes = _notes_on_models(asked, models, keys, numbers)
     if unjudged_shares(asked):
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
@@ -330,11 +331,6 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
         "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
     )
     return [note] if n_negative else []
-
-
-def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:
-    """Return the digest of the model of each measure of the E family, by its text."""
-    return {str(measure): models[measure["model"]].digest for measure in measures if isinstance(measure, Estimated)}
 
 
 def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:

@@ -207,7 +207,7 @@ def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
     """Look up the judgments of a target if a measure is computed from them directly; refuse them without subtopics."""
     if is_diversity(measure) and _of_subtopics(target) is target:
         check_subtopics(target)
-    if is_computed_here(measure) and {"docno", "label"} <= set(target.frame.columns) and judges_once(target):
+    if is_computed_here(measure) and {"docno", "label"} <= target.columns and judges_once(target):
         _ = target.judgments().lookup
 
 
@@ -227,10 +227,13 @@ def external_values(
     _require_ids_of_run(measures, run)
     require_no_nul(run.topic_ids, f"{run.name} column 'qid'", lambda: run.topic)
     known = run.only(set(target.topics))
-    for diverse, judged in ((False, target), (True, _of_subtopics(target))):
-        asked = [measure for measure in measures if is_diversity(measure) == diverse]
+    of_kind: dict[bool, list[ir_measures.Measure]] = {False: [], True: []}
+    for measure in measures:
+        of_kind[is_diversity(measure)].append(measure)
+    for diverse, asked in of_kind.items():
         if not asked:
             continue
+        judged = _of_subtopics(target) if diverse else target
         if diverse:
             target.memo("equal intents", partial(_require_equal_intents, asked, target))
         judged.memo("checked ids", partial(require_ids_of, judged))
@@ -299,7 +302,7 @@ def _diversity_values(
 
 def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
     """The target of diversity measures: intents and tags, if both were given, as judgments of subtopics."""
-    intents = target.frame if {"entity_id", "prob"} <= set(target.frame.columns) else target.intents
+    intents = target.frame if {"entity_id", "prob"} <= target.columns else target.intents
     if intents is None or target.tags is None:
         return target
     tags = target.tags

@@ -98,6 +98,11 @@ class EvaluationTarget:
         return self.results.memo(key, make)
 
     @cached_property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns of the frame."""
+        return frozenset(map(str, self.frame.columns))
+
+    @cached_property
     def qid(self) -> Ids:
         """The column qid of the frame."""
         return lazy_ids(self.frame["qid"], "qrels column 'qid'")
@@ -120,12 +125,12 @@ class EvaluationTarget:
     @property
     def is_links(self) -> bool:
         """True if the frame is that of a linked pool, a K frame."""
-        return {"docno", "entity_id", "label", "rank"} <= set(self.frame.columns)
+        return {"docno", "entity_id", "label", "rank"} <= self.columns
 
     @property
     def is_diversity(self) -> bool:
         """True if intents are taken from the iterations of judgments."""
-        return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
+        return self.intents is None and {"iteration", "docno", "label"} <= self.columns
 
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
@@ -280,7 +285,7 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`.
     """
     # The documents of entity runs are entities, which are not judged.
-    if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
+    if target.is_links or not {"docno", "label"} <= target.columns or not len(run):
         return
     known = target.docno.text
     if _any_in(run.docno, known):
