@@ -44,6 +44,7 @@ ALONE = "E, one run"
 # The lowest and the highest score of bootstrapped nDCG.
 RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
+DOCS = Path(__file__).parents[2] / "docs"
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "flan-t5-large-criteria")
 
@@ -311,6 +312,20 @@ def label_table(data):
         shares = {f"{k:.0%}": v for k, v in covered.items()}
         rows.append({"labels": name, **result.errors().iloc[0][["n", "rmse", "bias"]], **shares})
     return pd.DataFrame(rows)
+
+
+def short(value, digits=2):
+    """A number without the zero before its point; empty for NaN."""
+    shown = "" if np.isnan(value) else f"{value:.{digits}f}"
+    return re.sub(r"^(-?)0\.", r"\1.", shown)
+
+
+def write_table(path, name, text):
+    """Replace the text between the comments ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page."""
+    page = path.read_text(encoding="utf-8")
+    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, rest = page.split(first)
+    path.write_text(f"{before}{first}\n\n{text}\n\n{last}{rest.split(last)[1]}", encoding="utf-8")
 
 
 def markdown(frame):

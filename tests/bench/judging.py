@@ -1,106 +1,142 @@
-"""Judging plans against pooling order and a bandit: ``python tests/bench/judging.py DATA``.
+"""Judging plans compared with pooling order and random order: ``python tests/bench/judging.py DATA [--seeds N]``.
 
-After judging a share of the unjudged documents, the mean width of the 90 % intervals of means, and the RMSE of topic
-scores to those of complete judgments.
+DATA is the folder of the collections that ``tests/data`` reads. The best-ranked document of each topic is judged first.
+Then ``judge_next``, the order of best ranks (pooling, by turns in each topic) and a random order of the pool of depth
+10 spend the same number of judgments. True scores are the nDCG@10 of complete judgments. Prints the table of
+``docs/how-to/machine-labels.md``.
 """
 
-import sys
+import argparse
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from evidence import COLLECTIONS, markdown, regimes
+from evidence import COLLECTIONS, DOCS, markdown, short, write_table
+from few_judgments import CUTOFF, by_topic, collected, measured, shared_topics
+from scipy import stats
 
 import vbterrier
-from vbterrier.frames.ranking import Run
-from vbterrier.settings import Data
-from vbterrier.unjudged.pool import Judgments
 
-SHARES = (0.1, 0.25, 0.5)
-# The depth of the complete judgments.
-HORIZON = 100
-REGIMES = ("thinned by 70%", "hidden half, depth 5", "pool of depth 3", "a group left out")
+NAMES = ("CODEC", "Robust 2003", "eHealth 2018", "TREC DL 2019")
+# Judgments a topic that are evaluated, and those after which judge_next plans again.
+BUDGETS, ROUNDS = (1, 2, 5, 10, 20), (1, 2, 3, 5, 7, 10, 15, 20)
+MOST_RUNS, MOST_TOPICS = 8, 30
 
 
-def unjudged(runs, qrels):
-    """The unjudged documents of the first ten ranks: name, qid, docno, rank."""
-    judgments, parts = Judgments(qrels), []
+def pool_of(runs, qrels):
+    """The judged documents of the first ten ranks: qid, docno, label, rank (the best)."""
+    cut = pd.concat([run.assign(rank=_rank(run)) for run in runs.values()])
+    best = cut[cut["rank"] <= CUTOFF].groupby(["qid", "docno"])["rank"].min().reset_index()
+    return best.merge(qrels[["qid", "docno", "label"]], on=["qid", "docno"])
+
+
+def _rank(run):
+    return run.groupby("qid")["score"].rank(ascending=False, method="first").astype(int)
+
+
+def pooled(pool, budget, _):
+    """The first documents of each topic by best rank."""
+    return pool.sort_values(["rank", "qid", "docno"]).groupby("qid").head(budget)
+
+
+def at_random(pool, budget, seed):
+    """The best document of each topic, then random ones."""
+    first = pooled(pool, 1, seed)
+    others = pool.drop(first.index).sample(frac=1, random_state=seed)
+    return pd.concat([first, others.groupby("qid").head(budget - 1)])
+
+
+def planned(runs, pool):
+    """Yield the budget and the judgments by ``judge_next``, round by round."""
+    judged, n_topics = pooled(pool, 1, 0), pool["qid"].nunique()
+    yield ROUNDS[0], judged
+    for budget in ROUNDS[1:]:
+        n = min(budget * n_topics, len(pool)) - len(judged)
+        if n > 0:
+            plan = vbterrier.judge_next(runs, judged[["qid", "docno", "label"]], n).frame
+            chosen = plan[["qid", "docno"]].merge(pool, on=["qid", "docno"])
+            judged = pd.concat([judged, chosen], ignore_index=True)
+        yield budget, judged
+
+
+def ndcg(runs, judged):
+    """The mean nDCG@10 of each run in which unjudged documents are non-relevant, 0 for topics without relevant ones."""
+    discount = 1 / np.log2(np.arange(2, CUTOFF + 2))
+    ideal = judged.sort_values("label", ascending=False).groupby("qid")["label"]
+    ideal = ideal.apply(lambda label: label.to_numpy()[:CUTOFF] @ discount[: min(len(label), CUTOFF)])
+    means = {}
     for name, run in runs.items():
-        judged = judgments.judge(Run(run), 10)
-        topic, rank = np.nonzero(judged.unjudged)
-        docno = judged.run.docno.take(judged.rows[topic, rank]).text.to_pylist()
-        qids = [judgments.topics[place] for place in topic]
-        parts.append(pd.DataFrame({"name": name, "qid": qids, "docno": docno, "rank": rank}))
-    return pd.concat(parts, ignore_index=True)
+        found = run.assign(rank=_rank(run)).query(f"rank <= {CUTOFF}")[["qid", "docno", "rank"]]
+        found = found.merge(judged[["qid", "docno", "label"]], on=["qid", "docno"])
+        gain = (found["label"] * discount[found["rank"] - 1]).groupby(found["qid"]).sum()
+        means[name] = (gain.reindex(ideal.index).fillna(0) / ideal.where(ideal > 0)).fillna(0).mean()
+    return pd.Series(means)
 
 
-def by_pooling(candidates, _, n):
-    """Judge by the best rank."""
-    best = candidates.sort_values(["rank", "qid", "docno"]).drop_duplicates(["qid", "docno"])
-    return best.head(n)[["qid", "docno"]]
+def rows(name, data, seeds):
+    """A row for each sample, budget and order of judging."""
+    found = COLLECTIONS[name](data)
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        names = rng.permutation(sorted(found.runs))[:MOST_RUNS]
+        runs, qrels = shared_topics(found, {each: found.runs[each] for each in sorted(names)})
+        topics = rng.permutation(sorted(qrels["qid"].unique()))[:MOST_TOPICS]
+        qrels = qrels[qrels["qid"].isin(topics)].assign(label=lambda frame: frame["label"].clip(lower=0))
+        runs = {each: run[run["qid"].isin(topics)] for each, run in runs.items()}
+        truth, pool = by_topic(runs, qrels), pool_of(runs, qrels)
+        true, plans = truth.mean(), dict(planned(runs, pool))
+        samples = [(budget, "judge_next", plans[budget]) for budget in BUDGETS]
+        samples += [(b, "pooling", pooled(pool, b, seed)) for b in BUDGETS]
+        samples += [(b, "random", at_random(pool, b, seed)) for b in BUDGETS]
+        samples += [("pool", "all", pool)]
+        for budget, order, sample in samples:
+            judged = sample[["qid", "docno", "label"]]
+            plain = ndcg(runs, judged).reindex(true.index)
+            row = {"collection": name, "seed": seed, "budget": str(budget), "order": order}
+            row |= {"plain squared": ((plain - true) ** 2).mean(), "plain tau": stats.kendalltau(plain, true).statistic}
+            yield row | {"n": len(judged) / len(topics), **measured(runs, truth, judged, None, seed)}
 
 
-def by_bandit(candidates, truth, n):
-    """Judge the next document of the run with the largest posterior mean of relevance (Losada et al. 2016)."""
-    lists = {key: group.sort_values("rank") for key, group in candidates.groupby(["name", "qid"])}
-    hits, seen, chosen = dict.fromkeys(lists, 1.0), dict.fromkeys(lists, 2.0), {}
-    order = {key: list(zip(group["qid"], group["docno"], strict=True)) for key, group in lists.items()}
-    while len(chosen) < n and order:
-        key = max(order, key=lambda each: (hits[each] / seen[each], each))
-        pair = order[key].pop(0)
-        chosen[pair] = None
-        hits[key] += truth.get(pair, 0) > 0
-        seen[key] += 1
-        order = {each: kept for each, pairs in order.items() if (kept := [p for p in pairs if p not in chosen])}
-    return pd.DataFrame(list(chosen), columns=["qid", "docno"])
+def table(frame):
+    """One row per collection, budget and order: RMSE, bias, tau and coverage of E, RMSE and tau of nDCG."""
+    found = frame.drop(columns=["seed", "n"]).groupby(["collection", "budget", "order"], sort=False).mean()
+    found["RMSE"], found["RMSE, nDCG"] = np.sqrt(found["squared, means"]), np.sqrt(found["plain squared"])
+    names = {"covered, means": "covered", "plain tau": "tau, nDCG"}
+    columns = ["RMSE", "bias", "tau", "covered", "width", "RMSE, nDCG", "tau, nDCG"]
+    return found.rename(columns=names)[columns].reset_index()
+
+
+def by_budget(frame):
+    """One row per collection and budget: RMSE, tau and coverage of E by ``judge_next``, pooling and random order."""
+    found = table(frame)
+    wide = found[found["order"] != "all"].pivot(index=["collection", "budget"], columns="order")
+    wide = wide.reindex(pd.MultiIndex.from_product([found["collection"].unique(), map(str, BUDGETS)]))
+    cells = {"collection": wide.index.get_level_values(0), "budget": wide.index.get_level_values(1)}
+    for what in ("RMSE", "tau", "covered", "RMSE, nDCG", "tau, nDCG"):
+        digits = 3 if "RMSE" in what else 2
+        shown = [
+            ", ".join(short(value, digits) for value in row)
+            for row in wide[what][["judge_next", "pooling", "random"]].to_numpy()
+        ]
+        cells[what] = shown
+    return pd.DataFrame(cells)
 
 
 def main():
-    """Print a table of regimes and shares."""
+    """Print the tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(NAMES))
+    parser.add_argument("--csv", type=Path, help="the file of the rows of all samples, which is read if it exists")
+    parser.add_argument("--write", action="store_true", help="replace the table of the page")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
-    data, rows = Path(sys.argv[1]), []
-    for name in ("TREC Web 2012", "TREC DL 2019"):
-        found = COLLECTIONS[name](data)
-        truth = found.qrels.set_index(["qid", "docno"])["label"]
-        for regime in REGIMES:
-            _, qrels, *rest = next(iter(regimes(name, data, found)[regime]))
-            names = list(rest[0]) if rest and rest[0] is not None else list(found.runs)[:8]
-            runs = {each: found.runs[each] for each in names}
-            candidates = unjudged(runs, qrels)
-            total = len(candidates.drop_duplicates(["qid", "docno"]))
-            known = qrels.loc[qrels["label"] > 0, "qid"].unique()
-            runs = {each: run[run["qid"].isin(known)] for each, run in runs.items()}
-            qrels = qrels[qrels["qid"].isin(known)]
-            exact = vbterrier.score(runs, found.qrels[found.qrels["qid"].isin(known)], ["nDCG@10"]).values["value"]
-            model = vbterrier.unjudged.fit(runs, qrels, horizon=HORIZON)
-            for share in SHARES:
-                n = max(int(share * total), 1)
-                plans = {
-                    "judge_next": vbterrier.judge_next(runs, qrels, n, data=Data(model=model)).frame[["qid", "docno"]],
-                    "pooling": by_pooling(candidates[candidates["qid"].isin(known)], truth, n),
-                    "bandit": by_bandit(candidates[candidates["qid"].isin(known)], truth, n),
-                }
-                row = {"collection": name, "regime": regime, "share": share, "n": n}
-                for way, plan in plans.items():
-                    label = [truth.get(pair, 0) for pair in zip(plan["qid"], plan["docno"], strict=True)]
-                    after = pd.concat([qrels[["qid", "docno", "label"]], plan.assign(label=label)])
-                    fitted = vbterrier.unjudged.fit(runs, after, horizon=HORIZON)
-                    scores = vbterrier.score(runs, after, ["ENDCG@10"], data=Data(model=fitted))
-                    ends = scores.intervals.query("method == 'unjudged (normal)'")
-                    error = scores.values["value"].to_numpy() - exact.to_numpy()
-                    row |= {f"width {way}": float((ends["high"] - ends["low"]).mean())}
-                    row |= {f"RMSE {way}": float(np.sqrt((error**2).mean()))}
-                rows.append(row)
-                print(name, regime, share, file=sys.stderr)
-    frame = pd.DataFrame(rows)
-    print(markdown(frame))
-    for rival in ("pooling", "bandit"):
-        ratio = {
-            what: np.exp(np.log(frame[f"{what} judge_next"] / frame[f"{what} {rival}"]).mean())
-            for what in ("width", "RMSE")
-        }
-        print(f"geometric mean of the ratio to {rival}: {ratio}")
+    frame = collected(given, rows)
+    if given.write:
+        write_table(DOCS / "how-to" / "machine-labels.md", "orders of judging", markdown(by_budget(frame)))
+    print(markdown(table(frame)), markdown(by_budget(frame)), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The evidence model of unjudged documents: fit, draws, selection, identification, machine labels and artifacts."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import ir_measures
@@ -414,6 +415,20 @@ def test_labels_of_some_documents_and_of_several_machines():
 def test_bad_labels_are_refused(labels, message):
     with pytest.raises(InputError, match=message):
         vbterrier.score(RUNS, THIN, ["ENDCG@10"], data=Data(labels=labels))
+
+
+@pytest.mark.parametrize("each", [1, 9, 10])
+def test_labels_beside_few_judgments_are_warned_of_with_their_number(each):
+    few = QRELS.groupby("qid").head(each)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(RUNS, few, labels={"llm": noisy_labels(0.1), "other": noisy_labels(0.2)})
+        # Judgments without a label teach nothing about labels.
+        fit(RUNS, THIN, labels=few)
+    number = THIN.merge(few, on=["qid", "docno"]).shape[0] / THIN["qid"].nunique()
+    said = [str(one.message) for one in caught if "a topic have a label" in str(one.message)]
+    wanted = [f"labels: {n:.1f} judged documents a topic have a label; below 10," for n in (each, number) if n < 10]
+    assert [one.split(" labels can")[0] for one in said] == wanted
 
 
 def test_labels_of_unknown_documents_are_warned_of():

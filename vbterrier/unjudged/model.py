@@ -41,6 +41,9 @@ DEPTH = 100
 SHRINKAGE = 0.35
 # Relevance is not identified if a smaller share of all judged documents has grade 0.
 LEAST_NON_RELEVANT = 0.05
+# With fewer judged and labelled documents a topic, labels of some judges raised the errors of topics of a collection;
+# see docs/how-to/machine-labels.md.
+LEAST_LABELLED = 10
 # Prior precisions of coefficients: of intercepts, of the first step, of slopes of the best rank and of higher steps,
 # and of machine labels.
 INTERCEPT_RIDGE, RIDGE, STRONG_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
@@ -238,6 +241,18 @@ def require_identified(judgments: Judgments) -> None:
         )
 
 
+def _warn_of_few(labels: MachineLabels, judgments: Judgments) -> None:
+    """Warn if too few documents have a judgment and a label to learn what the labels mean."""
+    labelled = ~np.isnan(labels.lookup(judgments.topics, judgments.topic, judgments.docno)).all(axis=0)
+    each = labelled.sum() / max(len(judgments.topics), 1)
+    # Labels of no judged document have a warning that says why.
+    if 0 < each < LEAST_LABELLED:
+        warn(
+            f"labels: {each:.1f} judged documents a topic have a label; below {LEAST_LABELLED}, labels can raise the "
+            "error of estimates: judge more documents, or compare with the estimate without labels="
+        )
+
+
 def fit_model(
     runs: Mapping[str, Run],
     judgments: Judgments,
@@ -254,6 +269,7 @@ def fit_model(
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
     if labels is not None:
         labels.require_match(judgments)
+        _warn_of_few(labels, judgments)
     evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff), labels)
     if not horizon:
         # Runs whose first k documents are all judged have their score, whatever stands below.
