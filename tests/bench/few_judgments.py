@@ -18,6 +18,7 @@ from evidence import COLLECTIONS, DOCS, markdown, short, write_table
 from scipy import special, stats
 
 import vbterrier
+from vbterrier.settings import Inference
 
 CUTOFF, LEVEL, N_DRAWS = 10, 0.9, 300
 MOST_RUNS = 8
@@ -95,7 +96,7 @@ def measured(runs, truth, judged, labels, seed):
 
 def by_topic(runs, qrels):
     """The nDCG@10 of each topic, a column for each run."""
-    values = vbterrier.score(runs, qrels, [f"nDCG@{CUTOFF}"], n_resamples=2).values
+    values = vbterrier.score(runs, qrels, [f"nDCG@{CUTOFF}"], inference=Inference(n_resamples=2)).values
     return values.pivot(index="qid", columns="name", values="value")
 
 

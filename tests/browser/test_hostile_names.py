@@ -9,8 +9,9 @@ from browsing import WIDE, emulated
 
 import vbterrier
 from vbterrier.evaluate import audit_judge, diagnose, leaderboard, release_gate
-from vbterrier.report import ReportData
+from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
+from vbterrier.settings import Data, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 
@@ -39,20 +40,23 @@ def report(path):
     intents = pd.DataFrame({"qid": np.repeat(QIDS, 2), "entity_id": NAMES[:2] * len(QIDS), "prob": 0.5})
     tags = pd.DataFrame({"docno": DOCNOS, "entity_id": NAMES[:3] * (len(DOCNOS) // 3)})
     topics = pd.DataFrame({"qid": QIDS, "query": QIDS})
-    data = ReportData(
-        intents=intents, tags=tags, topics=topics, documents=pd.DataFrame({"docno": DOCNOS, "text": QIDS})
-    )
-    write_report(RUNS, path, QRELS, ["nDCG@10", "ES@10"], data=data, command=["vbterrier", *NAMES])
+    content = ReportContent(intents, tags, command=["vbterrier", *NAMES])
+    data = Data(topics=topics, documents=pd.DataFrame({"docno": DOCNOS, "text": QIDS}))
+    write_report(RUNS, path, QRELS, ["nDCG@10", "ES@10"], content=content, data=data)
 
 
 PAGES = {
     "report": report,
-    "compare": lambda _: vbterrier.compare(vbterrier.score(RUNS, QRELS, ["P@5"], n_resamples=20), n_resamples=20),
-    "rank": lambda _: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", n_draws=50),
+    "compare": lambda _: vbterrier.compare(
+        vbterrier.score(RUNS, QRELS, ["P@5"], inference=Inference(n_resamples=20)), inference=Inference(n_resamples=20)
+    ),
+    "rank": lambda _: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", inference=Inference(n_draws=50)),
     "gate": lambda _: release_gate(NEW, OLD, QRELS, "ENDCG@10", margin=0.05, budget=5),
     "doctor": lambda _: diagnose(RUNS, QRELS),
-    "track": lambda _: leaderboard(RUNS, QRELS, "ENDCG@10", groups=dict(zip(RUNS, NAMES, strict=False)), n_draws=50),
-    "audit": lambda _: audit_judge(RUNS, QRELS, dict.fromkeys(NAMES[:2], EVERY), n_draws=50),
+    "track": lambda _: leaderboard(
+        RUNS, QRELS, "ENDCG@10", groups=dict(zip(RUNS, NAMES, strict=False)), inference=Inference(n_draws=50)
+    ),
+    "audit": lambda _: audit_judge(RUNS, QRELS, dict.fromkeys(NAMES[:2], EVERY), inference=Inference(n_draws=50)),
 }
 # Every button, choice and search of a page, in turn.
 USE = """

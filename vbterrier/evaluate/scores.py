@@ -220,7 +220,9 @@ def score(
     named = list(systems_of(named_runs(runs, topics)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
-    wanted = list(dict.fromkeys([*asked, *variances, *unjudged_shares(asked)]))
+    # The notes on fully judged runs need the shares of unjudged documents.
+    shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
+    wanted = list(dict.fromkeys([*asked, *variances, *shares]))
     fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
@@ -243,13 +245,13 @@ def score(
     *keys, values_of_rows = np.array(rows, dtype=object).reshape(-1, 4).T
     numbers = values_of_rows.astype(np.float64)
     found = _intervals(keys, numbers, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
-    shown = _of_measures(keys[2], asked)
+    shown = pd.Index(keys[2]).isin(list(map(str, asked)))
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
         digests = {str(one): models[one["model"]].digest for one in asked if isinstance(one, Estimated)}
         values = values.assign(model=values["measure"].map(digests).fillna(""))
     notes = _notes_on_models(asked, models, keys, numbers)
-    if unjudged_shares(asked):
+    if shares:
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
     notes += [*negative_labels(target.frame), *(notes_on_intents(judged, loaded) if has_intents else ())]
@@ -289,11 +291,6 @@ def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated
             if other is not None:
                 pairs.append((measure, other))
     return pairs
-
-
-def unjudged_shares(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """The shares of unjudged documents that :func:`differences_of_judged_runs` needs."""
-    return [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(list(measures))]
 
 
 def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: pd.DataFrame) -> list[str]:
@@ -348,13 +345,6 @@ def _frame(keys: Sequence[NDArray[np.object_]], numbers: NDArray[np.float64]) ->
     return pd.DataFrame({**dict(zip(KEY, keys, strict=True)), "value": numbers})
 
 
-def _of_measures(texts: NDArray[np.object_], measures: Iterable[ir_measures.Measure]) -> NDArray[np.bool_]:
-    """A mask of the rows of some measures."""
-    codes, kinds = pd.factorize(texts)
-    known = set(map(str, measures))
-    return np.array([kind in known for kind in kinds], dtype=bool)[codes]
-
-
 def _intervals(
     keys: Sequence[NDArray[np.object_]],
     numbers: NDArray[np.float64],
@@ -365,7 +355,7 @@ def _intervals(
     level: float,
     **options: int,
 ) -> pd.DataFrame:
-    averaged = _of_measures(keys[2], filter(is_mean, measures))
+    averaged = pd.Index(keys[2]).isin([str(measure) for measure in measures if is_mean(measure)])
     columns, means = [key[averaged] for key in keys], numbers[averaged]
     # The slower call raises with the first value that is not finite.
     tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))

@@ -93,6 +93,10 @@ class ReportContent:
     command: Sequence[str] | None = None
 
 
+# The settings of :class:`vbterrier.Data` that a page uses.
+_OF_DATA = ("duplicates", "labels", "subtopics", "topics", "documents", "on_topics")
+
+
 @dataclass(frozen=True)
 class ComparisonOptions:
     """Settings of the tests and intervals of a page, without missing values.
@@ -111,7 +115,8 @@ class ComparisonOptions:
         defaults |= {"test": "randomisation", "correction": "auto", "family": "measure"}
         values = chosen("write_report", Inference, inference, **defaults)
         tests = Inference(**dict(zip(defaults, values, strict=True)))
-        return cls(baseline, (data and data.on_topics) or "same", tests)
+        on_topics, *_ = chosen("write_report", Data, data, **{"on_topics": "same", **dict.fromkeys(_OF_DATA[:-1])})
+        return cls(baseline, on_topics, tests)
 
     @property
     def intervals(self) -> Inference:
@@ -270,9 +275,8 @@ def inputs_of(
 
     Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
     """
-    known = {"labels": None, "subtopics": None, "topics": None, "documents": None}
-    labels, subtopics, topics, documents, duplicates, _ = chosen(
-        "write_report", Data, data, **known, duplicates="error", on_topics="same"
+    duplicates, labels, subtopics, topics, documents, _ = chosen(
+        "write_report", Data, data, **dict.fromkeys(_OF_DATA) | {"duplicates": "error"}
     )
     memory, progress = chosen("write_report", Execution, execution, memory=None, progress=False)
     if content.links is not None and (content.intents is not None or content.tags is not None):
