@@ -1,15 +1,17 @@
 """Files of linked mentions, made by hand: each layout gives the links that its tool means."""
 
+import contextlib
 import gzip
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
 from vbterrier.frames.files.turtle import _Triples
 from vbterrier.frames.id_spaces import place_of
@@ -381,3 +383,39 @@ def test_texts_of_turtle_survive(tmp_path_factory, text):
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
     path.write_text(f'<a> <b> """{escaped}""" .\n', encoding="utf-8", newline="")
     assert [value for *_, value in _Triples(Source.at(path, None))] == [text]
+
+
+MUTATED = [*OFFSETS.values(), HIPE, AIDA, *("\n".join(map(json.dumps, each)) for each in (ELQ, BLINK))]
+PIECES = [
+    "\t",
+    "\n",
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ".",
+    ";",
+    "<",
+    "\0",
+    "-1",
+    "null",
+    "nil",
+    "\\u12",
+    "9" * 20,
+    "_:",
+    "B",
+]
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("content", MUTATED)
+def test_damaged_files_are_read_or_refused(file, content):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        start, stop = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
+        path = file(content[:start] + str(rng.choice(PIECES)) + content[start if rng.random() < 0.5 else stop :])
+        for read in (read_entity_links, read_answers, read_mentions, vbterrier.read_tags, vbterrier.read_run):
+            with contextlib.suppress(VBTerrierError):
+                assert isinstance(read(path), pd.DataFrame)
