@@ -429,7 +429,8 @@ def _elq(source: Source) -> Iterator[Mention]:
                 [entity, *span] if isinstance(span, list) else span for entity, span in zip(ids, spans, strict=True)
             ]
         for place, triple in enumerate(triples):
-            entity, *span = triple if isinstance(triple, list) and triple else [None]
+            fields: list[Any] = triple if isinstance(triple, list) and triple else [None]
+            entity, span = fields[0], fields[1:]
             is_span = len(span) == 2 and all(type(end) is int and end >= 0 for end in span)  # noqa: PLR2004
             if not is_span or isinstance(entity, bool) or not isinstance(entity, (int, str)):
                 message = f"{docno!r}: wanted an entity with start and end of its words, found {shown(repr(triple))}"
