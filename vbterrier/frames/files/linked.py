@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN"])
 # Spellings of NIL that these formats do not have, which would pass for entities.
 _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
+# The first lines of all layouts, and of some other files, but not of those between blanks.
+MAY_BE_LINKED = re.compile(rb"\s*[@<{\[#]|-DOCSTART-|[^\t]*\t[^\t]*\t|(?i:prefix|base)\s")
 _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+[\w.-]*:?\s*<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
 # Members of ELQ and BLINK, and a document of REL, whose links are lists.
 _JSON_LINKS = re.compile(
