@@ -294,6 +294,8 @@ def _qrels():
         "label 0x2": JUDGED.replace(b"d1 2", b"d1 0x2"),
         "a run": TEXT,
         "CR alone": JUDGED.replace(b"\n", b"\r"),
+        "a sample of judgments": b"q1 d1 2 1 0.25\nq1 d2 1 1 0.5\n",
+        "preferences": b"q1 1 1 d1 2\nq1 1 1 d2 1\n",
     }
     yield from ((f"qrels: {title}", partial(scored, qrels=qrels)) for title, qrels in good.items())
     yield from ((f"qrels file: {title}", partial(scored, qrels=qrels)) for title, qrels in files.items())
@@ -315,6 +317,15 @@ def _intents():
     for title, weight in weights.items():
         yield f"tags: weight {title}", partial(of_intents, tags=cell(TAGS, "weight", 1, weight))
     yield "tags: no document retrieved", partial(of_intents, tags=TAGS.assign(docno="x"))
+    pairs = TAGS[["docno", "entity_id"]].to_numpy().tolist()
+    mentions = "".join(f"{docno}\t{place}\t{place}\t{entity}\n" for place, (docno, entity) in enumerate(pairs)).encode()
+    files = {
+        "mentions of neleval": mentions,
+        "mentions of neleval, one cut": mentions + b"d1\t9",
+        "mentions of neleval, one twice": mentions + mentions.splitlines()[0],
+        "mentions of neleval, one nil": mentions + b"d1\t9\t9\tnil\n",
+    }
+    yield from ((f"tags file: {title}", partial(of_intents, tags=tags)) for title, tags in files.items())
 
 
 def _measures():

@@ -10,6 +10,9 @@ import warnings
 from pathlib import Path
 from unittest.mock import patch
 
+# As a script, it does not get the path of the tests.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "helpers"))
+
 import pandas as pd
 import pyterrier as pt
 from flat import grouped

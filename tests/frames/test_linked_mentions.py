@@ -1,15 +1,17 @@
 """Files of linked mentions, made by hand: each layout gives the links that its tool means."""
 
+import contextlib
 import gzip
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
 from vbterrier.frames.files.turtle import _Triples
 from vbterrier.frames.id_spaces import place_of
@@ -256,7 +258,7 @@ BAD = {
     "a mention without document": ("d1\t0\t4\tA\n\t9\t12\tA\n", ":2: a mention has no document"),
     "a cut line of TAC": (OFFSETS["tac"] + "me\tm4\tBo", ":4: wanted run, .* found 3 fields .* cut"),
     "a cut line of TAC 2014": ("E1\tA\tGPE\t1\nE2\tB\n", ":2: wanted query, entity, type"),
-    "a cut line of HIPE": (HIPE + "Bonn\tB-l", ":12: wanted 6 fields, found 2 .* cut"),
+    "a cut line of HIPE": (HIPE + "Bonn\tB-l", ":12: wanted 6 fields; found 2 .* cut"),
     "a mention of HIPE without begin": (HIPE + "x\tO\tO\t_\t_\t_\ny\tI-loc\tO\tQ1\t_\t_\n", ":13: word 'y' continues"),
     "a mention of HIPE with two entities": (HIPE + "y\tI-loc\tO\tQ1\t_\t_\n", ":12: .* has another entity"),
     "HIPE without documents": (HIPE.replace("document_id", "x"), ":4: a word precedes the first document"),
@@ -291,6 +293,10 @@ BAD = {
     "a negative offset of REL": ('{"d1": [[-1, 5, "P", "P", 1, 1, "L"]]}', ":1: document 'd1': wanted"),
     "no id in ELQ": ('{"text": "x", "pred_triples": []}', ":1: member 'id' is 'None', wanted an id"),
     "a span of ELQ": ('{"id": 1, "pred_triples": [["7", 2]]}', ":1: '1': wanted an entity with start and end"),
+    "a number in the list of ELQ": ('{"id": 1, "pred_triples": [7]}', "'1': wanted an entity with start and end"),
+    "a list with a number": ('[{"id": 1, "pred_triples": []},\n 7]', "wanted a list of objects, found '7' in it"),
+    "a repeated member": ('{"id": 1, "pred_triples": []}\n{"id": 1, "id": 2}', ":2: has two members 'id'"),
+    "a cut line of JSON": ('{"id": 1, "pred_triples": []}\n{"id": 2, "pred', ":2: is not JSON"),
     "unequal lists of ELQ": ('{"id": 1, "label_id": [1, 2], "tokenized_mention_idxs": [[0, 1]]}', "1 mentions and 2"),
     "no text in BLINK": ('{"id": 1, "context_left": "", "mention": 3, "label_id": 1}', "wanted the members mention"),
 }
@@ -377,3 +383,39 @@ def test_texts_of_turtle_survive(tmp_path_factory, text):
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
     path.write_text(f'<a> <b> """{escaped}""" .\n', encoding="utf-8", newline="")
     assert [value for *_, value in _Triples(Source.at(path, None))] == [text]
+
+
+MUTATED = [*OFFSETS.values(), HIPE, AIDA, *("\n".join(map(json.dumps, each)) for each in (ELQ, BLINK))]
+PIECES = [
+    "\t",
+    "\n",
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ".",
+    ";",
+    "<",
+    "\0",
+    "-1",
+    "null",
+    "nil",
+    "\\u12",
+    "9" * 20,
+    "_:",
+    "B",
+]
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("content", MUTATED)
+def test_damaged_files_are_read_or_refused(file, content):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        start, stop = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
+        path = file(content[:start] + str(rng.choice(PIECES)) + content[start if rng.random() < 0.5 else stop :])
+        for read in (read_entity_links, read_answers, read_mentions, vbterrier.read_tags, vbterrier.read_run):
+            with contextlib.suppress(VBTerrierError):
+                assert isinstance(read(path), pd.DataFrame)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ir_measures
 import numpy as np
 import pandas as pd
 
@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
 
 
-ESTIMABLE = ("P", "R", "AP", "NumRel")
+_ESTIMABLE = re.compile(
+    r"(?P<name>NumRel|AP|[PR](?=.*@))(?:\(rel=(?P<rel>[1-9]\d{0,8})\))?(?:@(?P<cutoff>[1-9]\d{0,8}))?"
+)
+
+
+class _Measure(NamedTuple):
+    """A measure that is estimated: its name with parameters, its kind, the smallest relevant label, and its cutoff."""
+
+    text: str
+    kind: str
+    rel: int
+    cutoff: float
 
 
 def score_sampled(
@@ -99,24 +110,24 @@ def score_sampled(
         for measure in wanted:
             found = _estimates(placed, frame, measure).reindex(topics, fill_value=0.0)
             values.append(
-                pd.DataFrame({"name": name, "qid": topics, "measure": str(measure), "value": found.to_numpy()})
+                pd.DataFrame({"name": name, "qid": topics, "measure": measure.text, "value": found.to_numpy()})
             )
-    lowest = min((measure.params.get("rel", 1) for measure in wanted), default=1)
+    lowest = min((measure.rel for measure in wanted), default=1)
     bare = set(topics) - set(frame.loc[frame["label"] >= lowest, "qid"])
     if bare:
         warn(f"judgments: {len(bare)} topics have no judged relevant document ({examples(bare)}), and get 0")
     return pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
 
-def _estimable(given: Any) -> ir_measures.Measure:
-    measure = ir_measures.parse_measure(given) if isinstance(given, str) else given
-    known = {"cutoff", "rel"} if measure.NAME != "NumRel" else {"rel"}
-    if measure.NAME not in ESTIMABLE or not set(measure.params) <= known:
+def _estimable(given: Any) -> _Measure:
+    text = str(given).replace(" ", "")
+    found = _ESTIMABLE.fullmatch(text)
+    if found is None or (found["name"] == "NumRel" and found["cutoff"]):
         raise ParameterError(
-            f"{measure}: is not estimated from sampled documents; wanted one of P@k, R@k, AP, AP@k and NumRel, with "
+            f"{given}: is not estimated from sampled documents; wanted one of P@k, R@k, AP, AP@k and NumRel, with "
             "rel= at most; for other measures judge all documents of a pool"
         )
-    return measure
+    return _Measure(text, found["name"], int(found["rel"] or 1), float(found["cutoff"] or np.inf))
 
 
 def _judged(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
@@ -157,18 +168,18 @@ def _placed(run: Run, judged: pd.DataFrame) -> pd.DataFrame:
     return ranking.merge(judged, on=["qid", "docno"], how="inner")
 
 
-def _estimates(placed: pd.DataFrame, judged: pd.DataFrame, measure: ir_measures.Measure) -> pd.Series[float]:
+def _estimates(placed: pd.DataFrame, judged: pd.DataFrame, measure: _Measure) -> pd.Series[float]:
     """The estimate of each topic with a relevant document."""
-    rel, cutoff = measure.params.get("rel", 1), measure.params.get("cutoff", np.inf)
-    relevant = judged[judged["label"] >= rel]
-    total = relevant.groupby("qid")["weight"].sum()
-    if measure.NAME == "NumRel":
+    relevant = judged[judged["label"] >= measure.rel]
+    total: pd.Series[float] = relevant.groupby("qid")["weight"].sum()
+    if measure.kind == "NumRel":
         return total
-    found = placed[placed["label"] >= rel]
+    found = placed[placed["label"] >= measure.rel]
     rank, weight = found["rank"], found["weight"]
     parts: Floats = weight.to_numpy()
-    if measure.NAME == "AP":
+    if measure.kind == "AP":
         before = weight.groupby(found["qid"]).cumsum() - weight
         parts = (weight * (1 + before) / rank).to_numpy()
-    sums = pd.Series(np.where(rank <= cutoff, parts, 0.0), index=found["qid"]).groupby(level=0).sum()
-    return sums / (cutoff if measure.NAME == "P" else total.loc[sums.index])
+    kept = pd.Series(np.where(rank <= measure.cutoff, parts, 0.0), index=found["qid"])
+    sums: pd.Series[float] = kept.groupby(level=0).sum()
+    return sums / (measure.cutoff if measure.kind == "P" else total.loc[sums.index])

@@ -116,54 +116,9 @@ DOCUMENTS = ColumnNames(
 # Names of ids, one of which is enough to recognise the header of a table.
 ID_WORDS = frozenset().union(*(_NAMES[concept] for concept in ("qid", "docno", "entity_id")))
 # A line of nothing but these words is a header, whatever its columns are called.
-HEADINGS = ID_WORDS.union(
-    [
-        "id",
-        "number",
-        "num",
-        "query",
-        "queries",
-        "question",
-        "topic",
-        "doc",
-        "document",
-        "passage",
-        "paragraph",
-        "sentence",
-        "page",
-        "entity",
-        "item",
-        "need",
-        "text",
-        "texts",
-        "content",
-        "contents",
-        "body",
-        "title",
-        "abstract",
-        "description",
-        "desc",
-        "narrative",
-        "keywords",
-        "constraints",
-        "answer",
-        "answers",
-        "wiki",
-        "wikipedia",
-        "url",
-        "link",
-        "name",
-        "label",
-        "alias",
-        "mention",
-        "kind",
-        "type",
-        "prob",
-        "probability",
-        "prior",
-        "score",
-        "weight",
-        "rank",
-        "source",
-    ]
-)
+_HEADINGS = """
+    id number num query queries question topic doc document passage paragraph sentence page entity item need text
+    texts content contents body title abstract description desc narrative keywords constraints answer answers wiki
+    wikipedia url link name label alias mention kind type prob probability prior score weight rank source
+"""
+HEADINGS = ID_WORDS.union(_HEADINGS.split())

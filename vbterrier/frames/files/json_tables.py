@@ -17,7 +17,7 @@ from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, sho
 from vbterrier.frames.nested import is_nested, records_of, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -325,54 +325,40 @@ def _rank_eval(source: Source, found: dict[str, Any], kind: FileKind) -> pd.Data
     found = found.get("rank_eval", found)
     if not isinstance(found, dict) or not {"requests", "details"} & set(found):
         raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
-    if kind.unrated == "label":
-        return pd.DataFrame(_ratings(source, found), columns=["qid", "docno", "label", "index"], dtype=object)
-    details = found.get("details")
-    if not isinstance(details, dict):
+    is_run = kind.unrated != "label"
+    if is_run and not isinstance(found.get("details"), dict):
         raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
-    if failures := found.get("failures"):
+    if is_run and (failures := found.get("failures")):
         raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
-    rows = [
-        (qid, docno, -float(rank), rank, index)
-        for qid, hits in _hits(source, details)
-        for rank, (docno, index, _) in enumerate(hits, 1)
-    ]
-    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "index"], dtype=object)
-
-
-def _ratings(source: Source, found: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Rows of qid, docno, rating and index of a request, or of the hits in a response."""
-    if "requests" not in found:
-        listed = _hits(source, found["details"])
-        return [(qid, docno, rating, index) for qid, hits in listed for docno, index, rating in hits]
     rows = []
-    for place, request in enumerate(found["requests"] if isinstance(found["requests"], list) else [None]):
-        ratings = request.get("ratings") if isinstance(request, dict) else None
-        if not isinstance(ratings, list):
-            raise FileError(source.path, f"request {place} has no list of ratings; wanted id and ratings")
-        qid = _text(source, request.get("id"), f"id of request {place}")
-        for one in ratings:
-            docno, index = _rated(source, one, qid)
-            rows.append((qid, docno, one.get("rating"), index))
-    return rows
+    for qid, documents in _rated_queries(source, found, "details" if is_run or "requests" not in found else "requests"):
+        for rank, one in enumerate(documents, 1):
+            given = one.get("hit", one) if isinstance(one, dict) else one
+            if not isinstance(given, dict):
+                message = f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}"
+                raise FileError(source.path, message)
+            docno = _text(source, given.get("_id"), f"_id of a document of {qid!r}")
+            value = (-float(rank), rank) if is_run else (one.get("rating"),)
+            rows.append((qid, docno, *value, str(given.get("_index", ""))))
+    values = ["score", "rank"] if is_run else ["label"]
+    return pd.DataFrame(rows, columns=["qid", "docno", *values, "index"], dtype=object)
 
 
-def _hits(source: Source, details: Any) -> list[tuple[str, list[tuple[str, str, Any]]]]:
-    """The hits of each query of a response: docno, index and rating."""
-    found = []
-    for qid, detail in details.items() if isinstance(details, dict) else [("details", None)]:
+def _rated_queries(source: Source, found: dict[str, Any], member: str) -> Iterator[tuple[str, list[Any]]]:
+    """The queries of a request, or of a response, with their rated documents or hits."""
+    every = found[member]
+    if member == "requests":
+        for place, request in enumerate(every if isinstance(every, list) else [None]):
+            ratings = request.get("ratings") if isinstance(request, dict) else None
+            if not isinstance(ratings, list):
+                raise FileError(source.path, f"request {place} has no list of ratings; wanted id and ratings")
+            yield _text(source, request.get("id"), f"id of request {place}"), ratings
+        return
+    for qid, detail in every.items() if isinstance(every, dict) else [("details", None)]:
         hits = detail.get("hits") if isinstance(detail, dict) else None
-        if not isinstance(hits, list) or not all(isinstance(one, dict) for one in hits):
+        if not isinstance(hits, list):
             raise FileError(source.path, f"query {qid!r} has no list of hits; wanted the whole response of _rank_eval")
-        found.append((qid, [(*_rated(source, one.get("hit"), qid), one.get("rating")) for one in hits]))
-    return found
-
-
-def _rated(source: Source, given: Any, qid: str) -> tuple[str, str]:
-    """The id and the index of a document."""
-    if not isinstance(given, dict):
-        raise FileError(source.path, f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}")
-    return _text(source, given.get("_id"), f"_id of a document of {qid!r}"), str(given.get("_index", ""))
+        yield qid, hits
 
 
 def _text(source: Source, value: Any, what: str) -> str:

@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN"])
 # Spellings of NIL that these formats do not have, which would pass for entities.
 _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
+# The first lines of all layouts, and of some other files, but not of those between blanks.
+MAY_BE_LINKED = re.compile(rb"\s*[@<{\[#]|-DOCSTART-|[^\t]*\t[^\t]*\t|(?i:prefix|base)\s")
 _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+[\w.-]*:?\s*<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
 # Members of ELQ and BLINK, and a document of REL, whose links are lists.
 _JSON_LINKS = re.compile(
@@ -36,7 +38,8 @@ _JSON_LINKS = re.compile(
 _HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
 _DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(.*\S)")
-_N_REL, _ALL_FIELDS = 7, 8
+_REL_KINDS: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
+_N_REL, _ALL_FIELDS = len(_REL_KINDS), 8
 
 
 class Mention(NamedTuple):
@@ -195,81 +198,85 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     return REL if len(lists) == len(found) > 0 and isinstance(first, list) and len(first) == _N_REL else None
 
 
-def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+class _Line(NamedTuple):
+    """The fields of a line between tabs."""
+
+    source: Source
+    number: int
+    fields: list[str]
+
+    def refused(self, message: str) -> FileError:
+        return FileError(self.source.path, message, line=self.number)
+
+    def misfit(self, wanted: str) -> FileError:
+        found = f"found {len(self.fields)} fields in {shown(chr(9).join(self.fields))}"
+        return self.refused(f"wanted {wanted}; {found}: is the line cut?")
+
+    def entity(self, place: int, nil: str = NIL) -> str:
+        """An id, empty for the layout's own spelling of no entity."""
+        entity = self.fields[place]
+        if entity != nil and not NILS.fullmatch(entity) and _LIKE_NIL.fullmatch(entity):
+            message = f"found {entity!r} as an entity, which resembles {nil!r}, the spelling of no entity; correct it"
+            raise self.refused(message)
+        return "" if entity == nil else entity
+
+    def number_of(self, place: int, name: str) -> float | None:
+        """The number in a field, ``None`` if the field is missing or empty."""
+        text = self.fields[place] if place < len(self.fields) else ""
+        if text and not _NUMBER.fullmatch(text):
+            raise self.refused(f"{name} is {shown(text)}, wanted a number; repair the line")
+        return float(text) if text else None
+
+    def offset(self, place: int, name: str) -> int:
+        if not _WHOLE.fullmatch(self.fields[place]):
+            raise self.refused(f"{name} is {shown(self.fields[place])}, wanted a whole number; repair the line")
+        return int(self.fields[place])
+
+
+def _lines(source: Source) -> Iterator[_Line]:
     for number, line in source.lines():
         try:
             fields = split(line, "\t", blanks=False)
         except MisfitError as error:
             raise FileError(source.path, str(error), line=number) from error
-        yield number, fields
+        yield _Line(source, number, fields)
 
 
-def _entity(source: Source, line: int, entity: str, nil: str = NIL) -> str:
-    """An id, empty for the layout's own spelling of no entity."""
-    if entity == nil:
-        return ""
-    if not NILS.fullmatch(entity) and _LIKE_NIL.fullmatch(entity):
-        message = f"found {entity!r} as an entity, which resembles {nil!r}, the spelling of no entity; correct it"
-        raise FileError(source.path, message, line=line)
-    return entity
+def _mention_lines(wanted: str, mention_of: Callable[[_Line], Mention | None]) -> Callable[[Source], Iterator[Mention]]:
+    """The reader of a layout with a mention in each line; ``mention_of`` returns ``None`` for lines that do not fit."""
+
+    def read(source: Source) -> Iterator[Mention]:
+        for line in _lines(source):
+            if any(line.fields):
+                mention = mention_of(line)
+                if mention is None:
+                    raise line.misfit(wanted)
+                yield mention
+
+    return read
 
 
-def _number(source: Source, line: int, name: str, text: str) -> float:
-    if not _NUMBER.fullmatch(text):
-        raise FileError(source.path, f"{name} is {shown(text)}, wanted a number; repair the line", line=line)
-    return float(text)
+def _neleval(line: _Line) -> Mention | None:
+    n = len(line.fields) - 3
+    if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - id, or id and score, or triples
+        return None
+    start, end = line.offset(1, "start"), line.offset(2, "end") + 1
+    entities = [(line.entity(at), "", line.number_of(at + 1, "score")) for at in range(3, len(line.fields), 3)]
+    return Mention(line.number, line.fields[0], start, end, "", entities)
 
 
-def _offset(source: Source, line: int, name: str, text: str) -> int:
-    if not _WHOLE.fullmatch(text):
-        raise FileError(source.path, f"{name} is {shown(text)}, wanted a whole number; repair the line", line=line)
-    return int(text)
+def _tac(line: _Line) -> Mention | None:
+    place = _SPAN.fullmatch(line.fields[3]) if len(line.fields) in (_ALL_FIELDS - 1, _ALL_FIELDS) else None
+    if place is None:
+        return None
+    entities = [(line.entity(4), "", line.number_of(7, "confidence"))]
+    return Mention(line.number, place["docno"], int(place["start"]), int(place["end"]) + 1, line.fields[2], entities)
 
 
-def _neleval(source: Source) -> Iterator[Mention]:
-    wanted = "docno, start, end (of the last character), then an entity, or entity and score, or triples with a type"
-    for line, fields in _rows(source):
-        if not any(fields):
-            continue
-        n = len(fields) - 3
-        if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - id, or id and score, or triples
-            found = f"found {len(fields)} fields in {shown(chr(9).join(fields))}"
-            raise FileError(source.path, f"wanted {wanted}; {found}: is the line cut?", line=line)
-        start, end = (_offset(source, line, name, fields[at]) for at, name in ((1, "start"), (2, "end")))
-        entities = [
-            (
-                _entity(source, line, fields[at]),
-                "",
-                _number(source, line, "score", fields[at + 1]) if n > 1 and fields[at + 1] else None,
-            )
-            for at in range(3, len(fields), 3)
-        ]
-        yield Mention(line, fields[0], start, end + 1, "", entities)
-
-
-def _tac(source: Source) -> Iterator[Mention]:
-    wanted = "run, mention id, mention, docno:start-end, entity, type, kind of mention and confidence"
-    for line, fields in _rows(source):
-        if not any(fields):
-            continue
-        place = _SPAN.fullmatch(fields[3]) if len(fields) in (_ALL_FIELDS - 1, _ALL_FIELDS) else None
-        if place is None:
-            message = f"wanted {wanted}, found {len(fields)} fields in {shown(chr(9).join(fields))}: is the line cut?"
-            raise FileError(source.path, message, line=line)
-        score = _number(source, line, "confidence", fields[7]) if len(fields) == _ALL_FIELDS else None
-        entities = [(_entity(source, line, fields[4]), "", score)]
-        yield Mention(line, place["docno"], int(place["start"]), int(place["end"]) + 1, fields[2], entities)
-
-
-def _tac_2014(source: Source) -> Iterator[Mention]:
-    for line, fields in _rows(source):
-        if not any(fields):
-            continue
-        if len(fields) not in (3, 4) or fields[2] not in _TYPES:
-            message = f"wanted query, entity, type and score, found {shown(chr(9).join(fields))}: is the line cut?"
-            raise FileError(source.path, message, line=line)
-        score = _number(source, line, "score", fields[3]) if len(fields) > 3 else None  # noqa: PLR2004
-        yield Mention(line, fields[0], -1, -1, "", [(_entity(source, line, fields[1]), "", score)])
+def _tac_2014(line: _Line) -> Mention | None:
+    if len(line.fields) not in (3, 4) or line.fields[2] not in _TYPES:
+        return None
+    return Mention(line.number, line.fields[0], -1, -1, "", [(line.entity(1), "", line.number_of(3, "score"))])
 
 
 class _Word(NamedTuple):
@@ -289,7 +296,7 @@ def _of_words(source: Source, words: Iterator[_Word | str | None]) -> Iterator[M
     def mention() -> Mention:
         head = inside[0]
         text = "".join(word.text + " " * (not word.is_joined) for word in inside).strip()
-        entities = [(entity, space, None) for entity, space in head.entities]
+        entities: list[tuple[str, str, float | None]] = [(entity, space, None) for entity, space in head.entities]
         return Mention(head.line, docno, first, first + len(inside), head.mention or text, entities)
 
     for word in words:
@@ -322,23 +329,20 @@ def _aida(source: Source) -> Iterator[Mention]:
 
 
 def _aida_words(source: Source) -> Iterator[_Word | str | None]:
-    for line, fields in _rows(source):
+    for line in _lines(source):
+        fields = line.fields
         if fields[0].startswith("-DOCSTART-"):
-            yield fields[0].removeprefix("-DOCSTART-").strip().removeprefix("(").removesuffix(")") or f"line {line}"
+            yield fields[0].removeprefix("-DOCSTART-").strip().removeprefix("(").removesuffix(")")
         elif not any(fields):
             yield None
         elif len(fields) == 1:
-            yield _Word(line, fields[0], "O")
+            yield _Word(line.number, fields[0], "O")
         elif len(fields) not in (4, 5, 6, 7) or fields[1] not in ("B", "I"):
-            wanted = (
-                "a word, or word, B or I, mention, entity (--NME-- for none), address, Wikipedia id and Freebase id"
-            )
-            message = f"wanted {wanted}; found {len(fields)} fields in {shown(chr(9).join(fields))}: is the line cut?"
-            raise FileError(source.path, message, line=line)
+            raise line.misfit("a word, or word, B or I, mention, entity (--NME--: none), address, page id, Freebase id")
         else:
-            name, address, page = (_entity(source, line, fields[3], "--NME--"), *fields[4:6], "", "")[:3]
+            name, address, page = (line.entity(3, "--NME--"), *fields[4:6], "", "")[:3]
             entities = [(address or name, TITLE), (page, PAGE)] if name else []
-            yield _Word(line, fields[0], fields[1], tuple(each for each in entities if each[0]), fields[2])
+            yield _Word(line.number, fields[0], fields[1], tuple(each for each in entities if each[0]), fields[2])
 
 
 def _hipe(source: Source) -> Iterator[Mention]:
@@ -347,7 +351,8 @@ def _hipe(source: Source) -> Iterator[Mention]:
 
 def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
     names: list[str] = []
-    for line, fields in _rows(source):
+    for line in _lines(source):
+        fields = line.fields
         if not any(fields):
             yield None
         elif fields[0].startswith("#") and len(fields) == 1:
@@ -355,22 +360,19 @@ def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
                 yield found[1]
         elif not names:
             names = fields
-            missing = [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]
-            if missing:
-                message = f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}"
-                raise FileError(source.path, message, line=line)
+            if missing := [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]:
+                raise line.refused(f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}")
         elif len(fields) != len(names):
-            found = f"{len(fields)} in {shown(chr(9).join(fields))}"
-            raise FileError(source.path, f"wanted {len(names)} fields, found {found}: is the line cut?", line=line)
+            raise line.misfit(f"{len(names)} fields")
         else:
             row = dict(zip(names, fields, strict=True))
             tag = row["NE-COARSE-LIT"][:1]
             # Of IOBES, S is a mention of one word, and E ends one.
             tag = {"S": "B", "E": "I"}.get(tag, tag if tag in ("B", "I") else "O")
-            candidates = [] if row["NEL-LIT"] == "_" else row["NEL-LIT"].split("|")
-            entities = tuple((_entity(source, line, entity), WIKIDATA) for entity in candidates)
+            candidates = [] if row["NEL-LIT"] == "_" or tag == "O" else row["NEL-LIT"].split("|")
+            entities = [_Line(source, line.number, candidates).entity(place) for place in range(len(candidates))]
             joined = "NoSpaceAfter" in row.get("MISC", "").split("|")
-            yield _Word(line, row["TOKEN"], tag, entities if tag != "O" else (), is_joined=joined)
+            yield _Word(line.number, row["TOKEN"], tag, tuple((each, WIKIDATA) for each in entities), is_joined=joined)
 
 
 def _nif(source: Source) -> Iterator[Mention]:
@@ -379,26 +381,23 @@ def _nif(source: Source) -> Iterator[Mention]:
 
 
 def _objects(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """The objects of JSON lines, of a list, or of a file with one object."""
-    number, line = source.first()
+    """The objects of JSON lines, of a list, or of a file with one object, with their lines."""
+    _, first = source.first()
     try:
-        json_of(line)
+        is_lines = isinstance(json_of(first), dict)
     except RepeatedMemberError:
-        pass
+        is_lines = True
     except (ValueError, RecursionError):
-        found = json_of(source.text())
-        for record in found if isinstance(found, list) else [found]:
-            if not isinstance(record, dict):
-                raise FileError(source.path, f"wanted objects, found {shown(repr(record))}") from None
-            yield None, record
+        is_lines = False
+    if is_lines:
+        yield from ((number, object_of(source, number, line)) for number, line in source.lines() if line.strip())
         return
-    for number, line in source.lines():
-        if line.strip():
-            if line.lstrip().startswith(b"["):
-                for record in json_of(line):
-                    yield number, record
-            else:
-                yield number, object_of(source, number, line)
+    # A layout is recognised in such a file once the whole of it is parsed.
+    found = json_of(source.text())
+    for record in found if isinstance(found, list) else [found]:
+        if not isinstance(record, dict):
+            raise FileError(source.path, f"wanted a list of objects, found {shown(repr(record))} in it")
+        yield None, record
 
 
 def _rel(source: Source) -> Iterator[Mention]:
@@ -406,9 +405,13 @@ def _rel(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
         for docno, links in record.items():
             for link in links if isinstance(links, list) else [links]:
-                kinds = [int, int, str, str, (int, float), (int, float), str]
-                fits = isinstance(link, list) and len(link) == _N_REL and all(map(isinstance, link, kinds))
-                if not fits or link[0] < 0 or link[1] < 0:
+                fits = isinstance(link, list) and len(link) == _N_REL
+                if (
+                    not fits
+                    or not all(isinstance(*pair) for pair in zip(link, _REL_KINDS, strict=True))
+                    or link[0] < 0
+                    or link[1] < 0
+                ):
                     message = f"document {docno!r}: wanted {wanted}, found {shown(repr(link))}"
                     raise FileError(source.path, message, line=line)
                 start, length, text, title, score = link[:5]
@@ -419,27 +422,31 @@ def _rel(source: Source) -> Iterator[Mention]:
 def _elq(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
         docno = _id_of(source, line, record, "id")
-        if "pred_triples" in record:
-            spans = [triple[1:] if isinstance(triple, list) else None for triple in record["pred_triples"] or []]
-            ids = [
-                triple[0] if isinstance(triple, list) and triple else None for triple in record["pred_triples"] or []
+        triples, texts, scores = (_list_of(record, name) for name in ("pred_triples", "pred_tuples_string", "scores"))
+        if "pred_triples" not in record:
+            ids, spans = _list_of(record, "label_id"), _list_of(record, "tokenized_mention_idxs")
+            if len(ids) != len(spans):
+                raise FileError(source.path, f"{docno!r} has {len(spans)} mentions and {len(ids)} entities", line=line)
+            triples = [
+                [entity, *span] if isinstance(span, list) else span for entity, span in zip(ids, spans, strict=True)
             ]
-            texts = [pair[-1:] for pair in record.get("pred_tuples_string", [])]
-            scores = record.get("scores", [])
-        else:
-            spans, ids, texts, scores = record["tokenized_mention_idxs"], record["label_id"], [], []
-            ids = ids if isinstance(ids, list) else [ids]
-        if len(ids) != len(spans):
-            raise FileError(source.path, f"{docno!r} has {len(spans)} mentions and {len(ids)} entities", line=line)
-        for place, (entity, span) in enumerate(zip(ids, spans, strict=True)):
-            is_span = isinstance(span, list) and len(span) == 2 and all(isinstance(end, int) for end in span)  # noqa: PLR2004
+        for place, triple in enumerate(triples):
+            fields: list[Any] = triple if isinstance(triple, list) and triple else [None]
+            entity, span = fields[0], fields[1:]
+            is_span = len(span) == 2 and all(type(end) is int and end >= 0 for end in span)  # noqa: PLR2004
             if not is_span or isinstance(entity, bool) or not isinstance(entity, (int, str)):
-                found = shown(repr([entity, span]))
-                message = f"{docno!r}: wanted an entity with start and end of its words, found {found}"
+                message = f"{docno!r}: wanted an entity with start and end of its words, found {shown(repr(triple))}"
                 raise FileError(source.path, message, line=line)
             score = number_of(scores[place]) if place < len(scores) else None
-            text = str(texts[place][0]) if place < len(texts) and texts[place] else ""
+            pair = texts[place] if place < len(texts) else None
+            text = str(pair[-1]) if isinstance(pair, list) and pair else ""
             yield Mention(line, docno, span[0], span[1], text, [(str(entity), PAGE, score)])
+
+
+def _list_of(record: dict[str, Any], name: str) -> list[Any]:
+    """A member that is a list; an empty one for anything else, as ELQ writes null for no mentions."""
+    found = record.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _blink(source: Source) -> Iterator[Mention]:
@@ -464,9 +471,19 @@ def _id_of(source: Source, line: int | None, record: dict[str, Any], name: str) 
     return str(found)
 
 
-NELEVAL = LinkLayout("neleval (docno, start, end, entity)", _neleval, has_texts=False)
-TAC = LinkLayout("TAC KBP (mentions with docno:start-end)", _tac)
-TAC_2014 = LinkLayout("TAC 2014 (query, entity, type)", _tac_2014, unit="", has_documents=False, has_texts=False)
+_NELEVAL_FIELDS = (
+    "docno, start, end (of the last character), then an entity, or entity and score, or triples with a type"
+)
+_TAC_FIELDS = "run, mention id, mention, docno:start-end, entity, type, kind of mention and confidence"
+NELEVAL = LinkLayout("neleval (docno, start, end, entity)", _mention_lines(_NELEVAL_FIELDS, _neleval), has_texts=False)
+TAC = LinkLayout("TAC KBP (mentions with docno:start-end)", _mention_lines(_TAC_FIELDS, _tac))
+TAC_2014 = LinkLayout(
+    "TAC 2014 (query, entity, type)",
+    _mention_lines("query, entity, type and score", _tac_2014),
+    unit="",
+    has_documents=False,
+    has_texts=False,
+)
 HIPE = LinkLayout("HIPE (a word in each line)", _hipe, unit="words")
 AIDA = LinkLayout("CoNLL-AIDA (a word in each line)", _aida, unit="words", has_alternatives=True)
 NIF = LinkLayout("NIF (Turtle)", _nif, has_alternatives=True)

@@ -34,7 +34,7 @@ from vbterrier.frames.files.kinds import (
     is_ranked,
     plain_layout,
 )
-from vbterrier.frames.files.linked import link_layout, linked_rows
+from vbterrier.frames.files.linked import MAY_BE_LINKED, link_layout, linked_rows
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
@@ -124,9 +124,9 @@ def _text(source: Source, kind: FileKind) -> Loaded:
     if (packed := _twice_packed(source)) is not None:
         frame, n_unrated = object_table(source, kind, packed)
         return Loaded(frame, "json", n_unrated)
-    if kind.links and not in_sheet and (linked := link_layout(source)) is not None:
-        return Loaded(linked_rows(source, linked, kind.links), "linked")
     number, line = first_line(kind, source)
+    if kind.links and not in_sheet and MAY_BE_LINKED.match(line) and (linked := link_layout(source)) is not None:
+        return Loaded(linked_rows(source, linked, kind.links), "linked")
     if kind.markup is not None and line.lstrip()[:1] == b"<":
         return Loaded(kind.markup(source), "markup")
     if is_json(line) and not in_sheet:
@@ -226,7 +226,7 @@ def is_read_whole(source: Source) -> bool:
         return source.is_workbook
     number, line = first_line(RUN, source)
     is_table = is_json(line) or is_ranked(line) or header_layout(RUN, source.path, number, line) is not None
-    return is_table or link_layout(source) is not None
+    return is_table or (MAY_BE_LINKED.match(line) is not None and link_layout(source) is not None)
 
 
 def with_scores(path: Path, frame: pd.DataFrame, *, is_named: bool = True) -> pd.DataFrame:

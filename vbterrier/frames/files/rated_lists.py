@@ -106,12 +106,12 @@ def read_rated_list(
     loaded = load(path, max_bytes, RATINGS if unit == 1 else replace(RATINGS, whole=frozenset()))
     frame = loaded.frame
     if loaded.form == "lines":
-        label, odd = steps_of(frame["label"].to_numpy(), unit)
+        steps, odd = steps_of(frame["label"].to_numpy(dtype=np.float64), unit)
         if scale is not None:
             odd |= ~frame["label"].between(*scale).to_numpy()
         if message := misrated(frame, odd, scale, unit):
             raise FileError(Path(path), message)
-        return RatedList(frame if unit == 1 else frame.assign(label=label))
+        return RatedList(frame if unit == 1 else frame.assign(label=steps))
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
     kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
     listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)

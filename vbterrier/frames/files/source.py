@@ -10,6 +10,7 @@ import lzma
 import os
 import re
 import zlib
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from errno import EISDIR
@@ -389,9 +390,7 @@ def json_of(text: str | bytes, **options: Any) -> Any:
 def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) < len(members):
-        seen = set[str]()
-        # set.add returns None.
-        twice = next(name for name, _ in members if name in seen or seen.add(name))
+        twice = next(name for name, n in Counter(name for name, _ in members).items() if n > 1)
         raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
     return found
 
