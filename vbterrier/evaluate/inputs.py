@@ -141,7 +141,12 @@ def target_of(
         if intents is None:
             raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
         return EvaluationTarget(intents, tags=tags)
-    target = EvaluationTarget(_judgments(qrels, read), intents=intents, tags=tags, subtopics=subtopics)
+    if isinstance(qrels, LinkedPool):
+        # Links are judgments of entity measures.
+        frame = qrels.frame()
+    else:
+        frame = read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
+    target = EvaluationTarget(frame, intents=intents, tags=tags, subtopics=subtopics)
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     return target
@@ -154,13 +159,6 @@ def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
             "vbterrier.intents.tags_of_parts and drop the column"
         )
     return intents
-
-
-def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
-    """Judgments as a frame; links are judgments of entity measures."""
-    if isinstance(qrels, LinkedPool):
-        return qrels.frame()
-    return read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
 
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:

@@ -197,12 +197,14 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def _text(self, *, leave_out: Container[str] = ()) -> str:
         """The name, the parameters that are not the default, and the cutoff."""
-        own = ",".join(
-            f"{name}={_value_text(value)}"
-            for name, value in self.params.items()
-            if name != "cutoff" and name not in leave_out and value != self.SUPPORTED_PARAMS[name].default
-        )
-        text = f"{self.NAME}({own})" if own else str(self.NAME)
+        own = []
+        for name, value in self.params.items():
+            if name != "cutoff" and name not in leave_out and value != self.SUPPORTED_PARAMS[name].default:
+                text = repr(value)
+                if isinstance(value, dict):
+                    text = "{" + ",".join(f"{key!r}:{value[key]!r}" for key in sorted(value)) + "}"
+                own.append(f"{name}={text}")
+        text = f"{self.NAME}({','.join(own)})" if own else str(self.NAME)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:
@@ -217,12 +219,6 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def __hash__(self) -> int:
         return hash(self._written)
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{key!r}:{value[key]!r}" for key in sorted(value)) + "}"
-    return repr(value)
 
 
 def evaluate(
