@@ -311,10 +311,3 @@ def test_score_gives_every_bootstrapped_mean_an_interval_over_unjudged_documents
         row = rows.loc[repr(measure @ 10)]
         assert [row["low"], row["high"]] == pytest.approx([row["value"] - reach, row["value"] + reach], abs=1e-12)
         assert reach > 0.001
-
-
-def test_graded_rbp_of_binary_judgments_is_rbp():
-    """The highest grade is worth 1, whether a scale has two grades or more."""
-    qrels, run = qrels_of({"a": 1, "b": 0, "c": 1, "d": 1}), run_of("abcd")
-    expected = 0.5 * (1 + 0.5**2 + 0.5**3)
-    assert values([BRBP(p=0.5, rel=0) @ 4], qrels, run) == {BRBP(p=0.5, rel=0) @ 4: pytest.approx(expected)}
