@@ -106,7 +106,7 @@ def _has_doctype(archive: zipfile.ZipFile, name: str) -> bool:
 
 def _first_sheet(source: Source, content: bytes) -> list[list[Any]]:
     """The values of the first sheet by row, up to the last one of each row and the last row with values."""
-    import openpyxl
+    import openpyxl  # type: ignore[import-untyped]
 
     try:
         # Links to other workbooks are not followed.

@@ -287,7 +287,7 @@ def _adapter(connections: list[Any]) -> Any:
 
     pools = {"http": watched(HTTPConnectionPool), "https": watched(HTTPSConnectionPool)}
 
-    class Adapter(HTTPAdapter):
+    class Adapter(HTTPAdapter):  # type: ignore[misc]
         def init_poolmanager(self, *args: Any, **options: Any) -> None:
             super().init_poolmanager(*args, **options)
             self.poolmanager.pool_classes_by_scheme = pools
