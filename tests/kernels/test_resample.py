@@ -8,20 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from vbterrier.errors import InputError
+from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import (
     ENDLESS,
     acceleration_of,
     bounded_limits,
     constant_limits,
     digits,
+    gammas,
     left_out_slopes,
     mean_draws,
     means_of,
     nested_noise,
     poisson_weights,
+    poissons,
     quantiles_at,
     random_signs,
     resampled_counts,
@@ -337,3 +340,30 @@ def test_it_is_students_t_without_the_factor_of_n_and_variation_by_rounding_alon
     means = np.array([0.3, -0.3, 2.0, 1e-17, 0.0])
     squares = means**2 * (1 + np.array([1e-15, 1e-15, -1e-15, 0, 0]))
     assert studentised(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]
+
+
+# Numbers of the draws of unseen documents.
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.01, 1.0, 7.5, 15.9, 16.1, 40.0, 900.0])
+def test_poisson_numbers_are_the_quantiles_of_their_distribution(mean):
+    uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
+    found = poissons(np.full(len(uniform), mean, dtype=np.float32), uniform, special.ndtri)
+    expected = stats.poisson.ppf(uniform.astype(np.float64), np.float32(mean))
+    # Exact up to 16, apart from the rounding of distribution functions; approximate above.
+    assert np.abs(found - expected).max() <= 1
+    assert (found != expected).mean() < (0.0005 if mean < 16 else 0.03)
+    assert found.mean() == pytest.approx(mean, rel=0.001, abs=0.001)
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.0, 50.0])
+def test_gamma_numbers_have_the_stated_moments_and_quantiles(shape):
+    keys = mix(np.arange(64, dtype=np.uint64))
+    normal = special.ndtri((np.arange(1024) + 0.5) / 1024)
+    normal = (normal / np.sqrt((normal**2).mean())).astype(np.float32)
+    found = gammas(keys, 2048, normal, np.full((64, 1), shape)).astype(np.float64)
+    assert found.shape == (64, 2048)
+    assert found.mean() == pytest.approx(shape, rel=0.01)
+    assert found.var() == pytest.approx(shape, rel=0.03)
+    for tail in (0.05, 0.5, 0.95):
+        assert stats.gamma.cdf(np.quantile(found, tail), shape) == pytest.approx(tail, abs=0.01)

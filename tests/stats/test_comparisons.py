@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, letters
+from vbterrier.stats.comparisons import COLUMNS, adjusted, bounded_equivalence, comparisons, letters
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
 
 
@@ -340,3 +340,10 @@ def test_small_displays(n, pairs, expected):
 def test_letters_go_on_after_z():
     found = letters(~np.eye(60, dtype=bool))
     assert (found[25:28], found[52], len(set(found))) == (["z", "a1", "b1"], "a2", 60)
+
+
+def test_the_smallest_p_of_an_equivalence_for_any_distribution_is_that_of_its_draws():
+    """No draw lies beyond a wide margin, and all do beyond a narrow one: 1/(n + 1) and 1."""
+    differences = np.random.default_rng(1).normal(0.3, 0.01, (50, 1))
+    assert bounded_equivalence(differences, 0.99, (-1.0, 1.0), 199, 0) == pytest.approx([1 / 200])
+    assert bounded_equivalence(differences, 0.01, (-1.0, 1.0), 199, 0) == pytest.approx([1.0])

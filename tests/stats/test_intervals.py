@@ -18,6 +18,7 @@ from vbterrier.stats.topic_intervals import (
     COLUMNS,
     TOPIC_METHODS,
     intervals,
+    poisson_limits,
     topics_interval,
     topics_intervals,
     unjudged_interval,
@@ -229,3 +230,10 @@ def test_frames_without_rows_and_with_one_topic():
 def test_values_that_cannot_be_averaged_are_refused(scores, copies, options, error, message):
     with pytest.raises(error, match=message):
         intervals(pd.concat([frame("a", "AP", scores)] * copies), **options)
+
+
+def test_limits_of_resamples_ignore_empty_ones_of_each_column():
+    """The first row is the mean itself; the second column has two resamples with topics, the third none."""
+    means = np.array([[9.0, 9.0, 9.0], [1.0, math.nan, math.nan], [2.0, 4.0, math.nan], [3.0, 2.0, math.nan]])
+    found = poisson_limits(means, np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(found, [[1.0, 2.0, math.nan], [3.0, 4.0, math.nan]])

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vbterrier import judge_next, rank_systems
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.unjudged import fit
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
@@ -285,3 +287,14 @@ def test_a_topic_whose_judged_documents_are_all_relevant_does_not_make_all_other
     drawn = GradeDraws(model, MANY, 0)
     own = (model.evidence.topic == 0)[model.evidence.unjudged] & model.evidence.near[model.evidence.unjudged]
     assert 0.3 < drawn.shares[own, 1:].sum(axis=1).mean() < 0.99
+
+
+def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
+    """Errors that all topics share widen both."""
+    qrels = REDUCED["thinned"]
+    model = fit(RUNS, qrels, cutoff=CUTOFF)
+    plan = judge_next({"a": RUNS["a"]}, qrels, 3, "ENDCG@10", model=model, level=0.9)
+    found = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", level=0.9, n_draws=1000)
+    row = found.systems.set_index("name").loc["a"]
+    assert plan.width_before == pytest.approx(row["high"] - row["low"], rel=0.1)
+    assert plan.width_after < plan.width_before
