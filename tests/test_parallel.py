@@ -19,7 +19,7 @@ import pytest
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
 from vbterrier.execution import parallel
 from vbterrier.execution.parallel import mapped
-from vbterrier.execution.pending import Shared, windowed
+from vbterrier.execution.pending import Shared, in_processes, windowed
 from vbterrier.execution.streaming import in_threads
 
 
@@ -72,14 +72,27 @@ def _slowly(item):
 def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypatch):
     monkeypatch.setattr(parallel, "START", 0.2)
     few, many = list(range(6)), list(range(20))
+    list(in_processes(math.isqrt, [1], 1))
     # Half of the time of the others is what two processes save: .1 s of four items, .45 of 18.
     assert list(parallel.Workers(2).shared_out(math.isqrt, few, _slowly)) == [-item for item in few]
     found = list(parallel.Workers(2).shared_out(math.isqrt, many, _slowly))
     assert found[:2] == [0, -1]
-    assert found[12:] == [3, 3, 3, 3, 4, 4, 4, 4]
+    # The other process takes items from the end, until both meet.
+    n_here = found.index(next(number for number in found if number > 0))
+    assert found == [-item for item in many[:n_here]] + [math.isqrt(item) for item in many[n_here:]]
     monkeypatch.setattr(parallel, "START", 1e9)
     monkeypatch.setattr(parallel, "in_processes", None)
     assert list(parallel.Workers(2).shared_out(math.isqrt, many, operator.neg)) == [-item for item in many]
+
+
+def test_an_error_of_another_process_ends_the_work_of_this_one(monkeypatch):
+    monkeypatch.setattr(parallel, "START", -1)
+    list(in_processes(math.isqrt, [1], 1))
+    done = []
+    results = parallel.Workers(2).shared_out(math.isqrt, [-1] * 1000, lambda item: done.append(item) or _slowly(item))
+    with pytest.raises(ValueError, match="square root|nonnegative"):
+        list(results)
+    assert len(done) < 900
 
 
 def test_results_come_one_by_one():

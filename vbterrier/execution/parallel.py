@@ -9,7 +9,8 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Sized
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,10 +97,10 @@ class Workers:
         )
 
     def shared_out(self, function: Callable[[T], R], items: Iterable[T], here: Callable[[T], R]) -> Iterator[R]:
-        """Yield the result of every item in order: by ``here`` in this process until workers pay, then by workers.
+        """Yield the result of every item in order: by ``here`` in this process until workers pay, then with workers.
 
         They pay if they save more time than they need to start, judged by the fastest item so far, of at least two:
-        the first one may have imported packages.
+        the first one may have imported packages. This process goes on beside processes of this machine.
         """
         left = deque(items)
         seconds: list[float] = []
@@ -110,9 +111,37 @@ class Workers:
             yield result
         if left:
             _LOG.info("%d items are left for %d workers", len(left), self.n)
-            yield from self.mapped(function, left)
+            yield from self._beside(function, left, here) if self.client is None else self.mapped(function, left)
         elif seconds:
             _LOG.info("%d workers would not have paid for %d items of %.2f s", self.n, len(seconds), min(seconds))
+
+    def _beside(self, function: Callable[[T], R], left: deque[T], here: Callable[[T], R]) -> Iterator[R]:
+        """Yield the result of every item in order: the first ones by ``here``, the last ones by n - 1 processes.
+
+        This process has read its items already, and works while the others start.
+        """
+        last: list[R] = []
+
+        def taken() -> Iterator[T]:
+            # Both ends of a deque may be taken by two threads.
+            with suppress(IndexError):
+                while True:
+                    yield left.pop()
+
+        with ThreadPoolExecutor(1) as thread:
+            behind = thread.submit(lambda: last.extend(in_processes(function, taken(), self.n - 1)))
+            try:
+                while not (behind.done() and behind.exception()):
+                    try:
+                        item = left.popleft()
+                    except IndexError:
+                        break
+                    yield here(item)
+            finally:
+                # After an error here, the processes end with the items that they have.
+                left.clear()
+            behind.result()
+        yield from reversed(last)
 
     def _gain(self, seconds: Sequence[float], n_left: int) -> float:
         """The seconds that workers would save."""
