@@ -389,7 +389,7 @@ def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(members):
         seen = set[str]()
         # set.add returns None.
-        twice = next(name for name, _ in members if name in seen or seen.add(name))
+        twice = next(name for name, _ in members if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
     return found
 
