@@ -90,7 +90,7 @@ def test_an_error_of_another_process_ends_the_work_of_this_one(monkeypatch):
     list(in_processes(math.isqrt, [1], 1))
     done = []
     results = parallel.Workers(2).shared_out(math.isqrt, [-1] * 1000, lambda item: done.append(item) or _slowly(item))
-    with pytest.raises(ValueError, match="square root|nonnegative"):
+    with pytest.raises(ValueError, match=r"square root|nonnegative"):
         list(results)
     assert len(done) < 900
 
