@@ -25,6 +25,8 @@ def bench_report(found):
     before = found.get("before") or {"timings": [], "targets": []}
     if before["timings"]:
         parts.append(f"Before: vbterrier {before['version']}, {before['made']}.")
+    if found.get("note"):
+        parts.append(found["note"])
     if found["targets"]:
         parts += ["## Targets", rendered(targets(found["targets"], before["targets"]), "markdown")]
     for title, table in comparisons(found["timings"], before["timings"]):
