@@ -41,7 +41,7 @@ def _kept(earlier: Any) -> Any:
     if earlier is None:
         return None
     return {"made": earlier["made"], "version": earlier["versions"]["vbterrier"]} | {
-        key: earlier[key] for key in ("timings", "targets")
+        key: earlier[key] for key in ("timings", "targets", "growth")
     }
 
 
