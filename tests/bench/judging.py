@@ -127,7 +127,7 @@ def main():
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(NAMES))
     parser.add_argument("--csv", type=Path, help="the file of the rows of all samples, which is read if it exists")
     parser.add_argument("--write", action="store_true", help="replace the table of the page")

@@ -141,7 +141,7 @@ def judge_next(
     new judgments change both. Cost: n · u² for u unjudged documents in a topic.
 
     docs/explanation/statistics.md has the probability that ordinary and numbered looks exclude the final difference,
-    docs/explanation/evidence.md a comparison with pooling order and a bandit on two TREC collections.
+    docs/how-to/machine-labels.md where selection is no better than pooling order, on four collections.
 
     Source: Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
 

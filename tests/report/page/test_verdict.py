@@ -306,6 +306,7 @@ def test_judgments_of_relevant_documents_alone_are_the_first_caveat(written, sma
         written(runs, qrels[qrels["label"] > 0], ["ENDCG@10"])
 
 
+@pytest.mark.filterwarnings("ignore:labels. .*judged documents a topic:vbterrier.errors.DegenerateWarning")
 def test_labels_of_machines_are_evidence_in_the_report(written, small):
     runs, qrels = small
     new = runs["second"].head(10)[["qid", "docno"]]
