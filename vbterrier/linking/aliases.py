@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 TOLERANCE = 1e-6
+# Rows of keys that are merged at a time.
+_BLOCK = 100_000
 # Columns of counts, from which probabilities follow.
 _COUNTS = ("count", "clicks")
 
@@ -212,34 +214,50 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     the entity. Without priors it is 1/n over the n entities of the key. The table has columns key, alias, entity
     (numbers), score and weight (of the alias).
     """
-    columns = (table[name].to_numpy() for name in ("key", "alias", "entity", "score", "weight"))
-    return meanings_of_columns(*columns, n_keys=n_keys, priors=priors)
+    columns = [table[name].to_numpy() for name in ("alias", "entity", "score", "weight")]
+    return meanings_of_columns(table["key"].to_numpy(), np.arange(len(table)), columns, n_keys=n_keys, priors=priors)
 
 
 def meanings_of_columns(
-    key: Ints, alias: Ints, entity: Ints, score: Floats, weight: Floats, *, n_keys: int, priors: bool
+    key: Ints, rows: Ints, columns: Sequence[NDArray[Any]], *, n_keys: int, priors: bool
 ) -> Meanings:
-    """Return :func:`meanings_of` the columns of a table."""
-    order = np.lexsort((entity, key)).astype(np.int32)
+    """Return :func:`meanings_of` the columns alias, entity, score and weight.
+
+    ``key, rows``: keys, and the row of the columns that each belongs to. Keys are processed in blocks, because
+    temporary arrays of all of them would take several times the memory of the result.
+    """
+    entities, probabilities = np.empty(len(key), columns[1].dtype), np.empty(len(key))
+    bounds, n = np.zeros(n_keys + 1, np.int64), 0
+    step = max(1, _BLOCK * n_keys // max(1, len(key)))
+    for first in range(0, n_keys, step):
+        some = np.flatnonzero((key >= first) & (key < first + step))
+        merged, entity, probability = _merged(key[some] - first, *(each[rows[some]] for each in columns), priors=priors)
+        entities[n : n + len(entity)], probabilities[n : n + len(entity)] = entity, probability
+        own = bounds[first + 1 : first + step + 1]
+        own[:] = np.bincount(merged, minlength=len(own))
+        n += len(entity)
+    return Meanings(np.cumsum(bounds, out=bounds), entities[:n], probabilities[:n])
+
+
+def _merged(
+    key: Ints, alias: Ints, entity: Ints, score: Floats, weight: Floats, *, priors: bool
+) -> tuple[Ints, Ints, Floats]:
+    """Return the entities of each key, most probable first: key, entity, probability."""
+    if not len(key):
+        return key, entity, score
+    order = np.lexsort((entity, key))
     first = _starts(key[order], entity[order])
-    merged = order[first]
-    merged_key, merged_entity = key[merged], entity[merged]
-    sizes = np.bincount(merged_key, minlength=n_keys)
+    merged_key, merged_entity = key[order[first]], entity[order[first]]
     if priors:
-        mass = score[order]
-        mass *= weight[order]
-        probability = np.add.reduceat(mass, first) if len(first) else np.zeros(0)
-        del order, first, merged, mass
-        order = np.lexsort((alias, key)).astype(np.int32)
-        spellings = order[_starts(key[order], alias[order])]
-        total = np.bincount(key[spellings], weight[spellings], minlength=n_keys)
-        probability = np.minimum(probability / total[merged_key], 1.0)
-        del order, spellings
+        spellings = np.lexsort((alias, key))
+        spellings = spellings[_starts(key[spellings], alias[spellings])]
+        total = np.bincount(key[spellings], weight[spellings])
+        mass = np.add.reduceat(score[order] * weight[order], first)
+        probability = np.minimum(mass / total[merged_key], 1.0)
     else:
-        probability = 1.0 / sizes[merged_key]
-    rows = np.lexsort((merged_entity, -probability, merged_key)).astype(np.int32)
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    return Meanings(bounds, merged_entity[rows].astype(np.int64, copy=False), probability[rows])
+        probability = 1.0 / np.bincount(merged_key)[merged_key]
+    rows = np.lexsort((merged_entity, -probability, merged_key))
+    return merged_key[rows], merged_entity[rows], probability[rows]
 
 
 def _starts(*keys: Ints) -> Ints:

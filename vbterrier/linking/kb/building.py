@@ -12,7 +12,8 @@ import sqlite3
 import stat
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
 from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
 from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
-from vbterrier.linking.lexicon import Lexicon
+from vbterrier.linking.lexicon import Lexicon, release_unused
 from vbterrier.linking.links import normal_forms
 from vbterrier.log import bar
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 
 _ROWS = 10_000
+# Rows of arrays that are processed at a time.
+_BLOCK = 100_000
 # The contents that determine look-ups, in the order of the file. Probabilities are rounded to nine places, because sums
 # differ in the last digits between versions of SQLite.
 _CONTENTS = (
@@ -73,7 +76,7 @@ _LOCK = "lock"
 _FAST_WRITES = """
 PRAGMA main.journal_mode = OFF;
 PRAGMA main.synchronous = OFF;
-PRAGMA main.cache_size = -32768;
+PRAGMA main.cache_size = -8192;
 PRAGMA staged.journal_mode = OFF;
 PRAGMA staged.synchronous = OFF;
 """
@@ -110,8 +113,8 @@ def steps(db: sqlite3.Connection, staging: Staging, ordering: Ordering) -> Itera
         ") ORDER BY id"
     )
     yield lambda: db.execute("CREATE UNIQUE INDEX entity_id ON entity(id)")
-    yield ordering.read
     yield ordering.write_texts
+    yield ordering.read
     yield ordering.write_mention_senses
     yield ordering.write_form_senses
     # Keep each value of an attribute once, in the order of the source.
@@ -149,153 +152,141 @@ class Senses:
     @classmethod
     def of(cls, key: Ints, entity: Ints, prob: Floats, mention: Ints) -> Senses:
         """Sort senses."""
-        order = np.lexsort((entity, -prob, key)).astype(np.int32)
-        sorted_key = key[order]
-        return cls(sorted_key, entity[order], prob[order], sorted_key if mention is key else mention[order])
+        order = np.lexsort((entity, -prob, key))
+        return cls(key[order], entity[order], prob[order], mention[order])
 
     def write(self, db: sqlite3.Connection, table: str) -> None:
         """Insert all senses; numbers start at 1, ranks at 0."""
-        columns = self.key, self.entity, self.prob, self.mention
-        for begin in range(0, len(self.key), _ROWS):
-            key, entity, prob, mention = (column[begin : begin + _ROWS] for column in columns)
-            rank = np.arange(begin, begin + len(key)) - np.searchsorted(self.key, key)
-            _insert(db, table, key + 1, rank, entity + 1, prob, mention + 1)
+        rank = np.arange(len(self.key)) - np.searchsorted(self.key, self.key)
+        _insert(db, table, self.key + 1, rank, self.entity + 1, self.prob, self.mention + 1)
 
 
 class Ordering:
     """The distinct aliases of staged entities as numbers, which are sorted faster than text.
 
-    They take some 150 bytes of memory per alias, beside its text.
+    They take some 80 bytes of memory per alias. Texts are in memory only while they are numbered, and arrays are
+    processed in blocks, so that temporary arrays are small.
     """
 
     def __init__(self, db: sqlite3.Connection, smoothing: float = 1.0) -> None:
         self.db, self.smoothing = db, smoothing
 
+    def write_texts(self) -> None:
+        """Number aliases and their normal forms in the order of the file, and insert them, with their indexes."""
+        db = self.db
+        texts, self.mention = _distinct(_texts(db, "SELECT text FROM staged.alias ORDER BY rowid"))
+        forms, form = _distinct([pa.array(normal_forms(some), pa.large_string()) for some in _lists(texts)])
+        # Similar names have similar lengths.
+        order = np.argsort(pc.utf8_length(forms).to_numpy(), kind="stable")
+        forms, self.form = forms.take(pa.array(order)), _inverse(order)[form]
+        del order, form
+        _insert(db, "form", np.arange(1, len(forms) + 1), forms)
+        del forms
+        db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
+        db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
+        # A view of one number.
+        self.weight: Floats = np.broadcast_to(1.0, len(texts))
+        if self._has("weight", "weight"):
+            weights = [self._weights(some) for some in _lists(texts)]
+            self.weight = np.concatenate([np.empty(0), *weights])
+        _insert(db, "mention", np.arange(1, len(texts) + 1), texts, self.form + 1, self.weight)
+        del texts
+        release_unused()
+        db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
+
+    def _weights(self, texts: list[str]) -> list[float]:
+        """Return the weights of consecutive aliases."""
+        sql = "SELECT text, weight FROM staged.weight WHERE text BETWEEN ? AND ?"
+        weights = dict(self.db.execute(sql, (texts[0], texts[-1])))
+        return [weights.get(text, 1.0) for text in texts]
+
     def read(self) -> None:
-        """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
-        text = _encoded(self.db, "SELECT text FROM staged.alias ORDER BY rowid")
-        order = pc.array_sort_indices(text.dictionary)
-        self.texts = text.dictionary.take(order)
-        mention = _inverse(order.to_numpy())[text.indices.to_numpy()]
-        del text
-        form = self._forms()
-        rank = _inverse(pc.array_sort_indices(form.dictionary).to_numpy())
-        order = np.lexsort((rank, pc.utf8_length(form.dictionary).to_numpy()))
-        self.forms, self.form = form.dictionary.take(pa.array(order)), _inverse(order)[form.indices.to_numpy()]
-        del form
-        weights = dict(self.db.execute("SELECT text, weight FROM staged.weight"))
-        self.weight = np.ones(len(self.texts))
-        if weights:
-            self.weight = np.array([weights.get(one, 1.0) for one in self.texts.to_pylist()])
+        """Number the entities of aliases, and merge repeated rows."""
         self._read_popularity()
+        n = len(self.mention)
         places = self._numbers(
             "SELECT coalesce(e.place, 0) FROM staged.alias AS a LEFT JOIN entity AS e ON e.id = a.id ORDER BY a.rowid",
+            n,
             np.int32,
         )
-        source = np.full(len(mention), -1, np.int32)
-        if self._has("origin"):
+        source = np.full(n, -1, np.int32)
+        if self._has("alias", "origin"):
             # Only the rows of an id that redirects have an origin.
-            origin = _encoded(self.db, "SELECT origin FROM staged.alias ORDER BY rowid")
-            source = origin.indices.fill_null(-1).to_numpy()
+            _, source = _distinct(_texts(self.db, "SELECT coalesce(origin, '') FROM staged.alias ORDER BY rowid"))
         prior, count = (
-            self._numbers(f"SELECT {name} FROM staged.alias ORDER BY rowid", np.float64)  # noqa: S608 - constant names
-            if self._has(name)
-            else np.full(len(mention), np.nan)
+            self._numbers(f"SELECT {name} FROM staged.alias ORDER BY rowid", n, np.float64)  # noqa: S608 - constant names
+            if self._has("alias", name)
+            else np.full(n, np.nan)
             for name in ("prior", "count")
         )
-        columns = [mention, places - 1, source, prior, count]
-        # The list has the only references, so that each column is freed when it is merged.
-        del mention, places, source, prior, count
-        self._merge(columns)
+        places -= 1
+        order = np.argsort(self.mention, kind="stable").astype(np.int32)
+        columns = self.mention, places, source, prior, count
+        keys = self.mention[order]
+        parts = [tuple(column[:0] for column in (self.mention, places, prior, count))]
+        parts += [_merged(*(column[order[some]] for column in columns)) for some in _blocks(keys)]
+        del self.mention, places, source, prior, count, columns, order, keys
+        self.mention, self.entity, self.prior, self.count = (np.concatenate(each) for each in zip(*parts, strict=True))
+        del parts
+        release_unused()
         is_known = not (np.isnan(self.prior).all() and np.isnan(self.count).all())
         self.has_source = self.has_popularity or is_known
-
-    def _forms(self) -> Any:
-        """Return the normal form of each alias, dictionary-encoded."""
-        pieces = (self.texts[begin : begin + _ROWS].to_pylist() for begin in range(0, len(self.texts), _ROWS))
-        return _dictionary(
-            [pa.array([], pa.large_string()), *(pa.array(normal_forms(some), pa.large_string()) for some in pieces)]
-        )
 
     def _read_popularity(self) -> None:
         """Read the count of each entity."""
         cursor = self.db.execute(
             "SELECT e.place, sum(p.count) FROM staged.popularity AS p JOIN entity AS e ON e.id = p.id GROUP BY 1"
         )
-        rows = np.array(cursor.fetchall(), np.float64).reshape(-1, 2)
         self.popularity = np.zeros(self.db.execute("SELECT count(*) FROM entity").fetchone()[0])
-        self.popularity[rows[:, 0].astype(np.int64) - 1] = rows[:, 1]
-        self.has_popularity = bool(self.db.execute("SELECT EXISTS (SELECT 1 FROM staged.popularity)").fetchone()[0])
+        while rows := cursor.fetchmany(_ROWS):
+            places, counts = zip(*rows, strict=True)
+            self.popularity[np.array(places) - 1] = counts
+        self.has_popularity = self._has("popularity", "count")
 
-    def _has(self, column: str) -> bool:
-        """Return True if any alias has a value in a column."""
-        sql = f"SELECT EXISTS (SELECT 1 FROM staged.alias WHERE {column} IS NOT NULL)"  # noqa: S608 - constant names
+    def _has(self, table: str, column: str) -> bool:
+        """Return True if any staged row has a value in a column."""
+        sql = f"SELECT EXISTS (SELECT 1 FROM staged.{table} WHERE {column} IS NOT NULL)"  # noqa: S608 - constant names
         return bool(self.db.execute(sql).fetchone()[0])
 
-    def _numbers(self, sql: str, kind: Any) -> NDArray[Any]:
-        """Return the only column of a query as numbers."""
-        cursor = self.db.execute(sql)
-        parts = [np.empty(0, kind)]
+    def _numbers(self, sql: str, n: int, kind: Any) -> NDArray[Any]:
+        """Return the only column of a query of n rows as numbers."""
+        cursor, numbers, begin = self.db.execute(sql), np.empty(n, kind), 0
         while rows := cursor.fetchmany(_ROWS):
-            parts.append(np.array(rows, dtype=kind).reshape(-1))
-        return np.concatenate(parts)
-
-    def _merge(self, columns: list[Any]) -> None:
-        """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.
-
-        The counts of repeated rows are added. ``columns`` are mention, entity, source, prior and count, taken from the
-        list.
-        """
-        entity = columns[1]
-        order = np.lexsort((columns[2], entity, columns[0])).astype(np.int32)
-        if len(entity) and entity.min() < 0:
-            order = order[entity[order] >= 0]
-        del entity
-        count, prior, source, entity, mention = (columns.pop()[order] for _ in range(len(columns)))
-        del order
-        of_senses = _starts(mention, entity)
-        self.count = np.add.reduceat(np.nan_to_num(count), of_senses) if len(count) else count
-        if len(count):
-            self.count[~np.logical_or.reduceat(~np.isnan(count), of_senses)] = np.nan
-        first = _starts(mention, entity, source)
-        # The largest prior; missing ones count if there is no other.
-        prior = np.fmax.reduceat(prior, first) if len(first) else prior
-        mention, entity = mention[first], entity[first]
-        first = _starts(mention, entity)
-        given = ~np.isnan(prior)
-        total = np.add.reduceat(np.where(given, prior, 0.0), first) if len(first) else prior
-        total[~np.logical_or.reduceat(given, first) if len(first) else given] = np.nan
-        self.mention, self.entity, self.prior = mention[first], entity[first], total
-
-    def write_texts(self) -> None:
-        """Insert aliases and normal forms, with their indexes."""
-        db = self.db
-        _insert(db, "form", np.arange(1, len(self.forms) + 1), self.forms)
-        db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
-        db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
-        _insert(db, "mention", np.arange(1, len(self.texts) + 1), self.texts, self.form + 1, self.weight)
-        db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
+            numbers[begin : begin + len(rows)] = np.array(rows, dtype=kind)[:, 0]
+            begin += len(rows)
+        return numbers
 
     def write_mention_senses(self) -> None:
-        """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1.
+        """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1."""
+        notes = _PriorNotes()
+        for some in _blocks(self.mention):
+            self.prior[some] = self._prob(some, notes)
+            senses = Senses.of(self.mention[some], self.entity[some], self.prior[some], self.mention[some])
+            senses.write(self.db, "mention_sense")
+            # From here on in the order of the senses.
+            self.entity[some], self.prior[some] = senses.entity, senses.prob
+        del self.count, self.popularity
+        notes.warn()
 
-        They share it in proportion to ``c + a``, the count of the alias, or else of the entity, and the smoothing.
+    def _prob(self, some: slice, notes: _PriorNotes) -> Floats:
+        """Return the probabilities of the entities of some mentions.
+
+        Entities without a prior share the rest in proportion to ``c + a``, the count of the alias, or else of the
+        entity, and the smoothing.
         """
-        n_mentions, at, entity, prob = len(self.texts), self.mention, self.entity, self.prior
-        # Arrays of all senses are the largest: they are changed in place, and freed as soon as possible.
+        at, entity, prob = self.mention[some] - self.mention[some.start], self.entity[some], self.prior[some].copy()
         others = np.flatnonzero(np.isnan(prob))
         prob[others] = 0.0
-        n = np.bincount(at, minlength=n_mentions)
-        n_given = n - np.bincount(at[others], minlength=n_mentions)
-        given: Floats = np.bincount(at, weights=prob, minlength=n_mentions).astype(np.float64)
-        _warn_of_priors(n, n_given, given)
+        n = np.bincount(at)
+        n_given = n - np.bincount(at[others], minlength=len(n))
+        given: Floats = np.bincount(at, weights=prob).astype(np.float64)
+        notes.add(n, n_given, given)
         scale = np.maximum(given, 1.0)
         share = np.ones(len(others))
         if self.has_source:
-            share = self.count[others]
+            share = self.count[some][others]
             share = np.where(np.isnan(share), self.popularity[entity[others]], share) + self.smoothing
-        del self.mention, self.entity, self.prior, self.count, self.popularity
-        of_rest = np.bincount(at[others], weights=share, minlength=n_mentions)
+        of_rest = np.bincount(at[others], weights=share, minlength=len(n))
         # Without smoothing all counts of an alias may be 0.
         share[(of_rest == 0)[at[others]]] = 1.0
         of_rest = np.where(of_rest == 0, np.maximum(n - n_given, 1), of_rest)
@@ -303,40 +294,98 @@ class Ordering:
         whole = np.where(n_given < n, scale, np.where(given > 0, given, 1.0))
         prob /= whole[at]
         prob[others] = rest[at[others]] * share
-        del others, share
         equal = ((given <= 0) & (n_given == n))[at]
         prob[equal] = 1.0 / n[at[equal]]
-        self.senses = Senses.of(at, entity, prob, at)
-        del at, entity, prob
-        self.senses.write(self.db, "mention_sense")
+        return prob
 
     def write_form_senses(self) -> None:
         """Insert ``p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m`` over the aliases m of a form; 1/n if no alias has a prior."""
-        senses = self.senses
-        form, mass = self.form[senses.mention], self.weight[senses.mention] * senses.prob
-        order = np.lexsort((senses.mention, -mass, senses.entity, form)).astype(np.int32)
-        first = _starts(form[order], senses.entity[order])
-        best = order[first]
-        form = form[best]
-        total = np.add.reduceat(mass[order], first) if len(first) else mass
-        del order, mass, first
-        if not self.has_source:
-            total = np.ones(len(form))
-        prob = total / np.bincount(form, weights=total)[form] if len(form) else total
-        Senses.of(form, senses.entity[best], prob, senses.mention[best]).write(self.db, "form_sense")
+        order = np.argsort(self.form[self.mention], kind="stable").astype(np.int32)
+        keys = self.form[self.mention[order]]
+        for some in _blocks(keys):
+            rows = order[some]
+            mention, entity, form = self.mention[rows], self.entity[rows], keys[some]
+            mass = self.weight[mention] * self.prior[rows]
+            by_mass = np.lexsort((mention, -mass, entity, form))
+            first = _starts(form[by_mass], entity[by_mass])
+            best = by_mass[first]
+            total = np.add.reduceat(mass[by_mass], first) if self.has_source else np.ones(len(best))
+            form = form[best]
+            at = form - form[0]
+            prob = total / np.bincount(at, weights=total)[at]
+            Senses.of(form, entity[best], prob, mention[best]).write(self.db, "form_sense")
+        del self.form
 
     def write_lexicon(self, path: Path, digest: str) -> None:
         """Write the names for linkers in texts, if there are too many to index them each time."""
-        if len(self.texts) <= IN_MEMORY_AT_MOST:
+        if len(self.weight) <= IN_MEMORY_AT_MOST:
             return
         self.db.execute("PRAGMA shrink_memory")
-        ids, labels = _columns(self.db, "SELECT id, name FROM entity ORDER BY place")
-        priors, senses = self.has_source, self.senses
-        score = senses.prob if priors else np.ones(len(senses.prob))
-        columns = {"alias": senses.key, "entity": senses.entity, "score": score, "weight": self.weight[senses.key]}
-        table = Vocabulary(self.texts, ids, labels, pd.DataFrame(columns, copy=False), priors)
-        del self.senses, self.forms, self.form, self.texts, senses, columns, ids, labels, score
-        Lexicon.of_vocabulary(table).save(path, digest)
+        release_unused()
+        columns = {"alias": self.mention, "entity": self.entity, "score": self.prior}
+        if not self.has_source:
+            columns["score"] = np.ones(len(self.prior))
+        is_weighted = bool(self.weight.strides[0])
+        columns["weight"] = self.weight[self.mention] if is_weighted else np.broadcast_to(1.0, len(self.mention))
+        rows = pd.DataFrame(columns, copy=False)
+        no_text = pa.array([], pa.large_string())
+        table = Vocabulary(_Stored(self.db, len(self.weight)), no_text, no_text, rows, self.has_source)
+        del self.mention, self.entity, self.prior, self.weight, columns, rows
+        lexicon = Lexicon.of_vocabulary(table)
+        del table
+        # Ids and names are read last, when the arrays of the index are free.
+        ids, labels = (
+            pa.concat_arrays(_texts(self.db, f"SELECT {name} FROM entity ORDER BY place"))  # noqa: S608 - constant names
+            for name in ("id", "name")
+        )
+        replace(lexicon, ids=ids, labels=labels).save(path, digest)
+
+
+class _Stored:
+    """The aliases of a database, which are read when they are needed."""
+
+    def __init__(self, db: sqlite3.Connection, n: int) -> None:
+        self.db, self.n = db, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, places: slice) -> list[str]:
+        sql = "SELECT text FROM mention WHERE place > ? AND place <= ? ORDER BY place"
+        return [text for (text,) in self.db.execute(sql, (places.start, places.stop))]
+
+
+def _blocks(key: Ints) -> Iterator[slice]:
+    """Yield blocks of consecutive rows that do not separate equal keys, which are sorted."""
+    cuts = np.searchsorted(key, key[_BLOCK::_BLOCK])
+    for begin, end in pairwise(np.unique([0, *cuts.tolist(), len(key)]).tolist()):
+        yield slice(begin, end)
+
+
+def _merged(
+    mention: Ints, entity: Ints, source: Ints, prior: Floats, count: Floats
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.
+
+    The counts of repeated rows are added. Rows without an entity (-1) are dropped.
+    """
+    order = np.lexsort((source, entity, mention))
+    order = order[entity[order] >= 0]
+    mention, entity, source, prior, count = (column[order] for column in (mention, entity, source, prior, count))
+    if not len(order):
+        return mention, entity, prior, count
+    of_senses = _starts(mention, entity)
+    counts = np.add.reduceat(np.nan_to_num(count), of_senses)
+    counts[~np.logical_or.reduceat(~np.isnan(count), of_senses)] = np.nan
+    first = _starts(mention, entity, source)
+    # The largest prior; missing ones count if there is no other.
+    prior = np.fmax.reduceat(prior, first)
+    mention, entity = mention[first], entity[first]
+    first = _starts(mention, entity)
+    given = ~np.isnan(prior)
+    total = np.add.reduceat(np.where(given, prior, 0.0), first)
+    total[~np.logical_or.reduceat(given, first)] = np.nan
+    return mention[first], entity[first], total, counts
 
 
 def _starts(*keys: NDArray[Any]) -> Ints:
@@ -356,34 +405,37 @@ def _inverse(order: NDArray[Any]) -> NDArray[np.int32]:
     return places
 
 
-def _columns(db: sqlite3.Connection, sql: str) -> list[Any]:
-    """Return the columns of a query as Arrow arrays of text, or of numbers for columns ``prior`` and ``count``."""
-    cursor = db.execute(sql)
-    names = [name for name, *_ in cursor.description]
-    kinds = [pa.float64() if name in {"prior", "count"} else pa.large_string() for name in names]
-    columns: list[list[Any]] = [[pa.array([], kind)] for kind in kinds]
-    while rows := cursor.fetchmany(_ROWS):
-        for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
-            chunks.append(pa.array(values, kind))
-    return [pa.chunked_array(chunks).combine_chunks() for chunks in columns]
-
-
-def _encoded(db: sqlite3.Connection, sql: str) -> Any:
-    """Return the only column of a query, text, as a dictionary array."""
+def _texts(db: sqlite3.Connection, sql: str) -> list[Any]:
+    """Return the only column of a query, text, as Arrow arrays."""
     cursor, chunks = db.execute(sql), [pa.array([], pa.large_string())]
     while rows := cursor.fetchmany(_ROWS):
         chunks.append(pa.array([text for (text,) in rows], pa.large_string()))
-    return _dictionary(chunks)
+    return chunks
 
 
-def _dictionary(chunks: list[Any]) -> Any:
-    """Return chunks of text as one dictionary array."""
-    text = pa.concat_arrays(chunks)
+def _lists(texts: Any) -> Iterator[list[str]]:
+    """Yield lists of consecutive texts."""
+    for begin in range(0, len(texts), _ROWS):
+        yield texts[begin : begin + _ROWS].to_pylist()
+
+
+def _distinct(chunks: list[Any]) -> tuple[Any, NDArray[np.int32]]:
+    """Return the distinct texts of Arrow arrays in the order of their code points, and the number of each text.
+
+    Sorting takes a third of the memory of a hash table.
+    """
+    text = pa.concat_arrays([pa.array([], pa.large_string()), *chunks])
     chunks.clear()
-    found = text.dictionary_encode()
-    del text
-    pa.default_memory_pool().release_unused()
-    return found
+    release_unused()
+    order = pc.array_sort_indices(text)
+    text = text.take(order)
+    is_first = np.ones(len(text), bool)
+    is_first[1:] = pc.not_equal(text[1:], text[:-1]).to_numpy(zero_copy_only=False)
+    number = np.empty(len(text), np.int32)
+    number[order.to_numpy()] = np.cumsum(is_first, dtype=np.int32) - 1
+    text = text.filter(pa.array(is_first))
+    release_unused()
+    return text, number
 
 
 def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
@@ -395,22 +447,35 @@ def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
         db.executemany(f"INSERT INTO {table} VALUES ({places})", rows)  # noqa: S608 - constant names
 
 
-def _warn_of_priors(n: Ints, n_given: Ints, given: Floats) -> None:
-    off = (given > 0) & ((n_given == n) | (given > 1)) & (np.abs(given - 1) > _TOLERANCE)
-    n_mixed = int(((n_given > 0) & (n_given < n)).sum())
-    n_zero = int(((n_given == n) & (n > 0) & (given == 0)).sum())
-    messages = []
-    if off.any():
-        low, high = given[off].min(), given[off].max()
-        messages.append(
-            f"the priors of {off.sum()} aliases sum to {low:.4g} to {high:.4g}, not 1: divided by their sum"
-        )
-    if n_mixed:
-        messages.append(f"{n_mixed} aliases have entities with and without a prior: the latter share the rest of 1")
-    if n_zero:
-        messages.append(f"the priors of {n_zero} aliases are all 0: their entities are treated as equally probable")
-    if messages:
-        warn("; ".join(messages))
+class _PriorNotes:
+    """Numbers of aliases with priors that do not sum to 1, are missing, or are all 0."""
+
+    def __init__(self) -> None:
+        self.n_off = self.n_mixed = self.n_zero = 0
+        self.low, self.high = np.inf, -np.inf
+
+    def add(self, n: Ints, n_given: Ints, given: Floats) -> None:
+        """Count some aliases, with n entities, of which n_given have a prior, and the sum of the priors."""
+        off = (given > 0) & ((n_given == n) | (given > 1)) & (np.abs(given - 1) > _TOLERANCE)
+        self.n_off += int(off.sum())
+        self.low, self.high = given[off].min(initial=self.low), given[off].max(initial=self.high)
+        self.n_mixed += int(((n_given > 0) & (n_given < n)).sum())
+        self.n_zero += int(((n_given == n) & (n > 0) & (given == 0)).sum())
+
+    def warn(self) -> None:
+        """Warn of these aliases."""
+        messages = []
+        if self.n_off:
+            sums = f"{self.low:.4g} to {self.high:.4g}"
+            messages.append(f"the priors of {self.n_off} aliases sum to {sums}, not 1: divided by their sum")
+        if self.n_mixed:
+            some = f"{self.n_mixed} aliases have entities with and without a prior"
+            messages.append(f"{some}: the latter share the rest of 1")
+        if self.n_zero:
+            some = f"the priors of {self.n_zero} aliases are all 0"
+            messages.append(f"{some}: their entities are treated as equally probable")
+        if messages:
+            warn("; ".join(messages))
 
 
 def _write_spellings(db: sqlite3.Connection, names: list[tuple[str, str, str]], *, is_default: bool) -> None:
