@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import AnyInts, Floats, Ints
 
 TOLERANCE = 1e-6
 # Rows of keys that are merged at a time.
@@ -219,7 +219,7 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
 
 
 def meanings_of_columns(
-    key: Ints, rows: Ints, columns: Sequence[NDArray[Any]], *, n_keys: int, priors: bool
+    key: AnyInts, rows: AnyInts, columns: Sequence[NDArray[Any]], *, n_keys: int, priors: bool
 ) -> Meanings:
     """Return :func:`meanings_of` the columns alias, entity, score and weight.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools, Ints
+    from vbterrier.annotations import AnyInts, Bools, Ints
     from vbterrier.annotations import Words as Fingerprints
     from vbterrier.linking.aliases import Aliases
 
@@ -193,7 +193,7 @@ class PhraseIndex:
         return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def _differ(text: Any, rows: Ints, others: Ints) -> Bools:
+def _differ(text: Any, rows: AnyInts, others: AnyInts) -> Bools:
     """Return True for rows of an Arrow array with another text than other rows."""
     found: Bools = pc.not_equal(text.take(pa.array(rows)), text.take(pa.array(others))).to_numpy(zero_copy_only=False)
     return found
@@ -211,10 +211,10 @@ def _fingerprints(phrases: Any) -> tuple[Fingerprints, Fingerprints, Bools]:
     prefix = np.concatenate(prefixes)
     prefixes.clear()
     prefix = _sorted_distinct(prefix)
-    longer = np.zeros(len(prefix), bool)
+    continues = np.zeros(len(prefix), bool)
     for some in continued:
-        longer[np.searchsorted(prefix, some)] = True
-    return whole, prefix, longer
+        continues[np.searchsorted(prefix, some)] = True
+    return whole, prefix, continues
 
 
 def _fingerprints_of(phrases: list[str]) -> tuple[Fingerprints, Fingerprints, Fingerprints]:
@@ -278,15 +278,15 @@ class Lexicon:
     """The distinct folded names of aliases, and the candidate entities of each."""
 
     phrases: PhraseIndex
-    group: Ints  # the first group of candidates of each name
+    group: AnyInts  # the first group of candidates of each name
     # True for names with three groups: of mentions in lower case, in texts of one case, and in capitals; the other
     # names have one.
     cased: Bools
-    n_letters: Ints  # letters, digits and symbols of each name
+    n_letters: AnyInts  # letters, digits and symbols of each name
     numeric: Bools  # True for names that consist of digits
     # True for titles such as "John Smith (senator)", which a text without the parenthesis does not mention.
     qualified: Bools
-    name_of_alias: Ints  # -1 for aliases without words, -2 for function words
+    name_of_alias: AnyInts  # -1 for aliases without words, -2 for function words
     meanings: Meanings  # the candidates of each group
     ids: Any  # ids, labels: id and name of each entity, Arrow arrays of text
     labels: Any

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints, StrPath
+    from vbterrier.annotations import AnyInts, Floats, Ints, StrPath
     from vbterrier.linking.kb.codes import Spellings
     from vbterrier.linking.kb.staging import RecordError
 
@@ -144,13 +144,13 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
 class Senses:
     """Entities of numbered texts with their probabilities, by text, then by descending probability, then by entity."""
 
-    key: Ints  # the number of the text
-    entity: Ints  # the number of the entity
+    key: AnyInts  # the number of the text
+    entity: AnyInts  # the number of the entity
     prob: Floats  # the probability of the entity given the text
-    mention: Ints  # the number of the alias that contributes most
+    mention: AnyInts  # the number of the alias that contributes most
 
     @classmethod
-    def of(cls, key: Ints, entity: Ints, prob: Floats, mention: Ints) -> Senses:
+    def of(cls, key: AnyInts, entity: AnyInts, prob: Floats, mention: AnyInts) -> Senses:
         """Sort senses."""
         order = np.lexsort((entity, -prob, key))
         return cls(key[order], entity[order], prob[order], mention[order])
@@ -221,11 +221,13 @@ class Ordering:
         )
         places -= 1
         order = np.argsort(self.mention, kind="stable").astype(np.int32)
-        columns = self.mention, places, source, prior, count
         keys = self.mention[order]
-        parts = [tuple(column[:0] for column in (self.mention, places, prior, count))]
-        parts += [_merged(*(column[order[some]] for column in columns)) for some in _blocks(keys)]
-        del self.mention, places, source, prior, count, columns, order, keys
+        parts: list[tuple[AnyInts, AnyInts, Floats, Floats]] = [(self.mention[:0], places[:0], prior[:0], count[:0])]
+        parts += [
+            _merged(self.mention[rows], places[rows], source[rows], prior[rows], count[rows])
+            for rows in (order[some] for some in _blocks(keys))
+        ]
+        del self.mention, places, source, prior, count, order, keys
         self.mention, self.entity, self.prior, self.count = (np.concatenate(each) for each in zip(*parts, strict=True))
         del parts
         release_unused()
@@ -355,7 +357,7 @@ class _Stored:
         return [text for (text,) in self.db.execute(sql, (places.start, places.stop))]
 
 
-def _blocks(key: Ints) -> Iterator[slice]:
+def _blocks(key: AnyInts) -> Iterator[slice]:
     """Yield blocks of consecutive rows that do not separate equal keys, which are sorted."""
     cuts = np.searchsorted(key, key[_BLOCK::_BLOCK])
     for begin, end in pairwise(np.unique([0, *cuts.tolist(), len(key)]).tolist()):
@@ -363,15 +365,16 @@ def _blocks(key: Ints) -> Iterator[slice]:
 
 
 def _merged(
-    mention: Ints, entity: Ints, source: Ints, prior: Floats, count: Floats
-) -> tuple[Ints, Ints, Floats, Floats]:
+    mention: AnyInts, entity: AnyInts, source: AnyInts, prior: Floats, count: Floats
+) -> tuple[AnyInts, AnyInts, Floats, Floats]:
     """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.
 
     The counts of repeated rows are added. Rows without an entity (-1) are dropped.
     """
     order = np.lexsort((source, entity, mention))
     order = order[entity[order] >= 0]
-    mention, entity, source, prior, count = (column[order] for column in (mention, entity, source, prior, count))
+    mention, entity, source = mention[order], entity[order], source[order]
+    prior, count = prior[order], count[order]
     if not len(order):
         return mention, entity, prior, count
     of_senses = _starts(mention, entity)
