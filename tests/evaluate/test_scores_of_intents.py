@@ -1,12 +1,17 @@
 """Scores over intents and tags, with or without judgments."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
+from typer.testing import CliRunner
 
 import vbterrier
-from vbterrier.errors import InputError
+from vbterrier.cli import app
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.settings import Execution
 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "B", "C"]})
@@ -110,3 +115,64 @@ def test_an_empty_docno_is_refused_before_engines_of_others_crash_on_it(measure)
     run = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", ""], "score": [2.0, 1.0]})
     with pytest.raises(InputError, match="run 'mine' column 'docno': row 1 is empty"):
         vbterrier.score({"mine": run}, judged.assign(docno=["d1", "d2"]), measure)
+
+
+POOLED = ["ES@1", "VB@2", "VB(alpha=0.5,gain='dcg',variance='intent')@2", "VarPenalty@2", "TopIntent@1"]
+
+
+def test_joint_intents_by_hand():
+    scores = vbterrier.score({"mine": RUN}, measures=["ES@2", "VB@2"], intents=INTENTS, tags=TAGS, pool="collection")
+    # The mean success of both queries is (1 + .1) / 2, and its variance .55 * .45.
+    assert scores.means().loc["mine"].tolist() == pytest.approx([0.55, 0.55 - (0.55 * 0.45) ** 0.5])
+    # Values remain those of each query.
+    values = scores.values.set_index(["measure", "qid"])["value"].to_dict()
+    wanted = {("ES@2", "q1"): 1.0, ("ES@2", "q2"): 0.1, ("VB@2", "q1"): 1.0, ("VB@2", "q2"): 0.1 - 0.3}
+    assert values == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca", "normal"])
+def test_joint_intents_are_those_of_the_command_and_of_evaluate_intents(tmp_path, interval):
+    runs = {"mine": RUN, "one": RUN.assign(docno=["d1", "d3", "d1"])}
+    for name, run in runs.items():
+        vbterrier.write_run(run.assign(rank=[0, 1, 0]), tmp_path / f"{name}.run")
+    INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
+    TAGS.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
+    asked = {"intents": INTENTS, "pool": "collection", "interval": interval, "n_resamples": 200, "seed": 3}
+    scores = vbterrier.score(runs, measures=POOLED, tags=TAGS, **grouped("score", **asked))
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ""})
+    evaluation = vbterrier.evaluate_intents(
+        runs, topics, measures=POOLED, tagger=TAGS, **grouped("evaluate_intents", **asked)
+    )
+    pd.testing.assert_frame_equal(scores.intervals, evaluation.intervals)
+    command = ["score", *(str(tmp_path / f"{name}.run") for name in runs), "--intents", str(tmp_path / "intents.tsv")]
+    command += ["--tags", str(tmp_path / "tags.tsv"), "--pool", "collection", "--interval", interval, "-f", "json"]
+    command += ["--resamples", "200", "--seed", "3", *(part for measure in POOLED for part in ("-m", measure))]
+    printed = json.loads(CliRunner().invoke(app, command).output)
+    rows = pd.DataFrame(printed).set_index(["name", "measure"])[["value", "low", "high"]]
+    ours = scores.intervals.set_index(["name", "measure"])[["value", "low", "high"]]
+    pd.testing.assert_frame_equal(rows.loc[ours.index], ours, check_exact=False, rtol=1e-12)
+
+
+def test_joint_intents_do_not_depend_on_memory(tmp_path):
+    vbterrier.write_run(RUN.assign(rank=[0, 1, 0]), tmp_path / "mine.run")
+    asked = {"measures": POOLED, "intents": INTENTS, "tags": TAGS, "pool": "collection"}
+    whole = vbterrier.score(tmp_path / "mine.run", **asked).intervals
+    pd.testing.assert_frame_equal(
+        vbterrier.score(tmp_path / "mine.run", execution=Execution(memory="64 MiB"), **asked).intervals, whole
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pool": "all"}, "pool='all': wanted one of 'query', 'collection'"),
+        ({"measures": ["StRecall@2"], "pool": "collection"}, "StRecall@2 has no pooled score"),
+        ({"interval": "poisson", "pool": "collection"}, "interval='poisson': wanted one of"),
+        ({"measures": ["ES(tags='x')@2"], "pool": "collection"}, "drop tags="),
+    ],
+)
+def test_refused_pools(options, message):
+    with pytest.raises(ParameterError, match=message):
+        vbterrier.score(
+            {"mine": RUN}, **grouped("score", **{"measures": ["ES@2"], "intents": INTENTS, "tags": TAGS} | options)
+        )

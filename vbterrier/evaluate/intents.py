@@ -12,15 +12,8 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
-from vbterrier.evaluate.replicas import (
-    gold_intervals,
-    nil_of,
-    replicas_of,
-    resolved,
-    runs_of_systems,
-    runs_of_wordings,
-    statistic_of,
-)
+from vbterrier.evaluate.pooling import check_pool, nil_of, statistic_of
+from vbterrier.evaluate.replicas import gold_intervals, replicas_of, resolved, runs_of_systems, runs_of_wordings
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
@@ -41,7 +34,6 @@ from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS
-from vbterrier.stats.topic_statistics import PooledScores
 from vbterrier.stats.variants import with_variants
 
 if TYPE_CHECKING:
@@ -56,7 +48,6 @@ if TYPE_CHECKING:
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
-POOLS = ("query", "collection")
 # Number of distinct marks in figures.
 _MARKS = 7
 
@@ -99,25 +90,6 @@ def tag_coverage(
     return table.merge(tie_bounds(runs, intents, tags, cutoffs, nil), on=["name", "cutoff"])
 
 
-def pooled_scores(
-    runs: Mapping[str, Run],
-    intents: pd.DataFrame,
-    tags: pd.DataFrame,
-    measures: Sequence[ir_measures.Measure],
-    nil: str,
-) -> PooledScores:
-    """Scores of the joint intents of all queries."""
-    candidates, known = Intents(intents), Tags(tags)
-    statistics = {str(measure): statistic_of(measure) for measure in measures}
-    kinds = list(dict.fromkeys(statistic.kind for statistic in statistics.values()))
-    moments = []
-    for run in runs.values():
-        found = cover(run, candidates, known, deepest(measures), nil=nil)
-        gains = [found.gain(*kind) for kind in kinds]
-        moments.append([[found.success(gain), found.success(gain**2), found.top_intent(gain)] for gain in gains])
-    return PooledScores(np.array(moments), list(runs), statistics, candidates.topics)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class IntentEvaluation(Scores):
     """Result of :func:`evaluate_intents`.
@@ -156,8 +128,7 @@ class IntentEvaluation(Scores):
     pool: str = "query"
 
     def _panels(self) -> Iterator[Panel]:
-        pooled = {} if self.pool == "query" else {"title": "Scores of the joint intents of all queries"}
-        yield from self._means(**pooled)
+        yield from self._means()
         if len(self.comparisons):
             yield Panel("Differences", self.comparisons, value="diff", by="measure", rule=0, heads=2)
         yield Panel("Tag coverage and upper bounds", self.tagging)
@@ -329,6 +300,7 @@ def evaluate_intents(
         measures=asked,
         intents=frame,
         tags=tags,
+        pool=pool,
         data=Data(on_topics=on_topics),
         inference=inference,
         execution=Execution(progress=progress),
@@ -344,12 +316,12 @@ def evaluate_intents(
             )
         first_ranks = first_covering_ranks(*tagged_runs, largest)
         tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
-        of_topics, pairs = scores.intervals, comparisons(scores.values, baseline=baseline, **drawn)
-        if pool == "collection":
-            drawn |= {"method": interval}
-            together = pooled_scores(*tagged_runs, asked, nil)
-            of_topics, pairs = together.intervals(**drawn), together.comparisons(baseline=baseline, **drawn)
-        intervals = [of_topics, of_replicas] if n_replicas else [of_topics]
+        pairs = (
+            comparisons(scores.values, baseline=baseline, **drawn)
+            if scores.joint is None
+            else scores.joint.comparisons(method=interval, baseline=baseline, **drawn)
+        )
+        intervals = [scores.intervals, of_replicas] if n_replicas else [scores.intervals]
         if tagger_model is not None:
             own = dict[str, Any](n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed)
             intervals.append(gold_intervals(*tagged_runs, asked, tagger_model, scores.intervals, **own))
@@ -368,6 +340,7 @@ def evaluate_intents(
         replicas=made,
         quality=quality,
         pool=pool,
+        joint=scores.joint,
         notes=(*missing_note(asked_queries["qid"], frame), *scores.notes, *tie_note(tagged)),
     )
 
@@ -443,18 +416,14 @@ def _check(
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     choice("interval", interval, TOPIC_METHODS)
-    choice("pool", pool, POOLS)
     if is_modelled and pool == "collection":
         raise ParameterError("tagger_model= estimates means over queries; ask for pool='query', or drop it")
-    if n_replicas or pool == "collection":
+    if n_replicas:
         choice("interval", interval, REPLICA_METHODS)
     for measure in measures:
         if n_replicas and isinstance(measure, IntentMeasure):
             statistic_of(measure)
-        if pool == "collection" and not isinstance(measure, IntentMeasure):
-            raise ParameterError(
-                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or TopIntent"
-            )
+    check_pool(pool, measures, interval)
 
 
 def _warn_of_noise(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import run_of_system
+from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.execution.parallel import mapped
 from vbterrier.frames.contracts import require
 from vbterrier.frames.pipelines import is_pipeline
@@ -20,7 +21,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest
 from vbterrier.stats.gold_scores import RetrievedPairs, gold_scores
-from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.matches import Matches
 from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, replicate
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from vbterrier.stats.tagger_model import TaggerModel
 
 
-# Parameters that all measures of a call share.
-_OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 SEPARATOR = "|"
 # Rankings of systems in replicas: run again for each wording of a query, or the same in all replicas.
 RERUN, FIXED = "run again", "fixed"
@@ -91,32 +90,6 @@ def replicas_of(
         lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
         tables[at] = table.assign(measure=table["measure"].map(names), lists=lists)
     return made, tables[0], tables[1]
-
-
-def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
-    """The NIL intent of measures over the intents and tags of a call, which must not have their own."""
-    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
-    nil = {measure["nil"] for measure in asked}
-    if len(nil) > 1:
-        raise ParameterError("measures must share one nil=; evaluate measures with another nil= in a separate call")
-    for measure in asked:
-        own = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
-        if own:
-            raise ParameterError(
-                f"{measure}: measures share the intents and tags of the call; drop {own[0]}=, or use vbterrier.score"
-            )
-    return str(nil.pop()) if nil else ""
-
-
-def statistic_of(measure: ir_measures.Measure) -> Statistic:
-    """The statistic that replicates a measure; similarities of intents have none."""
-    if measure.params.get("similarities"):
-        raise ParameterError(
-            f"{measure}: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"
-        )
-    of_statistics = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
-    given = {name: value for name, value in measure.params.items() if name in of_statistics}
-    return Statistic(measure.NAME, **{"cutoff": None, **given})
 
 
 def matches_of(coverage: Coverage, run: Run) -> Matches:

@@ -16,6 +16,7 @@ import pandas as pd
 from vbterrier.errors import choice, chosen, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
+from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.contracts import systems_of
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.notebook import Figures
+    from vbterrier.stats.topic_statistics import PooledScores
     from vbterrier.unjudged.fitted import EvidenceModel
 
 
@@ -77,6 +79,8 @@ class Scores(Shown):
     - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
     - ``notes``: sentences about models of unjudged documents, and about fully judged runs whose estimate differs from
       the measure of the judgments
+    - ``joint``: with ``pool="collection"``, the :class:`~vbterrier.stats.topic_statistics.PooledScores` of which
+      ``intervals`` has the scores; else ``None``
     """
 
     values: pd.DataFrame
@@ -84,6 +88,7 @@ class Scores(Shown):
     missing: pd.DataFrame
     model: EvidenceModel | None = field(default=None, kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
+    joint: PooledScores | None = field(default=None, kw_only=True)
 
     def _line(self) -> str:
         return systems_line(self.intervals)
@@ -92,6 +97,8 @@ class Scores(Shown):
         yield from self._means()
 
     def _means(self, **options: Any) -> Iterator[Panel]:
+        if self.joint is not None:
+            options |= {"title": "Scores of the joint intents of all queries"}
         yield from of_means(self.intervals, **options)
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
@@ -126,6 +133,7 @@ def score(
     *,
     intents: Any = None,
     tags: Any = None,
+    pool: str = "query",
     data: Data | None = None,
     inference: Inference | None = None,
     execution: Execution | None = None,
@@ -150,6 +158,9 @@ def score(
     tags
         Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
+    pool
+        ``"query"``: means over topics. ``"collection"``, for ES, VB, VarPenalty and TopIntent: ``intervals`` has the
+        scores of the joint intents of all queries, as one evaluation; see :func:`vbterrier.evaluate_intents`.
     data
         A :class:`vbterrier.Data`: ``labels``, ``model``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
         ``duplicates`` (``"error"``).
@@ -210,6 +221,7 @@ def score(
     )
     asked = distinct_measures(measures)
     choice("interval", interval, TOPIC_METHODS)
+    pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
     whole("n_resamples", n_resamples, low=2)
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
@@ -222,7 +234,7 @@ def score(
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
     shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
-    wanted = list(dict.fromkeys([*asked, *variances, *shares]))
+    wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled]))
     fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
@@ -244,7 +256,13 @@ def score(
     # Several times faster than a frame of the rows: names, topics and measures, and the values.
     *keys, values_of_rows = np.array(rows, dtype=object).reshape(-1, 4).T
     numbers = values_of_rows.astype(np.float64)
-    found = _intervals(keys, numbers, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
+    drawn = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    joint = pooled_of_values(_frame(keys, numbers), asked, list(loaded)) if pooled else None
+    intervals = (
+        joint.intervals(method=interval, **drawn)
+        if joint is not None
+        else _intervals(keys, numbers, asked, list(loaded), interval, **drawn)
+    )
     shown = pd.Index(keys[2]).isin(list(map(str, asked)))
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
@@ -255,7 +273,14 @@ def score(
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
     notes += [*negative_labels(target.frame), *(notes_on_intents(judged, loaded) if has_intents else ())]
-    return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
+    return Scores(
+        values,
+        intervals,
+        missing_topics(target.topics, loaded),
+        model=models.get(""),
+        notes=tuple(notes),
+        joint=joint,
+    )
 
 
 def _notes_on_models(

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, number, whole
 from vbterrier.evaluate.inputs import intents_and_tags, tags_of
-from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
+from vbterrier.evaluate.pooling import nil_of, statistic_of
+from vbterrier.evaluate.replicas import matches_of
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import runs_of
 from vbterrier.intents.coverage import Intents, Tags, cover

@@ -10,8 +10,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
+from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
-from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
+from vbterrier.evaluate.replicas import matches_of
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line

@@ -1,0 +1,93 @@
+"""Scores of the joint intents of all queries, as one evaluation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, choice
+from vbterrier.measures.intents import ES, IntentMeasure, TopIntent, VarPenalty
+from vbterrier.stats.matches import Statistic
+from vbterrier.stats.replicas import REPLICA_METHODS
+from vbterrier.stats.topic_statistics import PooledScores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import ir_measures
+
+
+POOLS = ("query", "collection")
+# Parameters that all measures of a call share.
+_OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
+
+
+def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
+    """The NIL intent of measures over the intents and tags of a call, which must not have their own."""
+    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
+    nil = {measure["nil"] for measure in asked}
+    if len(nil) > 1:
+        raise ParameterError("measures must share one nil=; evaluate measures with another nil= in a separate call")
+    for measure in asked:
+        own = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
+        if own:
+            raise ParameterError(
+                f"{measure}: measures share the intents and tags of the call; drop {own[0]}=, or use vbterrier.score"
+            )
+    return str(nil.pop()) if nil else ""
+
+
+def statistic_of(measure: ir_measures.Measure) -> Statistic:
+    """The statistic that replicates a measure; similarities of intents have none."""
+    if measure.params.get("similarities"):
+        raise ParameterError(
+            f"{measure}: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"
+        )
+    of_statistics = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
+    given = {name: value for name, value in measure.params.items() if name in of_statistics}
+    return Statistic(measure.NAME, **{"cutoff": None, **given})
+
+
+def check_pool(pool: str, measures: Sequence[ir_measures.Measure], interval: str) -> None:
+    """Refuse measures and intervals that joint intents do not have."""
+    choice("pool", pool, POOLS)
+    if pool == "query":
+        return
+    choice("interval", interval, REPLICA_METHODS)
+    for measure in measures:
+        if not isinstance(measure, IntentMeasure):
+            raise ParameterError(
+                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or TopIntent"
+            )
+        statistic_of(measure)
+
+
+def pooled_moments(pool: str, measures: Sequence[ir_measures.Measure], interval: str) -> list[ir_measures.Measure]:
+    """Return the measures of each query that pooled scores need, after :func:`check_pool`."""
+    check_pool(pool, measures, interval)
+    return _moments_of(measures)
+
+
+def _moments_of(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return ES, the standard deviation of the gains, and TopIntent for each cutoff and gain of the measures."""
+    nil, kinds = nil_of(measures), dict.fromkeys(statistic_of(measure).kind for measure in measures)
+    return [
+        measure(gain=gain, nil=nil, **options) @ cutoff if cutoff else measure(gain=gain, nil=nil, **options)
+        for cutoff, gain in kinds
+        for measure, options in ((ES, {}), (VarPenalty, {"variance": "intent"}), (TopIntent, {}))
+    ]
+
+
+def pooled_of_values(
+    values: pd.DataFrame, measures: Sequence[ir_measures.Measure], names: Sequence[str]
+) -> PooledScores:
+    """Return pooled scores from a V frame with the values of :func:`pooled_moments`."""
+    moments = list(map(str, _moments_of(measures)))
+    qids = values["qid"].drop_duplicates().tolist()
+    columns = pd.MultiIndex.from_product([names, moments, qids], names=["name", "measure", "qid"])
+    table = values.set_index(["name", "measure", "qid"])["value"].reindex(columns).to_numpy()
+    success, spread, top = np.moveaxis(table.reshape(len(names), -1, 3, len(qids)), 2, 0)
+    statistics = {str(measure): statistic_of(measure) for measure in measures}
+    return PooledScores(np.stack([success, success**2 + spread**2, top], axis=2), list(names), statistics, qids)
