@@ -48,9 +48,9 @@ def compare(
 
     style = require_format(style, output)
     judged = option.judgments_of(qrels, negative, unit, measures or ())
-    given: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
-    given["labels"] = option.labels_of(labels)
-    if values is not None and (runs or any(value is not None for value in given.values())):
+    data: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
+    data["labels"] = option.labels_of(labels)
+    if values is not None and (runs or any(value is not None for value in data.values())):
         raise ParameterError(
             "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels and --subtopics"
         )
@@ -60,18 +60,18 @@ def compare(
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if systems and style != "csv":
         raise ParameterError("--systems selects the rows of csv; other formats show systems and pairs")
-    found = compare_systems(
+    result = compare_systems(
         runs if values is None else values,
         judged,
         measures,
         intents=intents,
         tags=tags,
         baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
-        data=Data(given["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
+        data=Data(data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
         inference=Inference(interval, level, resamples, None, seed, test, correction, family, margin),
         execution=Execution(progress=sys.stderr.isatty()),
     )
-    deliver(found, style, output, systems=systems)
+    deliver(result, style, output, systems=systems)
 
 
 def table(
@@ -123,9 +123,9 @@ def table(
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
     one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
-    found = compare_systems(runs, judged, tested, baseline=one, inference=tests, **given)
+    result = compare_systems(runs, judged, tested, baseline=one, inference=tests, **given)
     beside = score(runs, judged, unordered, inference=of_means, **given) if unordered else None
-    deliver(found, style, output, compact=True, names=option.renamed(names), beside=beside)
+    deliver(result, style, output, compact=True, names=option.renamed(names), beside=beside)
 
 
 def gate(
@@ -192,24 +192,24 @@ def gate(
         style = _GATE_SUFFIXES[output.suffix]
     limits: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
     limits["options"] = GateOptions(guarantee, large_loss, max_share, look, daily)
-    given: dict[str, Any] = {"traffic": traffic, "budget": budget}
+    settings: dict[str, Any] = {"traffic": traffic, "budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
-    given["data"] = Data(option.labels_of(labels), duplicates=duplicates, **rated)
+    settings["data"] = Data(option.labels_of(labels), duplicates=duplicates, **rated)
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
-    found = release_gate(run, others, qrels, measure, margin=margin, **given, **limits)
-    save_page(found, html)
+    result = release_gate(run, others, qrels, measure, margin=margin, **settings, **limits)
+    save_page(result, html)
     with width(None if output is not None or style != "table" else WIDTH.get()):
-        text = gate_report(found, style)
+        text = gate_report(result, style)
     if output is None:
         echo(text)
     else:
         replace_files({output: f"{text}\n"})
-        echo(found.summary())
+        echo(result.summary())
     if judge is not None:
-        found.write_judging(judge)
-    raise typer.Exit(found.exit_code)
+        result.write_judging(judge)
+    raise typer.Exit(result.exit_code)
 
 
 _GATE_SUFFIXES = {".xml": "junit", ".md": "markdown", ".json": "json", ".txt": "table"}
@@ -253,10 +253,10 @@ def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Pat
         return vbterrier.entities.link_pool(vbterrier.read_run(pool), vbterrier.read_tags(tags), judged, cutoff=depth)
     if pool is not None or tags is not None:
         raise ParameterError("--links holds a pool and its entities: leave out --pool and --tags")
-    found = vbterrier.entities.read_links(links)
+    links_read = vbterrier.entities.read_links(links)
     if judged is None and depth is None:
-        return found
-    frame = found.frame()
+        return links_read
+    frame = links_read.frame()
     documents = frame.drop_duplicates(["qid", "docno"])
     if judged is None:
         judged = documents.loc[documents["label"] >= 0, ["qid", "docno", "label"]]
@@ -336,10 +336,10 @@ def link(
     style = require_format(style, output)
     options: dict[str, Any] = {"nil": nil, "unanswered": unanswered, "multiple_answers": multiple}
     options["inference"] = Inference(level=level, n_resamples=resamples, seed=seed)
-    found = vbterrier.linking.linking_report(dict(systems_of(named_runs(answers))), gold, **options)
-    if pairs and not len(found.pairs):
+    result = vbterrier.linking.linking_report(dict(systems_of(named_runs(answers))), gold, **options)
+    if pairs and not len(result.pairs):
         raise ParameterError("--pairs: wanted at least two systems, found one")
-    deliver(found, style, output, pairs=pairs)
+    deliver(result, style, output, pairs=pairs)
 
 
 COMMANDS = {"Evaluate": (compare, table, report), "Decide": (gate,), "Entities": (coverage, link)}

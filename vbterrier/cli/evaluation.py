@@ -51,9 +51,9 @@ def doctor(
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    found = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags)
-    save_page(found, html)
-    echo(doctor_report(found, style))
+    diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags)
+    save_page(diagnosis, html)
+    echo(doctor_report(diagnosis, style))
 
 
 def score(
@@ -125,15 +125,15 @@ def score(
         options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts, perturb=perturbations)
         data = Data(on_topics=on_topics, duplicates=duplicates)
         settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
-        found, given = intents_and_tags(intents, tags)
-        frame = named("intents", found)
+        intent_source, tag_source = intents_and_tags(intents, tags)
+        frame = named("intents", intent_source)
         queries = frame[["qid"]].drop_duplicates().assign(query="")
         systems = dict(systems_of(named_runs(runs)))
         scores = evaluate_intents(
             systems,
             queries,
             intents=frame,
-            tagger=given,
+            tagger=tag_source,
             measures=measures,
             options=options,
             **settings,
@@ -174,7 +174,7 @@ def rank(
     style = require_format(style, output)
     if baseline and not pairs:
         raise ParameterError("--baseline selects pairs: wanted --pairs too")
-    found = rank_systems(
+    ranking = rank_systems(
         runs,
         qrels,
         measure,
@@ -184,17 +184,17 @@ def rank(
         inference=Inference(n_draws=draws, level=level, seed=seed),
         execution=Execution(progress=sys.stderr.isatty()),
     )
-    deliver(found, style, output, pairs=pairs)
+    deliver(ranking, style, output, pairs=pairs)
 
 
 def perturbation_of(text: str) -> Any:
     """Return a perturbation from ``name`` or ``name=value``."""
-    name, given, value = text.partition("=")
+    name, equals, value = text.partition("=")
     if name not in PERTURBATIONS:
         wanted, similar = ", ".join(PERTURBATIONS), nearest(name, PERTURBATIONS)
         raise ParameterError(f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{similar}")
     made = getattr(vbterrier.stats, PERTURBATIONS[name])
-    if not given:
+    if not equals:
         return made()
     if not value:
         raise ParameterError(f"--perturb {text}: wanted a value after =, or {name} alone")
@@ -259,7 +259,7 @@ def track(
         parts = {name: [run for run in runs if run.parent.name == name] for name in collections}
         systems, judged = {name: dict(named_runs(part)) for name, part in parts.items()}, collections
     price = None if costs is None else dict(read_costs(costs)[["qid", "cost"]].itertuples(index=False, name=None))
-    found = leaderboard(
+    board = leaderboard(
         systems,
         judged,
         measure,
@@ -277,8 +277,8 @@ def track(
         inference=Inference(n_draws=draws, level=level, seed=seed),
         execution=Execution(progress=sys.stderr.isatty()),
     )
-    save_page(found, html)
-    deliver(found, style, output, part=part)
+    save_page(board, html)
+    deliver(board, style, output, part=part)
 
 
 COMMANDS = {"Start": (demo, doctor), "Evaluate": (score, rank), "Decide": (track,)}

@@ -106,7 +106,7 @@ def audit(
     for pair in pairs:
         if not (pair[0] and pair[2]):
             raise ParameterError(f"--family {''.join(pair)}: wanted runs and their family, as run1,run2=NAME")
-    found = vbterrier.evaluate.audit_judge(
+    result = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
         option.labels_of(judge, "--judge"),
@@ -125,18 +125,18 @@ def audit(
             topics=None if queries is None else vbterrier.read_topics(queries),
         ),
     )
-    save_page(found, html)
-    tables = found.tables()
+    save_page(result, html)
+    tables = result.tables()
     wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
     if wanted:
         choice("show", wanted, tuple(tables))
-        deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
+        deliver(tables[wanted], style, output, caption=[repr(result)], label=f"tab:{wanted}")
         return
-    echo("\n".join([*found.summary(), ""]))
+    echo("\n".join([*result.summary(), ""]))
     caption = ["Scores of systems; the interval is that of the corrected score."]
     deliver(tables["comparison"], style, caption=caption, label="tab:comparison")
     others = [name for name, table in tables.items() if len(table) and name not in ("verdicts", "comparison")]
-    echo(f"{found!r}. Details: --show {', '.join(others)}; --html writes all.")
+    echo(f"{result!r}. Details: --show {', '.join(others)}; --html writes all.")
 
 
 def agreement(
@@ -156,8 +156,8 @@ def agreement(
     style = require_format(style, output)
     every = MachineLabels(option.labels_of(labels, "LABELS"))
     wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
-    found = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
-    deliver(found, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
+    result = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
+    deliver(result, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
 
 
 def powered(
@@ -181,7 +181,7 @@ def powered(
     for pair in pairs:
         if not pair[2]:
             raise ParameterError(f"--predicts {''.join(pair)}: wanted a score and its label, as ES@5=success")
-    found = vbterrier.stats.prediction_powered(
+    result = vbterrier.stats.prediction_powered(
         read_values(predicted),
         read_values(labelled),
         predicts={score: name for score, _, name in pairs} or None,
@@ -190,7 +190,7 @@ def powered(
         lam=weight,
         level=level,
     )
-    deliver(found, style, output, caption=["Prediction-powered means."], label="tab:powered")
+    deliver(result, style, output, caption=["Prediction-powered means."], label="tab:powered")
 
 
 COMMANDS = {"Decide": (audit, judge, agreement, powered)}

@@ -118,16 +118,16 @@ def scale_of(text: str | None) -> tuple[int, int] | None:
     return int(ends[1]), int(ends[2])
 
 
-def named_paths(flag: str, given: list[str]) -> dict[str, str]:
+def named_paths(flag: str, texts: list[str]) -> dict[str, str]:
     """Return paths by name, from texts such as ``dl19=qrels.txt``."""
-    pairs = [text.partition("=") for text in given]
-    for text, (name, _, path) in zip(given, pairs, strict=True):
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, _, path) in zip(texts, pairs, strict=True):
         if not name or not path:
             raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} mine={path or name}")
-    found = {name: path for name, _, path in pairs}
-    if len(found) < len(given):
+    named = {name: path for name, _, path in pairs}
+    if len(named) < len(texts):
         raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
-    return found
+    return named
 
 
 def renamed(names: Sequence[str] | None) -> dict[str, str]:
@@ -152,24 +152,24 @@ def judgments_of(qrels: Path | None, negative: str, unit: float = 1.0, measures:
     return read_qrels(qrels, negative=negative, unit=unit)
 
 
-def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
+def labels_of(texts: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
     """Return paths of labels, by name if one is given as NAME=PATH; a file's name may contain ``=``."""
     from vbterrier.frames.files.source import is_there
 
-    if any("=" in str(path) and not is_there(path) for path in given or []):
-        return named_paths(flag, [str(path) for path in given or []])
-    return given
+    if any("=" in str(path) and not is_there(path) for path in texts or []):
+        return named_paths(flag, [str(path) for path in texts or []])
+    return texts
 
 
-def named_files(given: list[Path], flag: str = "") -> dict[str, str]:
+def named_files(paths: list[Path], flag: str = "") -> dict[str, str]:
     """Return paths by name: that of NAME=PATH, or the file's; a file's name may contain ``=``."""
     from vbterrier.evaluate.inputs import named_systems
     from vbterrier.frames.files.source import is_there
 
-    is_named = ["=" in str(path) and not is_there(path) for path in given]
+    is_named = ["=" in str(path) and not is_there(path) for path in paths]
     pairs = [
         next(iter(named_paths(flag.strip() or "NEW", [str(path)]).items())) if named else named_systems([path])[0]
-        for path, named in zip(given, is_named, strict=True)
+        for path, named in zip(paths, is_named, strict=True)
     ]
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -179,11 +179,11 @@ def named_files(given: list[Path], flag: str = "") -> dict[str, str]:
     return {name: str(path) for name, path in pairs}
 
 
-def only(option: str, given: Sequence[str] | None) -> str | None:
+def only(option: str, values: Sequence[str] | None) -> str | None:
     """Return the value of an option that is given at most once; of repeated options, Click would keep the last."""
-    if given and len(given) > 1:
-        raise ParameterError(f"{option} is given {len(given)} times; wanted one")
-    return given[0] if given else None
+    if values and len(values) > 1:
+        raise ParameterError(f"{option} is given {len(values)} times; wanted one")
+    return values[0] if values else None
 
 
 class _Lines(StreamHandler):
@@ -324,18 +324,18 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     """Replace the parameters in a message of the library by the options of the called command of Click, or group."""
     words = iter(arguments)
     while hasattr(command, "commands"):
-        known = command.commands
-        called = next((word for word in words if word in known), None)
+        commands = command.commands
+        called = next((word for word in words if word in commands), None)
         if called is None:
             return message
-        command = known[called]
+        command = commands[called]
     options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
 
-    def worded(found: re.Match[str]) -> str:
-        name, after = found[1], found[2]
+    def worded(match: re.Match[str]) -> str:
+        name, after = match[1], match[2]
         names = (name, _OPTIONS.get(name), name.removeprefix("n_"))
         option = next((options[each] for each in names if each in options), None)
-        return found[0] if option is None else f"{option}=" if after and after not in _ENDS else option
+        return match[0] if option is None else f"{option}=" if after and after not in _ENDS else option
 
     return _PARAMETER.sub(worded, message)
 
@@ -354,22 +354,22 @@ def require_format(style: str, output: Path | None = None) -> str:
     return style_of(output)
 
 
-def deliver(found: Any, style: str, output: Path | None = None, **options: Any) -> None:
+def deliver(result: Any, style: str, output: Path | None = None, **options: Any) -> None:
     """Print a table, or write it to a file."""
     from vbterrier.report.paper import paper_table, save_table
 
     if output is None:
-        echo(paper_table(found, style, **options))
+        echo(paper_table(result, style, **options))
     else:
-        save_table(found, output, **options)
+        save_table(result, output, **options)
 
 
-def save_page(found: Any, path: Path | None) -> None:
+def save_page(result: Any, path: Path | None) -> None:
     """Write the HTML page of a result, if a path is given."""
     from vbterrier.frames.files.writing import replace_files
 
     if path is not None:
-        replace_files({path: found.page()})
+        replace_files({path: result.page()})
 
 
 def echo(text: str) -> None:

@@ -72,15 +72,15 @@ def kb(
         raise ParameterError(f"--spellings applies to --kind file, found --kind {kind}")
     if popularity is not None and kind not in {"file", "wikidata"}:
         raise ParameterError(f"--popularity applies to --kind file and wikidata, found --kind {kind}")
-    given: dict[str, Any] = {"id_space": id_space} if kind == "file" else {}
+    settings: dict[str, Any] = {"id_space": id_space} if kind == "file" else {}
     if popularity is not None:
-        given["popularity"] = popularity
+        settings["popularity"] = popularity
     if spellings is not None:
         names: dict[str, dict[str, list[str]]] = {}
         for attribute, value, name in read_spellings(spellings).itertuples(index=False):
             names.setdefault(str(attribute), {}).setdefault(str(value), []).append(str(name))
-        given["spellings"] = names
-    with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **given) as built:
+        settings["spellings"] = names
+    with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **settings) as built:
         echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
 
 
@@ -198,16 +198,16 @@ def intents(
             stages.append(vbterrier.Dedup(kb=base))
         if (threshold, cutoff, mass) != (None, None, None):
             stages.append(vbterrier.Truncate(threshold=threshold, cutoff=cutoff, mass=mass))
-        found: pd.DataFrame = queries
+        rows: pd.DataFrame = queries
         for stage in stages:
-            found = stage.transform(found)
-    if not len(found):
+            rows = stage.transform(rows)
+    if not len(rows):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
     # The path of a temporary knowledge base would make equal calls differ.
-    vbterrier.write_intents(found.assign(source=f"{linker}, {knowledge}"), output)
-    per_query = found.groupby("qid", sort=False).size()
+    vbterrier.write_intents(rows.assign(source=f"{linker}, {knowledge}"), output)
+    per_query = rows.groupby("qid", sort=False).size()
     echo(
-        f"{output}: {len(found):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
+        f"{output}: {len(rows):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
         f"{per_query.min()} to {per_query.max()} each (mean {per_query.mean():.1f})"
     )
 
@@ -248,16 +248,16 @@ def tag(
     with _opened(knowledge, id_space) as base:
         ties: dict[str, Any] = {"on_ties": on_ties, "min_margin": min_margin}
         stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=cutoff, **ties)
-        found = stage.tags(texts)
+        rows = stage.tags(texts)
     if candidates is not None:
-        found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
-    vbterrier.write_tags(found, output)
-    tagged = found.drop_duplicates("docno")
+        rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
+    vbterrier.write_tags(rows, output)
+    tagged = rows.drop_duplicates("docno")
     share = len(tagged) / max(len(texts), 1)
-    line = f"{output}: {len(found):,} tags of {len(tagged):,} of {len(texts):,} documents ({share:.1%})"
-    if "tied" in found.columns and found["tied"].any():
-        line += f"; {found['tied'].sum():,} tags ({found['tied'].mean():.1%}) are decided by a tie and are guesses"
-    if "n_abstained" in found.columns and tagged["n_abstained"].any():
+    line = f"{output}: {len(rows):,} tags of {len(tagged):,} of {len(texts):,} documents ({share:.1%})"
+    if "tied" in rows.columns and rows["tied"].any():
+        line += f"; {rows['tied'].sum():,} tags ({rows['tied'].mean():.1%}) are decided by a tie and are guesses"
+    if "n_abstained" in rows.columns and tagged["n_abstained"].any():
         line += f"; {tagged['n_abstained'].sum():,} mentions in them have no tag because of a tie or none fits"
     echo(line)
 
@@ -296,14 +296,14 @@ def check(
     from vbterrier.report.tables import rendered
 
     require_format(style)
-    found = _collected(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
+    result = _collected(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
     if style != "table":
-        echo(rendered(found.agreement, style, caption=[repr(found)], label="tab:agreement"))
+        echo(rendered(result.agreement, style, caption=[repr(result)], label="tab:agreement"))
         return
-    for frame in (found.annotators, found.agreement, found.unanswered):
+    for frame in (result.annotators, result.agreement, result.unanswered):
         if len(frame):
             echo(rendered(frame, style))
-    echo(repr(found))
+    echo(repr(result))
 
 
 def pack(

@@ -59,13 +59,13 @@ def sample(
     options: dict[str, Any] = {"method": method, "replace": replace, "weights": weights, "seed": seed}
     options["strata"] = int(strata) if strata is not None and strata.isdecimal() else strata
     options["variances"] = None if variances is None else _numbers("--variances", variances)
-    found = sample_queries(mentions, n, allocation=sizes, **options)
+    sampled = sample_queries(mentions, n, allocation=sizes, **options)
     if output is not None:
-        write_queries(found, output)
-        echo(f"{output}: {found!r}")
+        write_queries(sampled, output)
+        echo(f"{output}: {sampled!r}")
         return
-    shown = found.frame if style in ("csv", "json") else found.frame.rename(columns={"n_draws": "times drawn"})
-    deliver(shown, style, caption=[repr(found)], label="tab:sample")
+    shown = sampled.frame if style in ("csv", "json") else sampled.frame.rename(columns={"n_draws": "times drawn"})
+    deliver(shown, style, caption=[repr(sampled)], label="tab:sample")
 
 
 def profile(
@@ -80,16 +80,16 @@ def profile(
     from vbterrier.design.profile import query_profile
 
     style = require_format(style, output)
-    found = query_profile(queries, mentions, nil=nil or "NIL", level=level)
+    table = query_profile(queries, mentions, nil=nil or "NIL", level=level)
     if style not in ("csv", "json"):
-        found = found.drop(columns="level").dropna(axis="columns", how="all")
+        table = table.drop(columns="level").dropna(axis="columns", how="all")
     caption = [f"Profile of queries, with {100 * level:g}% Wilson intervals of shares of draws."]
     if mentions is not None:
         caption.append(
             "uniform, random_document, random_mention: expected values of draws from the corpus by each method "
             "(counts of the corpus)."
         )
-    deliver(found, style, output, digits=3, caption=caption, label="tab:profile")
+    deliver(table, style, output, digits=3, caption=caption, label="tab:profile")
 
 
 def power(
@@ -182,9 +182,9 @@ def _plan_without_pilot(delta: float | None, measure: str | None, *, curve: bool
     if delta is None or measure is None:
         raise ParameterError("without scores of a pilot: wanted --delta and --measure")
     plan = queries_needed(None, delta, measure=measure, **options)
-    found = plan.curve.copy() if curve else plan.frame()
-    found.insert(0, "measure", measure)
-    return found
+    table = plan.curve.copy() if curve else plan.frame()
+    table.insert(0, "measure", measure)
+    return table
 
 
 def _plans(
@@ -204,14 +204,14 @@ def _plans(
     for name, one, other, differences in pilots:
         try:
             if delta is None:
-                found = detectable_difference(differences, queries, **options)
+                planned = detectable_difference(differences, queries, **options)
             else:
                 plan = queries_needed(differences, delta, **options)
-                found = plan.curve if curve else plan.frame()
+                planned = plan.curve if curve else plan.frame()
         except InputError as error:
             warn(f"{one} and {other}, {name}: left out: {error}")
             continue
-        parts[one, other, name] = found
+        parts[one, other, name] = planned
     if not parts:
         raise InputError("values: no pair of systems allows a plan")
     return pd.concat(parts, names=["name_a", "name_b", "measure"]).droplevel(-1).reset_index()

@@ -38,10 +38,10 @@ def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
     """Increasing numbers of queries; twenty by default."""
     if sizes is None:
         return sorted({max(round(n * part / _N_SIZES), min(least, n)) for part in range(1, _N_SIZES + 1)})
-    found = sorted({whole("sizes", size, low=least, high=n, meaning=", the number of queries") for size in sizes})
-    if not found:
+    valid = sorted({whole("sizes", size, low=least, high=n, meaning=", the number of queries") for size in sizes})
+    if not valid:
         raise ParameterError("sizes: none; wanted numbers of queries, or None for twenty sizes")
-    return found
+    return valid
 
 
 def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
@@ -58,15 +58,15 @@ def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Itera
         yield draws.random((min(step, n_subsets - done), n)).argsort(axis=1)
 
 
-def band(found: Floats, level: float, order: str) -> Floats:
+def band(values: Floats, level: float, order: str) -> Floats:
     """Quantile band of a share ``level`` of the subsets, which includes the mean, (2, ...) of (n_subsets, ...).
 
     NaN for the given order.
     """
-    mean = found.mean(axis=0)
+    mean = values.mean(axis=0)
     if order == "given":
         return np.full((2, *mean.shape), np.nan)
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
 
 
@@ -130,8 +130,8 @@ def score_by_size(
         means = np.concatenate(parts)
         low, high = band(means, level, order)
         keys = pd.MultiIndex.from_product([names, wanted], names=["name", "n_qids"])
-        found = {"mean": means.mean(axis=0), "low": low, "high": high}
-        columns = {column: numbers.T.ravel() for column, numbers in found.items()}
+        summary = {"mean": means.mean(axis=0), "low": low, "high": high}
+        columns = {column: numbers.T.ravel() for column, numbers in summary.items()}
         frames.append(pd.DataFrame(columns, index=keys).reset_index().assign(measure=measure))
     made = pd.concat(frames[1:] or frames, ignore_index=True)
     return made.assign(level=level, order=order, n_subsets=n_subsets, seed=seed)[list(SIZE_COLUMNS)]
@@ -219,9 +219,9 @@ def discriminative_power(
         orders = orders_of(len(table), order, n_subsets, seed, held)
         subsets = ([np.sort(block[:, :n]) for n in wanted] for block in orders)
         tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
-        found = np.concatenate([np.stack(block, axis=1) for block in tested])
-        low, high = band(found[..., 0], level, order)
-        not_worse, told_apart = found.mean(axis=0).T
+        results = np.concatenate([np.stack(block, axis=1) for block in tested])
+        low, high = band(results[..., 0], level, order)
+        not_worse, told_apart = results.mean(axis=0).T
         about = (order, n_subsets, level, test, n_resamples, seed)
         rows += [
             (measure, n, len(names), *counted, *about, share, best)

@@ -130,13 +130,13 @@ class Pilot:
             yield mean, np.sqrt(variance)
 
 
-def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pilot:
+def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None) -> Pilot:
     """The pilot of two systems of a V frame by one measure, or of an array of differences."""
-    if not hasattr(given, "columns"):
+    if not hasattr(source, "columns"):
         if pair is not None or measure is not None:
             raise ParameterError("pair and measure select from a V frame: leave them out for differences")
-        return Pilot(given)
-    tables = {table.measure: table for table in measure_tables(given)}
+        return Pilot(source)
+    tables = {table.measure: table for table in measure_tables(source)}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
@@ -164,10 +164,10 @@ def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Ite
             yield chosen, one, other, scores[:, names.index(one)] - scores[:, names.index(other)]
 
 
-def _known(parameter: str, word: str, found: Iterable[str]) -> str:
-    found = list(found)
-    if word not in found:
-        raise ParameterError(f"{parameter}={word!r} is unknown; found {examples(found)}.{nearest(word, found)}")
+def _known(parameter: str, word: str, words: Iterable[str]) -> str:
+    words = list(words)
+    if word not in words:
+        raise ParameterError(f"{parameter}={word!r} is unknown; found {examples(words)}.{nearest(word, words)}")
     return word
 
 
@@ -222,8 +222,8 @@ def interval_width(
     [0.576, 0.377]
     """
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
-    given = [n_more] if hasattr(n_more, "__index__") else list(n_more)
-    more = np.array(sorted({whole("n_more", n) for n in given}), dtype=np.int64)
+    numbers = [n_more] if hasattr(n_more, "__index__") else list(n_more)
+    more = np.array(sorted({whole("n_more", n) for n in numbers}), dtype=np.int64)
     if not len(more):
         raise ParameterError("n_more: none; wanted numbers of further queries")
     groups = values_of(values).groupby(["measure", "name"], sort=False)["value"]
@@ -232,9 +232,9 @@ def interval_width(
     if (moments[:, 0] == 1).any():
         warn("an interval over topics needs at least two of them")
     n, std, kurtosis = moments.T[:, :, None]
-    found = {name: column.ravel() for name, column in _widths(n, std, kurtosis, more, level).items()}
+    widths = {name: column.ravel() for name, column in _widths(n, std, kurtosis, more, level).items()}
     frame = pd.DataFrame([key for key in keys for _ in more], columns=["name", "measure", "n_qids"])
-    frame = frame.assign(n_more=np.tile(more, len(keys)), level=level, method=METHOD, **found)
+    frame = frame.assign(n_more=np.tile(more, len(keys)), level=level, method=METHOD, **widths)
     return frame[list(COLUMNS)]
 
 

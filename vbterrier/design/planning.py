@@ -266,32 +266,32 @@ def queries_needed(
                 "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
             )
         return _without_pilot(delta, measure, power, each, about)
-    found = pilot_of(pilot, pair, measure)
+    sample = pilot_of(pilot, pair, measure)
     if hasattr(pilot, "columns"):
         require_difference("delta", delta, str(pilot["measure"].iloc[0]) if measure is None else measure)
     if delta < 0:
         # Power of skewed differences depends on the sign.
-        found = Pilot(-found.values)
+        sample = Pilot(-sample.values)
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
-    narrow, wide = found.std_interval(level)
-    assured = found.std if assurance is None else found.assured_std(assurance)
-    deltas = wanted * found.std / np.array([found.std, wide, narrow, assured])
-    smallest, largest = (needed_by_formula(ends, found.std, power, each) for ends in (deltas.max(), deltas.min()))
+    narrow, wide = sample.std_interval(level)
+    assured = sample.std if assurance is None else sample.assured_std(assurance)
+    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, assured])
+    smallest, largest = (needed_by_formula(ends, sample.std, power, each) for ends in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
         first = max(2, min(last / _FIRST, smallest * _BEFORE))
         sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)})
-        thresholds = _thresholds(found, sizes, each, n_simulations, seed)
+        thresholds = _thresholds(sample, sizes, each, n_simulations, seed)
         powers = np.stack([(some[:, None] <= deltas).mean(axis=0) for some in thresholds], axis=1)
         needed = [_crossing(sizes, curve, power) for curve in powers]
         if all(n is not None for n in needed):
             break
         largest *= 2
         require_possible(largest, wanted)
-    n_pilot = (len(found), n_simulations, seed)
+    n_pilot = (len(sample), n_simulations, seed)
     rows = [(delta, *row[:4], *about, *n_pilot) for row in zip(sizes, *powers.tolist(), strict=True)]
     _, high, low, n_qids = (int(n or 0) for n in needed)
-    formula = needed_by_formula(wanted, found.std, power, each)
+    formula = needed_by_formula(wanted, sample.std, power, each)
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
     return QueryPlan(n_qids, min(low, n_qids), max(high, n_qids), delta, power, level, formula, curve)
 
@@ -369,18 +369,18 @@ def detectable_difference(
     level, seed, test, correction = chosen(
         "detectable_difference", Inference, inference, level=0.95, seed=0, test="randomisation", correction="auto"
     )
-    found = pilot_of(pilot, pair, measure)
+    sample = pilot_of(pilot, pair, measure)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)
-    given = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
-    sizes = sorted({whole("n_qids", n, low=2, high=MOST) for n in given})
+    numbers = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
+    sizes = sorted({whole("n_qids", n, low=2, high=MOST) for n in numbers})
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
-    narrow, wide = (end / found.std for end in found.std_interval(level))
+    narrow, wide = (end / sample.std for end in sample.std_interval(level))
     rows = []
-    for n, thresholds in zip(sizes, _thresholds(found, sizes, each, n_simulations, seed), strict=True):
+    for n, thresholds in zip(sizes, _thresholds(sample, sizes, each, n_simulations, seed), strict=True):
         delta = float(np.quantile(thresholds, power, method="inverted_cdf"))
-        formula = detectable_by_formula(n, found.std, power, each)
-        about = (power, level, test, by, n_systems, len(found), n_simulations, seed)
+        formula = detectable_by_formula(n, sample.std, power, each)
+        about = (power, level, test, by, n_systems, len(sample), n_simulations, seed)
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
     about_columns = ["power", "level", "test", "correction", "n_systems", "n_pilot", "n_simulations", "seed"]
     return pd.DataFrame(rows, columns=["n_qids", "delta", "low", "high", "by_formula", *about_columns])
@@ -427,8 +427,8 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     delta, std = number("delta", delta, low=0, open_low=True), number("std", std, low=0, open_low=True)
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     rows = []
-    given = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
-    for n in [whole("n_qids", size, low=2, high=MOST) for size in given]:
+    numbers = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
+    for n in [whole("n_qids", size, low=2, high=MOST) for size in numbers]:
         right, wrong = (float(power_by_formula(float(n), sign * delta, std, level)) for sign in (1, -1))
         error = std / n**0.5
         # Significant means are beyond these, for each quantile of the sample variance.

@@ -96,7 +96,9 @@ def query_profile(
     frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
     entity = _Entities.of(own, nil)
     reference = entity if corpus is None else _Entities.of(corpus, nil)
-    if entity is not None and not any(known.is_nil.any() for known in (entity, reference) if known is not None):
+    if entity is not None and not any(
+        reference_mentions.is_nil.any() for reference_mentions in (entity, reference) if reference_mentions is not None
+    ):
         warn(
             f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; set nil= to the "
             "spelling of NIL"
@@ -111,8 +113,8 @@ def query_profile(
         # Expected values by sampling method; the first includes counts of the corpus.
         drawn = [np.ones(len(corpus))]
         drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
-        known = None if reference is None else reference.per_mention
-        parts = [_shares(corpus.frequency, reference, known, weight) for weight in drawn]
+        reference_mentions = None if reference is None else reference.per_mention
+        parts = [_shares(corpus.frequency, reference, reference_mentions, weight) for weight in drawn]
         parts[0] += [row for row in _counts(corpus, reference, drawn[0]) if row[1] != "draws"]
         expected = [{(part, item): value for part, item, value in part_rows} for part_rows in parts]
     return _table(rows, expected, level, float(weights.sum()))
@@ -142,27 +144,27 @@ class _Entities:
 def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
     if column not in mentions.frame.columns:
         return None
-    found = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
-    if (found < 1).any():
-        row = int(mentions.rows[found < 1].min())
+    numbers = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
+    if (numbers < 1).any():
+        row = int(mentions.rows[numbers < 1].min())
         raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; correct it, or drop the column")
-    return found
+    return numbers
 
 
 def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
     """A query of the corpus with the same mention, for each query."""
     _, first = np.unique(corpus.mention, return_index=True)
-    known = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
+    mentions = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
     asked = ids_of(own.column("mention"), "queries column 'mention'").text.to_pylist()
-    place = pd.Index(known).get_indexer(asked)
+    place = pd.Index(mentions).get_indexer(asked)
     if (place < 0).any():
         unknown = asked[int(np.argmax(place < 0))]
         raise InputError(
             f"queries: mention {unknown!r} is not in mentions ({int((place < 0).sum())} of {len(asked)} are missing); "
             "use the corpus that queries were drawn from"
         )
-    found: Ints = first[place]
-    return found
+    places: Ints = first[place]
+    return places
 
 
 def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
@@ -179,8 +181,8 @@ def _shares(
     """Part, item and value of weighted draws."""
 
     def shares(part: str, items: Sequence[str], code: Ints) -> list[tuple[str, str, float]]:
-        found = np.bincount(code, weights, minlength=len(items)) / weights.sum()
-        return [(part, item, float(share)) for item, share in zip(items, found, strict=True)]
+        fractions = np.bincount(code, weights, minlength=len(items)) / weights.sum()
+        return [(part, item, float(share)) for item, share in zip(items, fractions, strict=True)]
 
     rows = [] if entity is None else shares("entity", ("link", "NIL"), entity.is_nil.astype(np.int64))
     rows += shares("frequency", _BINS, np.searchsorted(EDGES, frequency))
@@ -212,6 +214,6 @@ def _table(
     ends = {"low": np.where(is_share, low, np.nan), "high": np.where(is_share, high, np.nan)}
     frame = frame.assign(n=n.astype(np.int64), level=level, **ends)
     for place, name in enumerate(COLUMNS[-3:]):
-        known = expected[place] if expected else {}
-        frame[name] = [known.get(row[:2], np.nan) for row in rows]
+        expectation = expected[place] if expected else {}
+        frame[name] = [expectation.get(row[:2], np.nan) for row in rows]
     return frame[list(COLUMNS)]

@@ -147,11 +147,16 @@ class Removal(Shown):
         for measure, drawn in self.draws.groupby("measure", sort=False):
             values = {str(source): part.to_numpy() for source, part in drawn.groupby("source", sort=False)["value"]}
             ks, limit = _distance(*values.values()) if len(values) > 1 else (np.nan, np.nan)
-            for source, found in values.items():
-                moments = (found.mean(), found.std(ddof=1) if len(found) > 1 else np.nan, found.min(), found.max())
+            for source, scores_left in values.items():
+                moments = (
+                    scores_left.mean(),
+                    scores_left.std(ddof=1) if len(scores_left) > 1 else np.nan,
+                    scores_left.min(),
+                    scores_left.max(),
+                )
                 about = (measure, source, self.n_removed, len(self.counts))
                 ends = (self.worst[str(measure)], self.best[str(measure)])
-                rows.append((*about, *moments, *ends, ks, len(found), self.seed, limit))
+                rows.append((*about, *moments, *ends, ks, len(scores_left), self.seed, limit))
         columns = ["measure", "source", "n_removed", "n_qids", "mean", "std", "min", "max", "worst", "best", "ks"]
         return pd.DataFrame(rows, columns=[*columns, "n_draws", "seed", "ks_limit"])
 
@@ -329,9 +334,9 @@ def simulate_query_addition(
     added = stream(seed, "addition").multinomial(n_added, counts.cells / n, size=n_draws)
     drawn = scores(counts.cells + added)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    found = pd.DataFrame({"measure": SCORES, "n_added": n_added, "n_qids": n, "value": scores(counts.cells)})
-    found = found.assign(mean=drawn.mean(axis=0), std=drawn.std(axis=0, ddof=1) if n_draws > 1 else np.nan)
-    return found.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
+    summary = pd.DataFrame({"measure": SCORES, "n_added": n_added, "n_qids": n, "value": scores(counts.cells)})
+    summary = summary.assign(mean=drawn.mean(axis=0), std=drawn.std(axis=0, ddof=1) if n_draws > 1 else np.nan)
+    return summary.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
 
 
 def _known(
@@ -345,16 +350,16 @@ def _known(
     if system is None:
         raise ParameterError("wanted the answers of a system with gold, or DecisionCounts instead of both")
     right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
-    found = decide(answers(system, name="system"), right, unanswered=unanswered)
-    if silent := int((found.answer == linking.UNANSWERED).sum()):
+    decisions = decide(answers(system, name="system"), right, unanswered=unanswered)
+    if silent := int((decisions.answer == linking.UNANSWERED).sum()):
         raise InputError(
-            f"system: {silent} of {len(found.answer)} queries have no answer, but decisions in two stages are "
+            f"system: {silent} of {len(decisions.answer)} queries have no answer, but decisions in two stages are "
             "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
         )
     cell_at = np.full(8, -1, dtype=np.int64)
     cell_at[PLACES] = np.arange(N_CELLS)
     # Sorted, so that draws do not depend on the order of the queries.
-    kind = np.sort(cell_at[4 * found.gold_nil + found.answer])
+    kind = np.sort(cell_at[4 * decisions.gold_nil + decisions.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
 
 

@@ -329,11 +329,11 @@ def horvitz_thompson(
     weights = sample.weights
     n_effective = float(weights.sum() ** 2 / (weights**2).sum())
     bounds = [score_bounds(str(measure)) for measure in keys["measure"]]
-    known = np.isfinite(np.array(bounds, dtype=np.float64).reshape(-1, 2)).all(axis=1)
-    if interval == "bounded" and not known.all():
-        unknown = examples(keys["measure"].to_numpy()[~known].tolist())
+    bounded = np.isfinite(np.array(bounds, dtype=np.float64).reshape(-1, 2)).all(axis=1)
+    if interval == "bounded" and not bounded.all():
+        unknown = examples(keys["measure"].to_numpy()[~bounded].tolist())
         raise ParameterError(f"interval='bounded': the range of {unknown} is unknown; use interval='t'")
-    is_bounded = known & (interval == "bounded" or (interval == "auto" and n_effective < _UNEQUAL * len(weights)))
+    is_bounded = bounded & (interval == "bounded" or (interval == "auto" and n_effective < _UNEQUAL * len(weights)))
     if not is_bounded.all() and n_effective < min(_FEW, len(weights) / 5):
         warn(
             f"sample: very unequal weights, its {len(weights)} queries have an effective size of {n_effective:.1f}; do "
@@ -405,9 +405,9 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
         raise InputError(f"values: query {qid.text[at].as_py()!r} (row {at}) was not sampled; remove its values")
     keys = frame[["name", "measure"]].drop_duplicates(ignore_index=True)
     column = frame[["name", "measure"]].merge(keys.assign(column=np.arange(len(keys))), how="left")["column"].to_numpy()
-    found = numbers_of(frame["value"], "values column 'value'")
+    numbers = numbers_of(frame["value"], "values column 'value'")
     y = np.full((len(sample), len(keys)), np.nan)
-    y[row, column] = found
+    y[row, column] = numbers
     times = np.zeros(y.shape, dtype=np.int64)
     np.add.at(times, (row, column), 1)
     if (times != 1).any():

@@ -180,15 +180,15 @@ def _given(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
     return sizes
 
 
-def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Floats:
+def _by_stratum(what: str, names: Sequence[str], values: Any, *, low: int) -> Floats:
     """A number for each stratum from a mapping with exactly these strata."""
-    if not hasattr(given, "items"):
-        raise ParameterError(f"{what}={given!r}: wanted a mapping of strata to numbers")
-    known = {str(name): value for name, value in given.items()}
-    if set(known) != set(names):
-        raise ParameterError(f"{what}: wanted the strata {examples(names, 9)}; found {examples(known, 9)}")
+    if not hasattr(values, "items"):
+        raise ParameterError(f"{what}={values!r}: wanted a mapping of strata to numbers")
+    by_name = {str(name): value for name, value in values.items()}
+    if set(by_name) != set(names):
+        raise ParameterError(f"{what}: wanted the strata {examples(names, 9)}; found {examples(by_name, 9)}")
     check = whole if what == "allocation" else number
-    return np.array([check(f"{what}[{name!r}]", known[name], low=low) for name in names], dtype=np.float64)
+    return np.array([check(f"{what}[{name!r}]", by_name[name], low=low) for name in names], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,16 +246,16 @@ class Units:
 
 def _sizes_of(corpus: MentionCorpus, column: str) -> Floats:
     where = f"mentions column {column!r}"
-    found = numbers_of(corpus.column(column), where)
-    bad = ~((found > 0) & np.isfinite(found))
+    sizes = numbers_of(corpus.column(column), where)
+    bad = ~((sizes > 0) & np.isfinite(sizes))
     if bad.any():
         place = int(np.flatnonzero(bad)[np.argmin(corpus.rows[bad])])
         row = corpus.frame.iloc[int(corpus.rows[place])]
         raise InputError(
             f"{where}: row {corpus.rows[place]} (document {row['docno']!r}, mention {row['mention']!r}) has weight "
-            f"{found[place]:g}, wanted a finite number above 0; remove the row, or use a small weight"
+            f"{sizes[place]:g}, wanted a finite number above 0; remove the row, or use a small weight"
         )
-    return found
+    return sizes
 
 
 def _weighted(weight: Floats, n: int, draws: np.random.Generator, *, replace: bool) -> tuple[Ints, Floats]:

@@ -37,12 +37,12 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
         super().__init__(Path(path))
         try:
             with (self.path / META).open("rb") as file:
-                found = json_of(file.read(_MOST_BYTES))
+                meta = json_of(file.read(_MOST_BYTES))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(self.path, f"has no {META} that can be read ({error})") from error
         wanted = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
-        if not isinstance(found, dict) or {name: found.get(name) for name in wanted} != wanted:
-            raise FileError(self.path / META, f"wanted {wanted}, found {found!r:.200}; use pt.Artifact.load")
+        if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
+            raise FileError(self.path / META, f"wanted {wanted}, found {meta!r:.200}; use pt.Artifact.load")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

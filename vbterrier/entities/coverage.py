@@ -79,10 +79,10 @@ class EntityTable:
             if not (np.isfinite(value) and value > 0):
                 raise ParameterError(f"{name}={value!r}: wanted a number above 0")
         n_relevant, n_other = self.n_relevant[self.topic], self.n_other[self.topic]
-        found = observable_relevance(
+        rates = observable_relevance(
             self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, shrinkage=shrinkage
         )
-        return np.where(self.contrasts[self.topic], found, np.nan)
+        return np.where(self.contrasts[self.topic], rates, np.nan)
 
     def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:
         """Return the class of each pair as an index into ``CLASSES``, -1 in topics without an OER, shape (n_pairs,)."""
@@ -216,8 +216,8 @@ def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
 def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None = None) -> Floats:
     """Return ``RelCov / (NonRelCov + ε)`` of each topic, NaN if either is undefined; shape (n_topics,)."""
     # Half a document is added so that topics that reach no non-relevant document have a ratio.
-    found: Floats = relevant / (other + (0.5 / np.maximum(n_other, 1) if epsilon is None else epsilon))
-    return found
+    ratios: Floats = relevant / (other + (0.5 / np.maximum(n_other, 1) if epsilon is None else epsilon))
+    return ratios
 
 
 def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floats:
@@ -225,11 +225,11 @@ def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floa
 
     Entities that no document of the topic mentions have the value ``outside``; beyond the end of a list it is NaN.
     """
-    found: Floats = np.full(selection.entity.shape, outside)
+    values_at_rank: Floats = np.full(selection.entity.shape, outside)
     inside = selection.pair >= 0
-    found[inside] = values[selection.pair[inside]]
-    found[selection.entity == NONE] = np.nan
-    return found
+    values_at_rank[inside] = values[selection.pair[inside]]
+    values_at_rank[selection.entity == NONE] = np.nan
+    return values_at_rank
 
 
 def mean_of_first(values: Floats, k: int | None) -> Floats:
@@ -255,17 +255,21 @@ def rank_correlation(scores: Floats, values: Floats) -> Floats:
     """
     from scipy import stats
 
-    known = ~(np.isnan(scores) | np.isnan(values))
-    n = known.sum(axis=1, keepdims=True)
+    both_defined = ~(np.isnan(scores) | np.isnan(values))
+    n = both_defined.sum(axis=1, keepdims=True)
     left, right = (
-        np.where(known, stats.rankdata(np.where(known, axis, np.nan), axis=1, nan_policy="omit") - (n + 1) / 2, 0.0)
+        np.where(
+            both_defined,
+            stats.rankdata(np.where(both_defined, axis, np.nan), axis=1, nan_policy="omit") - (n + 1) / 2,
+            0.0,
+        )
         for axis in (scores, values)
     )
     scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
     defined = (n[:, 0] >= LEAST_CORRELATED) & (scale > 0)
-    found: Floats = np.full(len(scores), np.nan)
-    np.divide((left * right).sum(axis=1), scale, out=found, where=defined)
-    return found
+    correlation: Floats = np.full(len(scores), np.nan)
+    np.divide((left * right).sum(axis=1), scale, out=correlation, where=defined)
+    return correlation
 
 
 def core_coverage(table: EntityTable, classes: Ints) -> Floats:
@@ -283,9 +287,9 @@ def core_coverage(table: EntityTable, classes: Ints) -> Floats:
 
 def share(part: Ints | Floats, whole: Ints) -> Floats:
     """Return ``part / whole``, NaN if the whole is 0; shape (n_topics,)."""
-    found: Floats = np.full(len(whole), np.nan)
-    np.divide(part, whole, out=found, where=whole > 0)
-    return found
+    shares: Floats = np.full(len(whole), np.nan)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
 
 
 # The limit of nodes in the search for the exact cover of one topic.
@@ -347,12 +351,12 @@ def _most_reached(document: Ints, entity: Ints, k: int, name: str) -> int:
     taken = np.concatenate([np.ones(n_entities), np.zeros(n_documents)])
     limits = [optimize.LinearConstraint(reached, 0, np.inf), optimize.LinearConstraint(taken, 0, k)]
     options: Any = {"node_limit": MOST_NODES, "mip_rel_gap": 0.0}
-    found = optimize.milp(
+    solution = optimize.milp(
         taken - 1, constraints=limits, integrality=taken, bounds=optimize.Bounds(0, 1), options=options
     )
-    if found.status != 0:
+    if solution.status != 0:
         raise InputError(
             f"query {name!r}: found no best {k} of {n_entities} entities for {n_documents} relevant documents "
             f"within {MOST_NODES} steps; use the greedy cover, exact=False, which reaches at least 63 % of the optimum"
         )
-    return round(-found.fun)
+    return round(-solution.fun)

@@ -293,9 +293,9 @@ def refitted(stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validat
     for fold in divided:
         model = fresh(stage)
         checked = topics.rows(fold.validation) if fold.validation else None
-        known = None if labels is None else labels.rows(fold.training | fold.validation)
+        labelled = None if labels is None else labels.rows(fold.training | fold.validation)
         with divided.located(fold):
-            Teaching(topics.rows(fold.training), known, checked, known, seed).fit(model)
+            Teaching(topics.rows(fold.training), labelled, checked, labelled, seed).fit(model)
         parts.append(model.transform(topics.rows(fold.test)))
     made = pd.concat(parts, ignore_index=True) if parts else stage.transform(topics.frame)
     place = {name: at for at, name in enumerate(topics.names)}

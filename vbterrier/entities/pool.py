@@ -282,10 +282,10 @@ def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, 
     rows = np.argsort(group, kind="stable") if (np.diff(group) < 0).any() else np.arange(len(group))
     first = np.flatnonzero(np.concatenate([[True], np.diff(group[rows]) != 0])) if len(rows) else rows
     heads = rows[first]
-    found = Lookup(None if own is None else own[heads], tags.docno.take(heads)).find_one(place, docno)
+    pairs = Lookup(None if own is None else own[heads], tags.docno.take(heads)).find_one(place, docno)
     stops = np.append(first, len(rows))
-    has = np.flatnonzero(found >= 0)
-    owner, place = spans(stops[found[has]], stops[found[has] + 1])
+    has = np.flatnonzero(pairs >= 0)
+    owner, place = spans(stops[pairs[has]], stops[pairs[has] + 1])
     return has[owner], rows[place]
 
 
@@ -400,8 +400,8 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
             for field in _SCHEMA:
                 if field.name in schema.names and pa.types.is_nested(schema.field(field.name).type):
                     wanted = "ids as text" if field.name in _IDS else "numbers"
-                    found = schema.field(field.name).type
-                    raise FileError(source.path, f"column {field.name!r} holds {found}, wanted {wanted}")
+                    column_type = schema.field(field.name).type
+                    raise FileError(source.path, f"column {field.name!r} holds {column_type}, wanted {wanted}")
             raw.seek(0)
             file = pq.ParquetFile(raw, read_dictionary=list(_IDS))
             _require_size(source, file.metadata)

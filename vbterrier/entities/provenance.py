@@ -73,14 +73,14 @@ def require_independent(run: Any, name: str, *, folds: bool) -> None:
 
     crossed, own = ((run[JUDGMENTS] == value).to_numpy(dtype=bool) for value in (CROSSED, OWN))
     if crossed.any():
-        found = (
+        problem = (
             f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(crossed)} are cross-validated: through "
             "them, the judgments of a test topic would change its own scores"
         )
         remedy = "give the stage or pipeline that made them instead, which is then fitted again in each fold"
         if folds:
-            raise InputError(f"{found}; {remedy}")
-        warn(f"{found} if they include test topics; {remedy}")
+            raise InputError(f"{problem}; {remedy}")
+        warn(f"{problem} if they include test topics; {remedy}")
     if own.any():
         warn(
             f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(own)} depend on judgments of the same "

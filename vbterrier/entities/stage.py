@@ -53,10 +53,10 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
 
 def pool_of_links(links: Any, name: str) -> LinkedPool:
     """Return the linked pool of a parameter ``links``, which tags are not."""
-    found = links_of(links)
-    if not isinstance(found, LinkedPool):
+    pool = links_of(links)
+    if not isinstance(pool, LinkedPool):
         raise InputError(f"{name}: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame")
-    return found
+    return pool
 
 
 def require_judged(pool: LinkedPool, name: str) -> None:
@@ -110,20 +110,20 @@ class EntityStage(pyterrier.Stage):
 class PoolLinks:
     """Links of documents: a linked pool or its K frame, or tags with which any run is linked."""
 
-    def __init__(self, given: Any) -> None:
-        self.given = links_of(given)
+    def __init__(self, source: Any) -> None:
+        self.given = links_of(source)
 
     def of(self, run: Run) -> Documents:
         """Return the documents of a run, by topic and in trec_eval's order, with their entities.
 
         Documents outside the linked pool, and documents without tags, have no entities.
         """
-        found = unlinked(run)
+        documents = unlinked(run)
         if isinstance(self.given, LinkedPool):
-            pool = found.pool
+            pool = documents.pool
             document = self.given.find_documents(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
-            return replace(found, pool=linked_as(self.given, document, pool), known=document >= 0)
-        return replace(found, pool=link_pool(run, self.given)) if any_tagged(run, self.given) else found
+            return replace(documents, pool=linked_as(self.given, document, pool), known=document >= 0)
+        return replace(documents, pool=link_pool(run, self.given)) if any_tagged(run, self.given) else documents
 
 
 def any_tagged(run: Run, tags: Any) -> bool:
@@ -232,8 +232,8 @@ class TopEntities:
 
 def columns_of(stage: pt.Transformer) -> list[str]:
     """Return the columns that a stage needs, as far as its inspection shows."""
-    found: list[str] = (pt.inspect.transformer_inputs(stage, strict=False) or [[]])[0]
-    return found
+    columns: list[str] = (pt.inspect.transformer_inputs(stage, strict=False) or [[]])[0]
+    return columns
 
 
 class OnEntities(EntityStage):
@@ -261,8 +261,8 @@ class OnEntities(EntityStage):
     def transform_inputs(self) -> list[list[str]]:
         """Return the columns of the input that the stage and the stage that ranks the entities need."""
         if self._inner is None:
-            given = isinstance(self.entities, pt.Transformer)
-            self._inner = columns_of(self.entities) if given else []
+            is_pipeline = isinstance(self.entities, pt.Transformer)
+            self._inner = columns_of(self.entities) if is_pipeline else []
         return [list(dict.fromkeys([*self._columns(), *self._inner]))]
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
@@ -420,13 +420,13 @@ def selected_entities(
     named = runs if isinstance(runs, Mapping) else {"run": runs}
     cutoff = whole("cutoff", cutoff)
     parts = [_entity_rows(str(name), run, table, oer, classes, cutoff) for name, run in named.items()]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_SELECTED))
-    return found.assign(k=cutoff, rel=rel, alpha=alpha, tau=shrinkage)
+    selected = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_SELECTED))
+    return selected.assign(k=cutoff, rel=rel, alpha=alpha, tau=shrinkage)
 
 
-def _entity_rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, cutoff: int) -> pd.DataFrame:
+def _entity_rows(name: str, source: Any, table: EntityTable, oer: Floats, classes: Ints, cutoff: int) -> pd.DataFrame:
     pool = table.pool
-    run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
+    run = source if isinstance(source, Run) else Run(source, name=f"run {name!r}")
     # Raises an error if the two share no topic.
     run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
     listed = TopEntities.of(pool, run, cutoff)

@@ -175,9 +175,9 @@ def _is_balanced(topic: Ints, label: Ints, order: Floats) -> Bools:
     rows = np.flatnonzero(label == 0)
     rows = rows[np.lexsort((order[rows], topic[rows]))]
     rank = np.arange(len(rows)) - np.searchsorted(topic[rows], topic[rows])
-    found: Bools = label == 1
-    found[rows[rank < n_positive[topic[rows]]]] = True
-    return found
+    is_chosen: Bools = label == 1
+    is_chosen[rows[rank < n_positive[topic[rows]]]] = True
+    return is_chosen
 
 
 def partitions(df_relevant: Ints, df: Ints) -> Ints:
@@ -365,15 +365,15 @@ def _collection_df(table: EntityTable, counted: Ints, df: Mapping[str, int], n_d
     missing = [each for each in ids if each not in df]
     if missing:
         raise InputError(f"df: {len(missing)} entities of the pools have no frequency ({examples(missing)})")
-    found = numbers_of(pd.Series([df[each] for each in ids], dtype=object), "df")
-    wrong = ~((found >= counted) & (found <= whole("n_documents", n_documents)))
+    counts = numbers_of(pd.Series([df[each] for each in ids], dtype=object), "df")
+    wrong = ~((counts >= counted) & (counts <= whole("n_documents", n_documents)))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(
-            f"df: {ids[at]!r} has {found[at]:g}, wanted at least {counted[at]}, its documents in the pools, and at "
+            f"df: {ids[at]!r} has {counts[at]:g}, wanted at least {counted[at]}, its documents in the pools, and at "
             f"most n_documents={n_documents}"
         )
-    return found.astype(np.int64)[table.entity]
+    return counts.astype(np.int64)[table.entity]
 
 
 def _topics(table: EntityTable, partition: Ints, sampled: Bools) -> pd.DataFrame:
@@ -382,8 +382,8 @@ def _topics(table: EntityTable, partition: Ints, sampled: Bools) -> pd.DataFrame
     masks = {f"n_{name}": partition == code for code, name in enumerate(PARTITIONS)}
     masks |= {"n_sampled": sampled, "n_contaminated": contaminated}
     sizes = {name: np.bincount(table.topic[mask], minlength=n_topics) for name, mask in masks.items()}
-    found = {"qid": table.pool.topics, "n_relevant": table.n_relevant, "n_other": table.n_other, **sizes}
-    return pd.DataFrame(found | {"contamination": share(sizes["n_contaminated"], sizes["n_sampled"])})
+    columns = {"qid": table.pool.topics, "n_relevant": table.n_relevant, "n_other": table.n_other, **sizes}
+    return pd.DataFrame(columns | {"contamination": share(sizes["n_contaminated"], sizes["n_sampled"])})
 
 
 def _contamination(topics: pd.DataFrame, negatives: str) -> pd.DataFrame:
@@ -414,14 +414,14 @@ def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
 def _evidence(partition: Ints, oer: Floats, classes: Ints) -> pd.DataFrame:
     rows = []
     for code, name in enumerate(PARTITIONS):
-        known = (partition == code) & ~np.isnan(oer)
-        n = int(known.sum())
-        shares = np.bincount(classes[known], minlength=len(CLASSES)) / (n or np.nan)
+        in_class = (partition == code) & ~np.isnan(oer)
+        n = int(in_class.sum())
+        shares = np.bincount(classes[in_class], minlength=len(CLASSES)) / (n or np.nan)
         signs = {
-            f"share_{sign}": float(mask[known].mean()) if n else float("nan")
+            f"share_{sign}": float(mask[in_class].mean()) if n else float("nan")
             for sign, mask in (("positive", oer > 0), ("negative", oer < 0))
         }
-        rows.append({"partition": name, **_summary(oer[known]), **signs, **dict(zip(CLASSES, shares, strict=True))})
+        rows.append({"partition": name, **_summary(oer[in_class]), **signs, **dict(zip(CLASSES, shares, strict=True))})
     return pd.DataFrame(rows)
 
 

@@ -48,9 +48,9 @@ class VectorFile(Mapping[str, "Floats"]):
     def rows(self, ids: list[str]) -> Ints:
         """Return the index of each id in the file, -1 without a vector, shape (n,)."""
         wanted = [each.encode("utf-8", errors="surrogateescape") for each in ids]
-        found = self._order[np.minimum(np.searchsorted(self._sorted, _keys(wanted)), len(self._sorted) - 1)]
-        same = [self._names[at] == name for at, name in zip(found.tolist(), wanted, strict=True)]
-        return np.where(same, found, -1)
+        place = self._order[np.minimum(np.searchsorted(self._sorted, _keys(wanted)), len(self._sorted) - 1)]
+        same = [self._names[at] == name for at, name in zip(place.tolist(), wanted, strict=True)]
+        return np.where(same, place, -1)
 
     def table(self, rows: Ints) -> Floats:
         """Return the vectors of rows of the file, shape (n, dimension)."""
@@ -73,13 +73,13 @@ class VectorFile(Mapping[str, "Floats"]):
     def _parsed(self, row: int) -> Floats:
         text = self._bytes[self._offsets[row] : self._stops[row]].tobytes()
         try:
-            found = np.array(text.split(), dtype=np.float64)
+            numbers = np.array(text.split(), dtype=np.float64)
         except ValueError:
-            found = np.empty(0)
-        if len(found) != self.dimension:
+            numbers = np.empty(0)
+        if len(numbers) != self.dimension:
             wanted = f"wanted {self.dimension} numbers, found {text[:60]!r}"
             raise FileError(self.path, f"the vector of {self._shown(row)}: {wanted}")
-        return found
+        return numbers
 
     def __contains__(self, each: object) -> bool:
         return isinstance(each, str) and bool(self.rows([each])[0] >= 0)
@@ -88,8 +88,8 @@ class VectorFile(Mapping[str, "Floats"]):
         row = self.rows([each])
         if row[0] < 0:
             raise KeyError(each)
-        found: Floats = self.table(row)[0]
-        return found
+        vector: Floats = self.table(row)[0]
+        return vector
 
     def __iter__(self) -> Iterator[str]:
         return (name.decode("utf-8", errors="surrogateescape") for name in self._names)
@@ -187,8 +187,8 @@ def _indexed(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFil
     else:
         names, offsets, stops, dimension = _of_text(path, data, 0 if header is None else header.end())
         if header is not None and (len(names), dimension) != (wanted := tuple(map(int, header.groups()))):
-            found = f"found {len(names)} of {dimension}: was it written to its end?"
-            raise FileError(path, f"the header says {wanted[0]} vectors of {wanted[1]} numbers, {found}", line=1)
+            problem = f"found {len(names)} of {dimension}: was it written to its end?"
+            raise FileError(path, f"the header says {wanted[0]} vectors of {wanted[1]} numbers, {problem}", line=1)
     kept = np.flatnonzero([name.startswith(prefix) for name in names])
     if not len(kept):
         raise FileError(path, f"no name begins with {prefix.decode()!r}; found {names[0].decode(errors='replace')!r}")
@@ -252,10 +252,10 @@ def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints
             names.append(data[at:gap])
             offsets.append(gap + 1)
             stops.append(stop)
-            found = len(data[gap:stop].split())
-            if found != (dimension := dimension or found):
+            n_words = len(data[gap:stop].split())
+            if n_words != (dimension := dimension or n_words):
                 wanted = f"wanted {dimension} numbers; separate names with spaces by a tab"
-                raise FileError(path, f"has {found} words after the name, {wanted}", line=number)
+                raise FileError(path, f"has {n_words} words after the name, {wanted}", line=number)
         at = stop + 1
     if not names or not dimension:
         raise FileError(path, "has no vectors; wanted lines of a name and numbers")

@@ -178,15 +178,15 @@ class AnnotationTask(Shown):
         what, qid = f"sheet {name!r}", self.items["qid"]
         frame = table_of(sheet, what, read_annotations, (*_KEY, "label"))
         keys = [ids_of(frame[column], f"{what} column {column!r}").text.to_pylist() for column in _KEY]
-        given = pd.MultiIndex.from_arrays(keys)
+        answered = pd.MultiIndex.from_arrays(keys)
         text = frame["label"].map(lambda one: "" if pd.isna(one) else str(one).strip()).to_numpy(dtype=object)
         # With a label that is missing, pandas writes numbers with a decimal.
         text = np.array([_SPELLINGS.get(one, one) for one in text], dtype=object)
-        place = pd.MultiIndex.from_frame(self.items[_KEY]).get_indexer(given)
+        place = pd.MultiIndex.from_frame(self.items[_KEY]).get_indexer(answered)
         for wrong, why in (
             (~np.isin(text, ["", "0", "1"]), "wanted the label 0, 1 or nothing, found {!r}"),
             (place < 0, "is no candidate of the task; a spreadsheet may have changed the id: import it as text"),
-            (given.duplicated(), "is duplicated; keep one row"),
+            (answered.duplicated(), "is duplicated; keep one row"),
         ):
             if wrong.any():
                 row = int(np.argmax(wrong))
@@ -277,8 +277,8 @@ class Annotations(Shown):
             warn(f"{counted(len(without), 'query')} without an entity of enough votes left out ({examples(without)})")
         weight = kept["prob"]
         if probs == "candidates":
-            known = self.task.items.set_index(_KEY)["prob"]
-            weight = pd.Series(known.loc[pd.MultiIndex.from_frame(kept[_KEY])].to_numpy(), index=kept.index)
+            prior = self.task.items.set_index(_KEY)["prob"]
+            weight = pd.Series(prior.loc[pd.MultiIndex.from_frame(kept[_KEY])].to_numpy(), index=kept.index)
         total = weight.groupby(kept["qid"]).transform("sum")
         if (total <= 0).any():
             qid = kept.loc[total <= 0, "qid"].iloc[0]
@@ -412,10 +412,10 @@ def _votes(wide: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     label = wide[names].to_numpy(dtype=np.float64)
     n = (~np.isnan(label)).sum(axis=1)
     label = np.nan_to_num(label)
-    query, known = pd.factorize(wide["qid"])
-    prob, votes = normalised(label.T, query, len(known)).sum(axis=0), label.sum(axis=1)
-    found = wide[_KEY].assign(prob=prob / np.maximum(n, 1), votes=votes / np.maximum(n, 1), n=n)
-    answered: pd.DataFrame = found[n > 0].reset_index(drop=True)
+    query, topics = pd.factorize(wide["qid"])
+    prob, votes = normalised(label.T, query, len(topics)).sum(axis=0), label.sum(axis=1)
+    table = wide[_KEY].assign(prob=prob / np.maximum(n, 1), votes=votes / np.maximum(n, 1), n=n)
+    answered: pd.DataFrame = table[n > 0].reset_index(drop=True)
     return answered
 
 
@@ -448,10 +448,10 @@ def _table(frame: pd.DataFrame) -> str:
 
 
 def _datasheet(
-    found: Annotations, intents: pd.DataFrame, title: str, about: dict[str, str], sources: Mapping[str, str]
+    result: Annotations, intents: pd.DataFrame, title: str, about: dict[str, str], sources: Mapping[str, str]
 ) -> str:
     """The description of a benchmark in Markdown."""
-    task, calibration = found.task, found.calibration
+    task, calibration = result.task, result.calibration
     counts = {
         **about,
         "queries": f"{intents['qid'].nunique()} of {len(task.topics)} annotated",
@@ -470,9 +470,9 @@ def _datasheet(
     parts = [
         ("Contents", _table(facts(counts))),
         ("Sources", _table(facts(dict(sources)))),
-        ("Annotators", _table(found.annotators)),
-        ("Unanswered queries", _table(found.unanswered) if len(found.unanswered) else "None."),
-        ("Agreement", _table(found.agreement) if len(found.agreement) else "One annotator: unknown."),
+        ("Annotators", _table(result.annotators)),
+        ("Unanswered queries", _table(result.unanswered) if len(result.unanswered) else "None."),
+        ("Agreement", _table(result.agreement) if len(result.agreement) else "One annotator: unknown."),
         ("Calibration of the candidates' probabilities", _table(facts(error))),
         ("Ambiguity", _table(facts(ambiguity))),
         ("Instructions to annotators", "\n".join(f"    {line}".rstrip() for line in INSTRUCTIONS.splitlines())),

@@ -154,9 +154,9 @@ class JudgeAudit(Shown):
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
         names = ("verdicts", "comparison", "systems", "pairs", "bias", "calibration", "agreement", "without_humans")
-        found = {name: getattr(self, name) for name in names}
-        found |= {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
-        return found | {"needed": self.needed, "plan": self.plan.frame}
+        tables = {name: getattr(self, name) for name in names}
+        tables |= {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
+        return tables | {"needed": self.needed, "plan": self.plan.frame}
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
@@ -298,11 +298,11 @@ def audit_judge(
     target, loaded = aligned(judged, loaded, on_topics)
     quality = label_quality(judges, target.frame, inference=Inference(level=level))
     top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
-    given = judges.frame().rename(columns={"grade": "label"})
-    given = given[given["qid"].isin(target.topics)]
-    every = _evidence_runs(top, given, target, cutoff)
+    judged_labels = judges.frame().rename(columns={"grade": "label"})
+    judged_labels = judged_labels[judged_labels["qid"].isin(target.topics)]
+    every = _evidence_runs(top, judged_labels, target, cutoff)
     judgments = target.judgments()
-    labelled = {str(judge): part for judge, part in given.groupby("name", sort=False)}
+    labelled = {str(judge): part for judge, part in judged_labels.groupby("name", sort=False)}
     topics = [target.topics, *(sorted(set(part["qid"])) for part in labelled.values())]
     estimates = {}
     for name, used in ((HUMANS, None), (CORRECTED, judges)):
@@ -315,7 +315,7 @@ def audit_judge(
             _warn_of_lacking_topics(judge, part, target)
             tables.append(humans.tables(HUMANS, level, baseline, judge))
         tables.append(_alone(judge, part, loaded, measure, options, baseline))
-    together, accuracy = _without_humans(given, target.frame)
+    together, accuracy = _without_humans(judged_labels, target.frame)
     if len(together):
         tables.append(_alone("", together, loaded, measure, options, baseline, TOGETHER))
     about: dict[str, Any] = {"measure": measure, "level": level, "n_draws": n_draws, "seed": seed}
@@ -324,7 +324,7 @@ def audit_judge(
         for place, parts in enumerate(zip(*tables, strict=True), 1)
     )
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
-    mixed = _mixed(top, given, target, measure, corrected)
+    mixed = _mixed(top, judged_labels, target, measure, corrected)
     _warn_of_mixture(mixed, margin)
     documented = _described(frames_of(judges, judgments), top, cutoff, families, documents, queries)
     _warn_of_copies(documented, judges.names)
@@ -361,8 +361,8 @@ def _judged(qrels: Any, scale: tuple[int, int] | None, unit: float) -> Evaluatio
     return target
 
 
-def _require_runs(loaded: Mapping[str, Run], **given: Any) -> None:
-    for what, names in given.items():
+def _require_runs(loaded: Mapping[str, Run], **values: Any) -> None:
+    for what, names in values.items():
         for name in names:
             if name not in loaded:
                 raise ParameterError(f"{what}: no run is called {name!r}.{nearest(name, loaded)}")
@@ -382,11 +382,11 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _evidence_runs(
-    top: Mapping[str, pd.DataFrame], given: pd.DataFrame, target: EvaluationTarget, cutoff: int
+    top: Mapping[str, pd.DataFrame], labelled: pd.DataFrame, target: EvaluationTarget, cutoff: int
 ) -> tuple[dict[str, Run], int]:
     """The runs, and a run of all documents by their ranks in the runs, with the size of its largest topic."""
     every = pd.concat([run[["qid", "docno", "rank"]] for run in top.values()])
-    parts = (every[every["rank"] < cutoff], given, _as_text(target.frame))
+    parts = (every[every["rank"] < cutoff], labelled, _as_text(target.frame))
     documents = pd.concat([part[_KEY] for part in parts]).drop_duplicates()
     documents = documents[documents["qid"].isin(target.topics)]
     fused = (1 / (60 + every["rank"])).groupby([every["qid"], every["docno"]]).sum().rename("score")
@@ -417,10 +417,10 @@ class _Estimate:
         if self.fitted is not None and self.parts is not None and self.spread is not None:
             residual, errors = self.parts.sum(axis=1), self.parts * self.spread
             common, deviation = errors.mean(axis=0), residual - residual.mean()
-            noise, found = float(((errors - common) ** 2).sum()), float((deviation**2).sum())
+            noise, total = float(((errors - common) ** 2).sum()), float((deviation**2).sum())
             n = len(self.names)
             # James and Stein's factor, (n - 3) noise/(n - 1), for an unknown mean.
-            weight = max(1 - max(n - 3, 0) / max(n - 1, 1) * noise / found, 0.0) if found > 0 else 0.0
+            weight = max(1 - max(n - 3, 0) / max(n - 1, 1) * noise / total, 0.0) if total > 0 else 0.0
             value = self.fitted.mean(axis=1) + residual.mean() + weight * deviation
             shared, method = (common**2).sum() + self.fitted.mean(axis=0).var(), "unjudged and residuals (normal)"
         a, b = _places(self.names, baseline)
@@ -469,26 +469,26 @@ def _estimated(
     drawn = GradeDraws(fit_evidence(evidence), n_draws, seed)
     scores = _scores(drawn, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
     draws = [scores[:, :, part].mean(axis=2) for part in parts_of_topics]
-    known = np.flatnonzero(evidence.level >= 0)
-    fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
+    judged = np.flatnonzero(evidence.level >= 0)
+    fold = (evidence.keys[judged] % np.uint64(_FOLDS)).astype(np.int64)
     expected = drawn.shares @ gain
-    fits = [_Fold(evidence, known[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
-    predicted, parts = np.empty(len(known)), np.empty((len(names), len(known)))
+    fits = [_Fold(evidence, judged[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
+    predicted, parts = np.empty(len(judged)), np.empty((len(names), len(judged)))
     for part, fit in zip(np.unique(fold), fits, strict=True):
         predicted[fold == part], parts[:, fold == part] = fit.predicted, fit.parts
-    weight = _excess_weights(evidence, known, weights.any(axis=0), predicted, expected)
+    weight = _excess_weights(evidence, judged, weights.any(axis=0), predicted, expected)
     if weight is None:
         return [_Estimate(names, int(own.sum()), draw) for own, draw in zip(parts_of_topics, draws, strict=True)]
     # Judged documents of a fold represent those of the other documents, and themselves, which their model did not see.
     parts *= weight + 1 / len(fits)
     # The variance of a sum over a sample with inclusion probabilities 1/(1 + w) is the sum of w (1 + w) x².
     spread = np.sqrt(weight * (1 + weight)) / (weight + 1 / len(fits))
-    found = []
+    estimates = []
     for place, (of_part, draw) in enumerate(zip(parts_of_topics, draws, strict=True)):
-        rows, fitted = of_part[evidence.topic[known]], np.mean([fit.scores[place] for fit in fits], axis=0)
+        rows, fitted = of_part[evidence.topic[judged]], np.mean([fit.scores[place] for fit in fits], axis=0)
         n = int(of_part.sum())
-        found.append(_Estimate(names, n, draw, fitted, parts[:, rows] / n, spread[rows]))
-    return found
+        estimates.append(_Estimate(names, n, draw, fitted, parts[:, rows] / n, spread[rows]))
+    return estimates
 
 
 def _scores(drawn: GradeDraws, inverse: Floats, gain: Floats, weights: Floats) -> Floats:
@@ -545,32 +545,32 @@ class _Fold:
         self.parts = weights[:, rows] * of_gain - scores.mean(axis=1)[:, topic] * of_ideal
 
 
-def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Floats, expected: Floats) -> Floats | None:
+def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floats, expected: Floats) -> Floats | None:
     """``1/π - 1`` of judged documents, ``None`` if a stratum with unjudged documents has too few judged ones.
 
     Strata are thirds of the predicted grade within and outside of the cuts. Weights are the inverse share of judged
     documents of the topic, scaled to the size of each stratum.
     """
     predicted = np.empty(len(evidence))
-    predicted[known], predicted[evidence.unjudged] = held_out, expected
+    predicted[judged], predicted[evidence.unjudged] = held_out, expected
     stratum = np.zeros(len(evidence), dtype=np.int64)
     for inside in (False, True):
         own = in_cut == inside
         if own.any():
             stratum[own] = 3 * inside + np.searchsorted(np.quantile(predicted[own], [1 / 3, 2 / 3]), predicted[own])
-    n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[known], minlength=6)
+    n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[judged], minlength=6)
     if not len(evidence.unjudged) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
         return None
     topic = evidence.topic
-    share = np.bincount(topic) / np.maximum(np.bincount(topic[known], minlength=int(topic.max()) + 1), 1)
-    weight = share[topic[known]]
-    total = np.bincount(stratum[known], weight, minlength=6)
-    return np.asarray(np.maximum(weight * (n / np.maximum(total, 1e-9))[stratum[known]] - 1, 0.0))
+    share = np.bincount(topic) / np.maximum(np.bincount(topic[judged], minlength=int(topic.max()) + 1), 1)
+    weight = share[topic[judged]]
+    total = np.bincount(stratum[judged], weight, minlength=6)
+    return np.asarray(np.maximum(weight * (n / np.maximum(total, 1e-9))[stratum[judged]] - 1, 0.0))
 
 
 def _alone(
     name: str,
-    given: pd.DataFrame,
+    labelled: pd.DataFrame,
     runs: Mapping[str, Run],
     measure: str,
     options: Any,
@@ -578,12 +578,12 @@ def _alone(
     estimate: str = ALONE,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
-    frames = {system: run.only(set(given["qid"])).frame for system, run in runs.items()}
-    label = given["label"].clip(lower=0)
+    frames = {system: run.only(set(labelled["qid"])).frame for system, run in runs.items()}
+    label = labelled["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
     values = score(
         frames,
-        given.assign(label=label.astype(np.int64)),
+        labelled.assign(label=label.astype(np.int64)),
         [measure],
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=2),
@@ -601,24 +601,24 @@ def _alone(
     return systems, pairs
 
 
-def _without_humans(given: pd.DataFrame, human: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _without_humans(labelled: pd.DataFrame, human: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Expected grades from the labels of three or more judges (Dawid and Skene), and the accuracy of each judge.
 
     Empty for fewer judges, and for labels that are not whole numbers up to the highest grade.
     """
-    wide = given.pivot(index=_KEY, columns="name", values="label")
+    wide = labelled.pivot(index=_KEY, columns="name", values="label")
     highest = max(int(human["label"].max()), int(np.nanmax(wide.to_numpy())))
     columns = ["judge", "n", "accuracy", "agreement_with_humans"]
     whole_labels = (wide.fillna(0) % 1 == 0).all(axis=None) and highest <= _MOST_GRADES
     if wide.shape[1] < _JUDGES or not whole_labels:
         return pd.DataFrame(columns=[*_KEY, "label"]), pd.DataFrame(columns=columns)
     labels = wide.clip(lower=0).fillna(-1).to_numpy().astype(np.int64)
-    found = dawid_skene(labels, highest + 1)
-    accuracy = np.einsum("g,jgg->j", found.prevalence, found.confusion)
-    known = _as_text(human).set_index(_KEY)["label"].reindex(wide.index)
-    agreed = [(wide[name] == known)[wide[name].notna() & known.notna()].mean() for name in wide.columns]
+    model = dawid_skene(labels, highest + 1)
+    accuracy = np.einsum("g,jgg->j", model.prevalence, model.confusion)
+    human_labels = _as_text(human).set_index(_KEY)["label"].reindex(wide.index)
+    agreed = [(wide[name] == human_labels)[wide[name].notna() & human_labels.notna()].mean() for name in wide.columns]
     rows = {"judge": list(wide.columns), "n": wide.notna().sum().to_numpy(), "accuracy": accuracy}
-    expected = wide.index.to_frame(index=False).assign(label=found.posterior @ np.arange(highest + 1.0))
+    expected = wide.index.to_frame(index=False).assign(label=model.posterior @ np.arange(highest + 1.0))
     return expected, pd.DataFrame({**rows, "agreement_with_humans": agreed})
 
 
@@ -641,7 +641,7 @@ def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
 
 
 def _mixed(
-    top: Mapping[str, pd.DataFrame], given: pd.DataFrame, target: EvaluationTarget, measure: str, corrected: Any
+    top: Mapping[str, pd.DataFrame], labelled: pd.DataFrame, target: EvaluationTarget, measure: str, corrected: Any
 ) -> pd.DataFrame:
     """The sources of the labels up to the cutoff, and nDCG with machine labels in the gaps."""
     cutoff = int(measure.partition("@")[2])
@@ -649,7 +649,7 @@ def _mixed(
     cut = cut[cut["qid"].isin(target.topics)][["name", *_KEY]]
     human = _as_text(target.frame)
     parts = []
-    for judge, labels in given.groupby("name", sort=False):
+    for judge, labels in labelled.groupby("name", sort=False):
         of_both = cut.merge(human[_KEY].assign(human=1.0), how="left", on=_KEY)
         of_both = of_both.merge(labels[_KEY].assign(machine=1.0), how="left", on=_KEY).fillna(0.0)
         of_both["machine"] *= 1 - of_both["human"]
@@ -764,8 +764,8 @@ def _bias(
         groups.append(("length", frame["length"].astype(object)))
     if "overlap" in frame:
         groups.append(("overlap", frame["overlap"]))
-    sole, known = frame["family"], sorted(set((families or {}).values()))
-    groups += [("family", sole.mask(sole.notna() & (sole != family), _OTHERS)) for family in known]
+    sole, family_names = frame["family"], sorted(set((families or {}).values()))
+    groups += [("family", sole.mask(sole.notna() & (sole != family), _OTHERS)) for family in family_names]
     rows, bins = [], []
     most = max(int(judgments.grades[-1]), 1)
     for judge in judges:

@@ -157,12 +157,12 @@ def evaluate_closed_open(
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = table_of(qrels, "qrels", read_qrels, ())
-    known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
+    linked_pool, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    found, coverage = {}, {}
-    for side, given in entities.items():
-        run = loaded_run(f"entities {side!r}", given)
-        reachability = Reachability(known, run, whole("cutoff", cutoff))
+    results, coverage = {}, {}
+    for side, source in entities.items():
+        run = loaded_run(f"entities {side!r}", source)
+        reachability = Reachability(linked_pool, run, whole("cutoff", cutoff))
         labelled = ReachableQrels(judged, reachability, whole("rel", rel))
         closed = judged if judgments == "all" else labelled.conditional(unreached)
         within, every = _rankings(system, side, run, documents, reachability)
@@ -172,12 +172,12 @@ def evaluate_closed_open(
         cells = (judged_topics(within, closed), closed), (every, judged)
         for where, (ranking, labels) in zip(DOCUMENT_SIDES, cells, strict=True):
             name = f"{side} entities, {where} documents"
-            found[side, where] = score(
+            results[side, where] = score(
                 {name: ranking}, labels, measures, data=Data(on_topics="all"), inference=inference
             )
         coverage[side] = labelled.coverage()
     values, intervals = (
-        joined({cell: getattr(scores, name) for cell, scores in found.items()}, _CELL).drop(columns="name")
+        joined({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL).drop(columns="name")
         for name in ("values", "intervals")
     )
     effects = _effects(values, list(entities), **how)

@@ -108,7 +108,7 @@ def corrected_over(pairs: pd.DataFrame) -> str:
 
 
 def compare(
-    given: Any,
+    data_or_scores: Any,
     qrels: Any = None,
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
@@ -202,13 +202,13 @@ def compare(
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
-    known: dict[str, Any] = {"labels": labels, "subtopics": subtopics}
+    results: dict[str, Any] = {"labels": labels, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
-    if _is_scored(given, qrels=qrels, topics=topics, intents=intents, tags=tags, **known):
-        values, missing = _scored(given, on_topics)
+    if _is_scored(data_or_scores, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
+        values, missing = _scored(data_or_scores, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
-        parts = by_collection(given, qrels)
+        parts = by_collection(data_or_scores, qrels)
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
@@ -221,7 +221,7 @@ def compare(
                 scored,
                 intents=intents,
                 tags=tags,
-                data=Data(**known, topics=queries[name], on_topics=on_topics, duplicates=duplicates),
+                data=Data(**results, topics=queries[name], on_topics=on_topics, duplicates=duplicates),
                 inference=Inference(interval="normal"),
                 execution=execution,
             )
@@ -230,7 +230,7 @@ def compare(
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
         values, every = pd.concat(frames, ignore_index=True), pd.concat([each.missing for each in scores.values()])
         missing = every.groupby("name", sort=False, as_index=False).sum()
-    every_score = [given] if isinstance(given, Scores) else list(scores.values())
+    every_score = [data_or_scores] if isinstance(data_or_scores, Scores) else list(scores.values())
     if every_score:
         asked = _defined(every_score, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
@@ -245,16 +245,16 @@ def compare(
     return Comparison(flagged(pairs, flags), systems, flags, of, margin)
 
 
-def by_collection(given: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
+def by_collection(runs: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
     """Runs and qrels of each collection; a single one has no name."""
     if is_frame(qrels) or is_nested_table(qrels) or not hasattr(qrels, "items"):
-        return {"": (given, qrels)}
-    if not hasattr(given, "items") or set(given) != set(qrels) or not all(qrels):
+        return {"": (runs, qrels)}
+    if not hasattr(runs, "items") or set(runs) != set(qrels) or not all(qrels):
         raise InputError(
             f"qrels: of collections {examples(qrels)}; wanted runs by the same names, as "
             "{'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"
         )
-    return {str(name): (given[name], qrels[name]) for name in qrels}
+    return {str(name): (runs[name], qrels[name]) for name in qrels}
 
 
 def _topics_by_collection(topics: Any, names: Collection[str]) -> dict[str, Any]:
@@ -268,28 +268,28 @@ def _topics_by_collection(topics: Any, names: Collection[str]) -> dict[str, Any]
     return dict(topics)
 
 
-def _is_scored(given: Any, **of_runs: Any) -> bool:
+def _is_scored(data: Any, **of_runs: Any) -> bool:
     """Return True for scores or values, False for runs."""
-    columns = set(getattr(given, "columns", ()))
-    if isinstance(given, Scores) or {"measure", "value"} <= columns:
+    columns = set(getattr(data, "columns", ()))
+    if isinstance(data, Scores) or {"measure", "value"} <= columns:
         for name, value in of_runs.items():
             if value is not None:
                 raise ParameterError(f"{name}: found scores, not runs, which {name} cannot change; leave {name} out")
         return True
     bare = of_runs["qrels"] is None and of_runs["intents"] is None
-    return bare and (is_path(given) or hasattr(given, "columns"))
+    return bare and (is_path(data) or hasattr(data, "columns"))
 
 
-def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
+def _scored(data: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
     """Values, and the missing topics if they are known."""
     if on_topics == "all":
         raise ParameterError(
             "on_topics='all' needs runs: the score of a topic without a value is unknown; give it a value (0 if a run "
             "retrieved nothing), or ask for on_topics='common'"
         )
-    if isinstance(given, Scores):
-        return given.values, given.missing
-    return (read_values(given) if is_path(given) else given), None
+    if isinstance(data, Scores):
+        return data.values, data.missing
+    return (read_values(data) if is_path(data) else data), None
 
 
 def _defined(scores: Sequence[Scores], asked: Sequence[str | ir_measures.Measure]) -> list[str]:

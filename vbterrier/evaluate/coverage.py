@@ -193,11 +193,11 @@ class CoverageReport(Shown):
         return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
 
 
-def require_known(what: str, name: str, known: Iterable[Any]) -> None:
+def require_known(what: str, name: str, names: Iterable[Any]) -> None:
     """Raise ParameterError if a name is unknown."""
-    known = list(known)
-    if name not in known:
-        raise ParameterError(f"{what} {name!r} is unknown; found {examples(known)}.{nearest(name, map(str, known))}")
+    names = list(names)
+    if name not in names:
+        raise ParameterError(f"{what} {name!r} is unknown; found {examples(names)}.{nearest(name, map(str, names))}")
 
 
 VALUES = ("name", "qid", "measure", "value")
@@ -236,10 +236,10 @@ class EntityLevel:
         """The V frame of a run; undefined values are left out."""
         scoring = Scoring(self.target, run, deepest(self.measures))
         overlap = mean_overlap(scoring.selection(), self.relevant, self.cutoff)
-        found = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
-        measure, topic = np.nonzero(~np.isnan(found))
+        values = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
+        measure, topic = np.nonzero(~np.isnan(values))
         qids, names = (np.array(texts, dtype=object) for texts in (self.pool.topics, self.names))
-        rows = {"name": name, "qid": qids[topic], "measure": names[measure], "value": found[measure, topic]}
+        rows = {"name": name, "qid": qids[topic], "measure": names[measure], "value": values[measure, topic]}
         return pd.DataFrame(rows)
 
     def topics(self, run: Run) -> pd.DataFrame:
@@ -276,12 +276,12 @@ class EntityLevel:
         for name in names:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
-                known = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
+                defined = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
                 ends = Interval(np.nan, np.nan, f"topics ({interval})")
-                if len(known) >= _TWO:
-                    bounds, qids = score_bounds(measure), list(known.index)
-                    ends = topics_interval(known.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
-                rows.append((name, measure, known.mean(), ends.low, ends.high, ends.method, len(known)))
+                if len(defined) >= _TWO:
+                    bounds, qids = score_bounds(measure), list(defined.index)
+                    ends = topics_interval(defined.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
+                rows.append((name, measure, defined.mean(), ends.low, ends.high, ends.method, len(defined)))
                 if measure == str(self.nonrel_cov):
                     both = wide.reindex(columns=[str(self.rel_cov), measure]).dropna()
                     ratio = Ratio(np.nan, np.nan, np.nan, 0)
@@ -291,14 +291,14 @@ class EntityLevel:
                         ratio = Ratio(ratio.value, np.nan, np.nan, len(both))
                     label = measure.replace("NonRelCov", "DiscRatio")
                     rows.append((name, label, ratio.value, ratio.low, ratio.high, RATIO, ratio.n_qids))
-        found = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
+        table = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
         # Overlap is undefined for topics without a reached document, which RelCov shows already.
-        is_overlap = found["measure"] == self.names[-1]
-        few = found.loc[~is_overlap & (found["n_qids"] < _TWO), "measure"].unique()
+        is_overlap = table["measure"] == self.names[-1]
+        few = table.loc[~is_overlap & (table["n_qids"] < _TWO), "measure"].unique()
         if len(few):
             warn(f"{examples(few)}: fewer than two topics have a value, so there is no interval")
-        resamples = np.where(found["method"].isin(_RESAMPLED), n_resamples, 0)
-        return found.assign(level=level, n_resamples=resamples, seed=seed)[list(COLUMNS)]
+        resamples = np.where(table["method"].isin(_RESAMPLED), n_resamples, 0)
+        return table.assign(level=level, n_resamples=resamples, seed=seed)[list(COLUMNS)]
 
     def discrimination(self, values: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
         """Mean RelCov and NonRelCov of each run over the topics of its DiscRatio, with the interval of the ratio."""
@@ -431,22 +431,22 @@ def coverage_report(
     of_strata = next(iter(runs)) if reference is None else reference
     require_known("reference", of_strata, runs)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    found = _documents(doc_runs, qrels, measures, baseline, on_topics=on_topics, **how)
+    on_documents = _documents(doc_runs, qrels, measures, baseline, on_topics=on_topics, **how)
     entity_level = EntityLevel(linked, whole("cutoff", cutoff), whole("rel", rel), alpha, shrinkage)
     values = pd.concat([entity_level.values(name, run) for name, run in runs.items()], ignore_index=True)
     by_topic = entity_level.topics(runs[of_strata])
     intervals = entity_level.intervals(values, list(runs), **how)
     own = values[(values["name"] == of_strata) & (values["measure"] == str(entity_level.rel_cov))]
     return CoverageReport(
-        found.intervals,
+        on_documents.intervals,
         intervals,
         entity_level.discrimination(values, intervals),
-        _strata(found.values, own.set_index("qid")["value"], baseline, n_strata, level),
+        _strata(on_documents.values, own.set_index("qid")["value"], baseline, n_strata, level),
         entity_level.sizes(by_topic),
         missing_topics(linked.topics, runs),
         by_topic,
         values,
-        found.values,
+        on_documents.values,
         tuple(map(str, entity_level.offers)),
         of_strata,
         baseline,
@@ -458,19 +458,19 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments."""
     from vbterrier.entities.stage import PoolLinks  # imports PyTerrier
 
-    given = PoolLinks(links).given
-    if not isinstance(given, LinkedPool):
+    source = PoolLinks(links).given
+    if not isinstance(source, LinkedPool):
         if pool is None or qrels is None:
             raise InputError(
                 "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"
             )
         judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
-        given = link_pool(loaded_run("pool", pool), given, judged)
+        source = link_pool(loaded_run("pool", pool), source, judged)
     elif pool is not None:
         warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
-    if not (given.label >= 0).any():
+    if not (source.label >= 0).any():
         raise InputError("links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)")
-    return given
+    return source
 
 
 def _documents(
@@ -484,10 +484,10 @@ def _documents(
     if qrels is None:
         raise InputError("document systems are evaluated against qrels; give qrels")
     on_topics = options.pop("on_topics")
-    found = score(doc_runs, qrels, measures, data=Data(on_topics=on_topics), inference=Inference(**options))
+    scores = score(doc_runs, qrels, measures, data=Data(on_topics=on_topics), inference=Inference(**options))
     if baseline is not None:
-        require_known("baseline", baseline, found.missing["name"])
-    return found
+        require_known("baseline", baseline, scores.missing["name"])
+    return scores
 
 
 def _strata(

@@ -141,15 +141,15 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
         parts = [each.format(name, n) for name, n in zip(table["name"], table[column], strict=True) if n]
         notes += [text.format(", ".join(parts))] * bool(parts)
     for kind, column in (("topics", "qid"), ("documents", "docno")):
-        known = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
+        ids = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
         for name, run in runs.items():
-            pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), known)
+            pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), ids)
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        found = judgment_notes(loaded, judgments)
-        notes += [f"judgments: {note.text}" for note in found]
-        serious += [f"judgments: {note.text}" for note in found if note.serious]
+        warnings_of_judgments = judgment_notes(loaded, judgments)
+        notes += [f"judgments: {note.text}" for note in warnings_of_judgments]
+        serious += [f"judgments: {note.text}" for note in warnings_of_judgments if note.serious]
     kinds: dict[str, Any] = {
         "has_subtopics": has_subtopics,
         "diversity": diversity,
@@ -251,7 +251,7 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
     judged = quietly(from_diversity, frame)[0]
     if subtopics is None:
         value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iterations_of(frame))
-        found = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
+        problem = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
         remedy = "do not count, nor do those after the last judged one: give the topic file, as subtopics='topics.xml'"
     else:
         listed = quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
@@ -259,37 +259,37 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
         missing = next(sizes).sub(next(sizes), fill_value=0)
         gaps = missing.index[missing > 0].astype(str).tolist()
         value = f"{len(listed):,}, {int(missing.clip(lower=0).sum()):,} without a judged document"
-        found = f"{len(gaps)} of {len(missing)} topics have subtopics without a judged document"
+        problem = f"{len(gaps)} of {len(missing)} topics have subtopics without a judged document"
         remedy = "count in ES and VB only if score and compare get subtopics=, too"
     if gaps:
-        notes.append(f"qrels: {found} ({examples(gaps)}); these {remedy}")
+        notes.append(f"qrels: {problem} ({examples(gaps)}); these {remedy}")
     return value
 
 
 def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[str]) -> list[tuple[str, str]]:
     """Facts about candidate intents, and about the tags of the first documents of runs if there are tags."""
     try:
-        known = quietly(Intents, named("intents", intents), normalise=True)
+        candidates = quietly(Intents, named("intents", intents), normalise=True)
         rows = quietly(Tags, named("tags", tags)) if tags is not None else None
     except VBTerrierError as error:
         notes.append(str(error))
         return []
-    sizes = np.bincount(known.topic, minlength=len(known.topics))
-    best = np.zeros(len(known.topics))
-    np.maximum.at(best, known.topic, known.prob)
+    sizes = np.bincount(candidates.topic, minlength=len(candidates.topics))
+    best = np.zeros(len(candidates.topics))
+    np.maximum.at(best, candidates.topic, candidates.prob)
     facts = [
         ("topics with intents", f"{len(sizes):,}"),
-        ("candidate intents", f"{len(known.prob):,}, {sizes.mean():.1f} in a topic on average"),
+        ("candidate intents", f"{len(candidates.prob):,}, {sizes.mean():.1f} in a topic on average"),
         ("most probable intent", f"{best.mean():.3f} on average"),
     ]
     for name, run in runs.items():
-        lacking = [qid for qid in run.topics if qid not in set(known.topics)]
+        lacking = [qid for qid in run.topics if qid not in set(candidates.topics)]
         if lacking:
             some = f"{counted(len(lacking), 'topic')} of {name} ({examples(lacking)})"
             notes.append(f"intents: none for {some}; measures such as VB leave them out")
         if rows is not None:
             try:
-                covered = quietly(cover, run, known, rows, TIE_CUTOFF)
+                covered = quietly(cover, run, candidates, rows, TIE_CUTOFF)
             except VBTerrierError as error:
                 notes.append(str(error))
                 continue
@@ -320,7 +320,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
         "missing": len(set(judgments.topics).difference(run.topics)),
         "extra": len(set(run.topics).difference(judgments.topics)),
     }
-    for found, text in (
+    for count, text in (
         (
             top.tied_share > MAX_TIED_SHARE,
             f"{top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in trec_eval",
@@ -335,7 +335,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
             f"{facts['float32']} adjacent scores differ only beyond 32-bit precision: ties, as in trec_eval",
         ),
     ):
-        notes += [f"run {name!r}: {text}"] * bool(found)
+        notes += [f"run {name!r}: {text}"] * bool(count)
     return facts
 
 

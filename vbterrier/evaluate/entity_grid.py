@@ -152,16 +152,18 @@ class _Context:
             return HybridEntities(rankers, **own)
         if family == "chance":
             return ConsensusEntities(links=self.pool, min_documents=1) >> _made(RandomEntities, parameters)
-        known = [name for name in ENTITY_GRID if name != "hybrid"]
-        raise ParameterError(f"grid: no ranker {family!r}; there are {', '.join(known)}.{nearest(str(family), known)}")
+        families = [name for name in ENTITY_GRID if name != "hybrid"]
+        raise ParameterError(
+            f"grid: no ranker {family!r}; there are {', '.join(families)}.{nearest(str(family), families)}"
+        )
 
     def embed_once(self) -> None:
         """Embed the texts of entities and queries in one call: configurations share the vectors."""
-        given = self.resources
-        entities = entity_texts(self.pool.entities.text.to_pylist(), given["texts"])
+        resources = self.resources
+        entities = entity_texts(self.pool.entities.text.to_pylist(), resources["texts"])
         texts = list(dict.fromkeys([*entities, *self.topics["query"].astype(str)]))
-        vectors = table(given["embed"](texts), texts, "texts")
-        self.resources = {**given, "embed": partial(_taken, dict(zip(texts, vectors, strict=True)))}
+        vectors = table(resources["embed"](texts), texts, "texts")
+        self.resources = {**resources, "embed": partial(_taken, dict(zip(texts, vectors, strict=True)))}
 
     def values(self, configuration: tuple[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, float]], str]:
         """The value of each measure and topic where it is defined, and the fingerprint of the rankings."""
@@ -178,7 +180,7 @@ class _Context:
 
     def fingerprint(self) -> str:
         """Digest of all inputs of the configurations."""
-        pool, given, names = self.pool, self.resources, self.pool.entities.text.to_pylist()
+        pool, resources, names = self.pool, self.resources, self.pool.entities.text.to_pylist()
         parts = [
             __version__,
             "values and rankings",
@@ -192,15 +194,15 @@ class _Context:
         parts += [rows_fingerprint([pool.rank, pool.label, pool.topic])]
         parts += map(str, self.topics["query"].tolist() if "query" in self.topics else ())
         made = hashlib.blake2b("\0".join(parts).encode(), digest_size=16)
-        if given["embeddings"] is not None:
+        if resources["embeddings"] is not None:
             for name in names:
-                if name in given["embeddings"]:
-                    vector = float_array(f"embeddings: {name!r}", given["embeddings"][name])
+                if name in resources["embeddings"]:
+                    vector = float_array(f"embeddings: {name!r}", resources["embeddings"][name])
                     made.update(name.encode() + vector.tobytes())
-            made.update(given["query_entities"].to_csv(index=False).encode())
-        if given["embed"] is not None:
-            made.update(float_array("embed", given["embed"](self.topics["query"].tolist())).tobytes())
-            made.update("\0".join(str((given["texts"] or {}).get(name, "")) for name in names).encode())
+            made.update(resources["query_entities"].to_csv(index=False).encode())
+        if resources["embed"] is not None:
+            made.update(float_array("embed", resources["embed"](self.topics["query"].tolist())).tobytes())
+            made.update("\0".join(str((resources["texts"] or {}).get(name, "")) for name in names).encode())
         return made.hexdigest()
 
 
@@ -322,10 +324,10 @@ def entity_grid(
         context.resources = {**context.resources, "embed": None}
     names = [str(measure) for measure in asked]
     results = grid_results("entity runs", context, every, journal, path, names, n_jobs=n_jobs, progress=progress)
-    for name, given in (runs or {}).items():
+    for name, source in (runs or {}).items():
         if name in every:
             raise ParameterError(f"runs: {name!r} is the name of a configuration of the grid; give it another name")
-        values, ranking = context.evaluated(_given_run(name, given, queries, qrels, folds, seed), f"run {name!r}")
+        values, ranking = context.evaluated(_given_run(name, source, queries, qrels, folds, seed), f"run {name!r}")
         every[name], results[name] = ("given", {}), {"values": values, "ranking": ranking}
     if not every:
         raise ParameterError("grid: no configuration; name at least a family")
@@ -333,18 +335,18 @@ def entity_grid(
     return EntityGrid.of(table, results, omitted)
 
 
-def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: Any, seed: int) -> pd.DataFrame:
+def _given_run(name: str, source: Any, topics: pd.DataFrame, qrels: Any, folds: Any, seed: int) -> pd.DataFrame:
     """Return an entity run that was given as a frame, a path or a pipeline."""
-    if not is_pipeline(given):
-        return loaded_run(name, given).frame
-    if not is_trained(given):
-        found: pd.DataFrame = given.transform(topics)
-        return found
+    if not is_pipeline(source):
+        return loaded_run(name, source).frame
+    if not is_trained(source):
+        ranking: pd.DataFrame = source.transform(topics)
+        return ranking
     if qrels is None:
         raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
     try:
-        return cross_validated(given, topics, judged, folds=folds, seed=seed)
+        return cross_validated(source, topics, judged, folds=folds, seed=seed)
     except InputError as error:
         raise InputError(f"run {name!r}: {error}") from error
 
@@ -382,8 +384,8 @@ def _table(every: Mapping[str, Any], results: Mapping[str, Any], **options: Any)
             numbers = np.array(list(values.values()))
             low = high = mean = float("nan")
             if len(numbers):
-                found = topics_interval(numbers, qids=list(values), bounds=score_bounds(measure), **options)
-                low, high, mean = found.low, found.high, float(numbers.mean())
+                interval = topics_interval(numbers, qids=list(values), bounds=score_bounds(measure), **options)
+                low, high, mean = interval.low, interval.high, float(numbers.mean())
             row = {"configuration": name, "family": family, **parameters, "measure": measure, "value": mean}
             rows.append(row | {"low": low, "high": high, "level": options["level"], "n_qids": len(numbers)})
     table = pd.DataFrame(rows)

@@ -225,16 +225,16 @@ def Experiment(
     return ExperimentTables(*tables) if perquery == "both" else tables[bool(perquery)]
 
 
-def _systems(given: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
     """Systems and their names."""
-    if hasattr(given, "items") and not is_frame(given):
-        systems, shown = list(given.values()), list(given)
-    elif isinstance(given, (list, tuple)):
-        systems = list(given)
+    if hasattr(source, "items") and not is_frame(source):
+        systems, shown = list(source.values()), list(source)
+    elif isinstance(source, (list, tuple)):
+        systems = list(source)
         shown = list(names) if names is not None else [_text_of(system) for system in systems]
     else:
         raise InputError(
-            f"retr_systems: found a {type(given).__name__}; wanted a list of systems, or a mapping of name to system"
+            f"retr_systems: found a {type(source).__name__}; wanted a list of systems, or a mapping of name to system"
         )
     if not systems:
         raise InputError("retr_systems: none; give at least one pipeline, frame of results or path of a run")
@@ -263,43 +263,45 @@ def _require_unique(names: Sequence[Any], arguments: Sequence[str]) -> None:
         )
 
 
-def _measures(given: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
+def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
     """Measures with the names of their columns, and whether the mean response time was asked for."""
-    asked = [given] if isinstance(given, (str, ir_measures.Measure)) else list(given)
-    found: dict[ir_measures.Measure, str] = {}
+    asked = [requested] if isinstance(requested, (str, ir_measures.Measure)) else list(requested)
+    measures: dict[ir_measures.Measure, str] = {}
     for one in asked:
         if isinstance(one, ir_measures.Measure):
-            found.setdefault(one, str(one))
+            measures.setdefault(one, str(one))
         elif not isinstance(one, str):
             raise ParameterError(f"eval_metrics: found a {type(one).__name__}; wanted measures, as 'nDCG@10'")
         elif one != MEAN_RESPONSE_TIME:
             parsed = _parsed(one)
             # A family, such as "official", has the names of its measures.
-            found |= {measure: one if len(parsed) == 1 else found.get(measure, str(measure)) for measure in parsed}
-    if not found:
+            measures |= {
+                measure: one if len(parsed) == 1 else measures.get(measure, str(measure)) for measure in parsed
+            }
+    if not measures:
         raise ParameterError("eval_metrics: no measures; name at least one, as 'nDCG@10'")
-    return found, MEAN_RESPONSE_TIME in [one for one in asked if isinstance(one, str)]
+    return measures, MEAN_RESPONSE_TIME in [one for one in asked if isinstance(one, str)]
 
 
 def _parsed(text: str) -> list[ir_measures.Measure]:
     """The measures of a text: those of trec_eval first, as in ``pt.Experiment``."""
     try:
-        found: list[ir_measures.Measure] = ir_measures.parse_trec_measure(text)
+        measures: list[ir_measures.Measure] = ir_measures.parse_trec_measure(text)
     except ValueError:
         return measures_from(text)
-    return found
+    return measures
 
 
-def _decimal_places(given: Any, *, perquery: bool) -> Callable[[str, float], float]:
+def _decimal_places(digits: Any, *, perquery: bool) -> Callable[[str, float], float]:
     """The function that rounds a value of a measure."""
-    if given is None:
+    if digits is None:
         return lambda _, value: value
-    if not hasattr(given, "items"):
-        n_places = whole("round", given, low=0)
+    if not hasattr(digits, "items"):
+        n_places = whole("round", digits, low=0)
         return lambda _, value: builtins.round(value, n_places)
     if perquery:
         raise ParameterError("round: places by measure are for means; give one number with perquery")
-    by_measure = {str(name): whole(f"round[{str(name)!r}]", value, low=0) for name, value in given.items()}
+    by_measure = {str(name): whole(f"round[{str(name)!r}]", value, low=0) for name, value in digits.items()}
     return lambda name, value: builtins.round(value, by_measure[name]) if name in by_measure else value
 
 
@@ -314,14 +316,14 @@ def _filtered(
     where = "topics column 'qid'", "qrels column 'qid'"
     if len(judged):
         require_same_kind(ids_of(queries["qid"], where[0]), ids_of(judged["qid"], where[1]), *where)
-    asked, known = (frame["qid"].astype(str) for frame in (queries, judged))
-    if (by_qrels or by_topics) and not asked.isin(known).any():
+    asked, rated = (frame["qid"].astype(str) for frame in (queries, judged))
+    if (by_qrels or by_topics) and not asked.isin(rated).any():
         raise InputError(
-            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(known.unique())}; look "
-            "for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
+            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(rated.unique())}; "
+            "look for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
         )
-    queries = queries[asked.isin(known)].reset_index(drop=True) if by_qrels else queries
-    return queries, judged[known.isin(asked)].reset_index(drop=True) if by_topics else judged
+    queries = queries[asked.isin(rated)].reset_index(drop=True) if by_qrels else queries
+    return queries, judged[rated.isin(asked)].reset_index(drop=True) if by_topics else judged
 
 
 def _evaluated(
@@ -332,13 +334,13 @@ def _evaluated(
     queries: pd.DataFrame | None,
 ) -> ExperimentValues:
     """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
-    known = list(judged["qid"].astype(str).unique())
+    judged_qids = list(judged["qid"].astype(str).unique())
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
     runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
     scores = scores_on_all_topics(runs, judged, list(measures))
     means, rows = scores.means().loc[keys], scores.values
-    topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
+    topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
     axes = {"name": keys, "measure": means.columns, "qid": topics}
     places = tuple(pd.Index(labels).get_indexer(pd.Index(rows[column])) for column, labels in axes.items())
@@ -347,7 +349,7 @@ def _evaluated(
     if "model" in rows.columns:
         models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()
     columns = list(measures.values())
-    return ExperimentValues(names, columns, topics, len(known), values, means.to_numpy(), models, scores.notes)
+    return ExperimentValues(names, columns, topics, len(judged_qids), values, means.to_numpy(), models, scores.notes)
 
 
 def scores_on_all_topics(

@@ -82,13 +82,13 @@ class BaselineTests:
             if place != self.place and both.any():
                 p_values[place] = self.function(own[both], base[both])[1]
         higher, lower = ((values > base).sum(axis=1), (values < base).sum(axis=1))
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for sign, counts in (("+", higher), ("-", lower)):
-            found[f"{measure} {sign}"] = [None if at == self.place else n for at, n in enumerate(counts.tolist())]
-        found[f"{measure} p-value"] = p_values
+            columns[f"{measure} {sign}"] = [None if at == self.place else n for at, n in enumerate(counts.tolist())]
+        columns[f"{measure} p-value"] = p_values
         if self.correction is not None:
-            found[f"{measure} reject"], found[f"{measure} p-value corrected"] = self._corrected(p_values)
-        return found
+            columns[f"{measure} reject"], columns[f"{measure} p-value corrected"] = self._corrected(p_values)
+        return columns
 
     def _corrected(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
         """Return which hypotheses are rejected, and corrected p-values.
@@ -98,15 +98,15 @@ class BaselineTests:
         from statsmodels.stats.multitest import multipletests
 
         reject, corrected = np.zeros(len(p_values), dtype=bool), np.full(len(p_values), nan)
-        tested, known = np.arange(len(p_values)) != self.place, np.isfinite(p_values)
-        if known.any():
-            every = np.where(known, p_values, 1.0)[tested]
+        tested, finite = np.arange(len(p_values)) != self.place, np.isfinite(p_values)
+        if finite.any():
+            every = np.where(finite, p_values, 1.0)[tested]
             try:
-                found = multipletests(every, alpha=self.alpha, method=self.correction)
+                corrected_tests = multipletests(every, alpha=self.alpha, method=self.correction)
             except ValueError as error:
                 raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
-            reject[tested], corrected[tested] = found[0], found[1]
-            corrected[~known] = nan
+            reject[tested], corrected[tested] = corrected_tests[0], corrected_tests[1]
+            corrected[~finite] = nan
         return reject, corrected
 
 
@@ -185,14 +185,14 @@ class ExperimentValues:
 
     def by_name(self, times: Sequence[float] | None) -> dict[Any, dict[str, float]]:
         """Means by name of the system and measure."""
-        found = {
+        tables = {
             name: dict(zip(self.columns, own, strict=True))
             for name, own in zip(self.names, self.means.tolist(), strict=True)
         }
         if times is not None:
-            for own, elapsed in zip(found.values(), times, strict=True):
+            for own, elapsed in zip(tables.values(), times, strict=True):
                 own[MEAN_RESPONSE_TIME] = elapsed
-        return found
+        return tables
 
     def by_place(self) -> dict[int, dict[str, dict[str, float]]]:
         """Values by the position of the system, topic and measure."""
@@ -218,9 +218,9 @@ def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
             return [""] * len(column)
         is_lower_better = name == MEAN_RESPONSE_TIME or name.endswith(" -")
         is_best = (column == (column.min() if is_lower_better else column.max())).to_numpy(dtype=bool)
-        found = np.where(is_best, marked, "").astype(object)
-        found[np.flatnonzero(is_best)[-1:]] = last
-        return list(map(str, found))
+        signs = np.where(is_best, marked, "").astype(object)
+        signs[np.flatnonzero(is_best)[-1:]] = last
+        return list(map(str, signs))
 
     styled = table.style.apply(marks, axis=0)
     notes = table.attrs["notes"]
@@ -242,10 +242,10 @@ def merge_into(path: Path, table: pd.DataFrame, models: Sequence[str] = ()) -> N
             odd = examples(sorted(set(old.columns) ^ set(table.columns)))
             warn(f"{path}: its columns and those of this experiment differ ({odd}); missing values are left empty")
         old = old[~old["name"].isin(set(table["name"]))]
-        known = set(old["model"].dropna()) if "model" in old.columns else set[str]()
-        if digests and known and known != set(table["model"]) - {""}:
+        former = set(old["model"].dropna()) if "model" in old.columns else set[str]()
+        if digests and former and former != set(table["model"]) - {""}:
             raise InputError(
-                f"{path}: has values by the models {examples(sorted(known))}, and those of this experiment are by "
+                f"{path}: has values by the models {examples(sorted(former))}, and those of this experiment are by "
                 f"{digests}, which do not compare: use another save_dir, or name one model, as ENDCG(model='name')@10"
             )
         table = pd.concat([table, old], ignore_index=True) if len(old) else table

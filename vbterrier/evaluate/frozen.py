@@ -178,7 +178,7 @@ def evaluate_frozen(
     linked = _relinked(reranker.links if links is None else links, documents, judged)
     if not is_pipeline(reranker.entities):
         require_independent(reranker.entities, "entities of the reranker", folds=True)
-    sources = {TRAINING: reranker.entities, **{name: _source(name, given) for name, given in entities.items()}}
+    sources = {TRAINING: reranker.entities, **{name: _source(name, source) for name, source in entities.items()}}
     made = _rankings(reranker, documents.frame, judged, sources, PoolLinks(linked), folds, cutoff, train_on, seed)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     gaps = []
@@ -206,14 +206,14 @@ def evaluate_frozen(
     return FrozenReranker(table, tested, report, ranked, entity_runs)
 
 
-def _source(name: str, given: Any) -> Any:
-    return given if is_pipeline(given) else loaded_run(f"entities {name!r}", given).frame
+def _source(name: str, source: Any) -> Any:
+    return source if is_pipeline(source) else loaded_run(f"entities {name!r}", source).frame
 
 
 def _relinked(links: Any, documents: Run, qrels: pd.DataFrame) -> LinkedPool:
     """The links of the documents with their judgments."""
-    given = PoolLinks(links).given
-    tags = given.frame().dropna(subset="entity_id") if isinstance(given, LinkedPool) else given
+    source = PoolLinks(links).given
+    tags = source.frame().dropna(subset="entity_id") if isinstance(source, LinkedPool) else source
     return link_pool(documents, tags[tags.columns.intersection(["qid", "docno", "entity_id", "weight"])], qrels)
 
 
@@ -247,8 +247,8 @@ def _rankings(
 
     for fold in divided:
         training, checked, test = (topics.rows(part) for part in (fold.training, fold.validation, fold.test))
-        known = labels.rows(fold.training | fold.validation)
-        teaching = Teaching(training, known, checked if len(checked) else None, known, seed)
+        training_labels = labels.rows(fold.training | fold.validation)
+        teaching = Teaching(training, training_labels, checked if len(checked) else None, training_labels, seed)
         rankers = {name: fresh(source) for name, source in sources.items()}
         with divided.located(fold):
             for name, ranker in rankers.items():
@@ -259,12 +259,12 @@ def _rankings(
             entities = [first, _entities(own, checked)]
             rows = [taught(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
             model = fresh(reranker).with_entities(unmarked(pd.concat(entities, ignore_index=True)))
-            model.fit(rows[0], known, rows[1] if len(rows[1]) else None, known)
+            model.fit(rows[0], training_labels, rows[1] if len(rows[1]) else None, training_labels)
         for name, ranker in rankers.items():
-            found = _entities(ranker, test)
-            frozen = model.with_entities(found)
-            within = _reached(links, test, found, cutoff)
-            parts[name].append((found, frozen.transform(within), frozen.transform(test)))
+            entity_run = _entities(ranker, test)
+            frozen = model.with_entities(entity_run)
+            within = _reached(links, test, entity_run, cutoff)
+            parts[name].append((entity_run, frozen.transform(within), frozen.transform(test)))
     return {
         name: _Rankings(*(pd.concat(frames, ignore_index=True) for frames in zip(*own, strict=True)))
         for name, own in parts.items()
@@ -274,8 +274,8 @@ def _rankings(
 def _entities(source: Any, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the entities of the topics of some documents."""
     if is_pipeline(source):
-        found: pd.DataFrame = source.transform(rows)
-        return found
+        rows_of_entities: pd.DataFrame = source.transform(rows)
+        return rows_of_entities
     return RowsByTopic(source, "entities").rows(set(rows["qid"].astype(str)))
 
 

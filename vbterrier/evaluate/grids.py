@@ -133,8 +133,10 @@ def grid_results(
     missing = sorted((name for name in every if name not in journal.done), key=lambda name: key(every[name]))
     with Shared(context) as shared:
         items = [every[name] for name in missing]
-        found = mapped(partial(_evaluated, shared), items, n_jobs=n_jobs, progress=progress, description=description)
-        for name, result in zip(missing, found, strict=True):
+        new_results = mapped(
+            partial(_evaluated, shared), items, n_jobs=n_jobs, progress=progress, description=description
+        )
+        for name, result in zip(missing, new_results, strict=True):
             journal.add(name, result)
     results = {name: journal.done[name] for name in every}
     messages = [result["warnings"][0] for result in results.values() if result["warnings"]]
@@ -165,10 +167,10 @@ def _is_result(result: Any, measures: Sequence[str]) -> bool:
     )
 
 
-def combined(given: Any) -> Iterator[dict[str, Any]]:
+def combined(grid: Any) -> Iterator[dict[str, Any]]:
     """Yield every combination of the values of parameters; a single value is a list of one."""
     # Not scikit-learn's ParameterGrid, which needs lists and sorts the parameters, and so changes the order of grids.
-    for values in [given] if hasattr(given, "items") else given:
+    for values in [grid] if hasattr(grid, "items") else grid:
         lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
         yield from (dict(zip(values, some, strict=True)) for some in product(*lists))
 
@@ -181,18 +183,18 @@ def grid_items(grid: Any, families: Iterable[str]) -> Iterator[tuple[str, dict[s
             f"grid: found {type(grid).__name__}, wanted a mapping of family to parameters, or a list of such mappings"
         )
     pairs = [pair for one in grids for pair in one.items()]
-    for family, given in pairs:
-        inner = [given] if hasattr(given, "items") else given
+    for family, settings in pairs:
+        inner = [settings] if hasattr(settings, "items") else settings
         if not isinstance(inner, (list, tuple)) or not all(hasattr(each, "items") for each in inner):
             raise ParameterError(
-                f"grid: family {family!r} has {given!r}, wanted a mapping of parameter to values, or a list of "
+                f"grid: family {family!r} has {settings!r}, wanted a mapping of parameter to values, or a list of "
                 "such mappings"
             )
-    for family, given in pairs:
+    for family, settings in pairs:
         if family not in families:
-            known = ", ".join(map(repr, families))
-            raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), families)}")
-        for parameters in combined(given):
+            names = ", ".join(map(repr, families))
+            raise ParameterError(f"grid: no family {family!r}; there are {names}.{nearest(str(family), families)}")
+        for parameters in combined(settings):
             yield family, parameters
 
 

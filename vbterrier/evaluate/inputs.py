@@ -91,15 +91,15 @@ def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
         return call(*arguments, **options)
 
 
-def is_path(given: Any) -> bool:
+def is_path(value: Any) -> bool:
     """True for a path or text, which may be one."""
-    return isinstance(given, (str, os.PathLike))
+    return isinstance(value, (str, os.PathLike))
 
 
-def table_of(given: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
+def table_of(value: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
     """A frame, or the table at a path, with these columns."""
     vocabulary = QRELS if read is read_qrels else None
-    frame = read(given) if is_path(given) else frame_of(given, what, vocabulary)
+    frame = read(value) if is_path(value) else frame_of(value, what, vocabulary)
     require(frame, columns, what)
     return frame
 
@@ -113,10 +113,10 @@ def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     # Imports PyTerrier, which takes longer than scoring a small collection.
     from vbterrier.measures.artifact import IntentSet
 
-    given = IntentSet(intents) if is_folder else intents
-    if not isinstance(given, IntentSet):
+    intent_set = IntentSet(intents) if is_folder else intents
+    if not isinstance(intent_set, IntentSet):
         return intents, tags
-    return given.intents(), given.tags() if tags is None else tags
+    return intent_set.intents(), intent_set.tags() if tags is None else tags
 
 
 def target_of(
@@ -168,12 +168,12 @@ def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str)
         raise InputError(f"{what}: {message}")
 
 
-def require_spelling(what: str, queries: Iterable[str], known: Iterable[str] = ()) -> None:
+def require_spelling(what: str, queries: Iterable[str], names: Iterable[str] = ()) -> None:
     """Raise InputError for a query in two spellings, one of them among the known queries if there are any."""
-    known = set(known)
-    odd = [qid for qid in queries if qid not in known]
-    if odd and (pair := spellings(odd, known)):
-        where = " of the ratings" if known else ""
+    names = set(names)
+    odd = [qid for qid in queries if qid not in names]
+    if odd and (pair := spellings(odd, names)):
+        where = " of the ratings" if names else ""
         raise InputError(f"{what}: query {pair[1]!r} and {pair[0]!r}{where} differ only in {SPELLING}")
 
 
@@ -246,11 +246,13 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     if without.all():
         raise InputError(f"intents: none of the {len(topics)} queries ({examples(wanted)}) has any candidate")
     if without.any():
-        found = f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(wanted[without])})"
+        problem = (
+            f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(wanted[without])})"
+        )
         if undefined == "raise":
-            raise InputError(f"{found}; add candidates, or ask for undefined='skip' to leave them out")
+            raise InputError(f"{problem}; add candidates, or ask for undefined='skip' to leave them out")
         if undefined == "skip":
-            warn(f"{found} and are left out")
+            warn(f"{problem} and are left out")
             topics = topics[~without].reset_index(drop=True)
     return frame, topics
 
@@ -306,8 +308,8 @@ def _tags_of_runs(runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
     first = [_first(run, cutoff) for run in runs.values() if len(run)]
     if not first:
         return pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
-    found = [from_run(Run(frame)) for frame in first]
-    weighted = [tags if "weight" in tags.columns else tags.assign(weight=1.0) for tags in found]
+    of_runs = [from_run(Run(frame)) for frame in first]
+    weighted = [tags if "weight" in tags.columns else tags.assign(weight=1.0) for tags in of_runs]
     # Columns that some runs lack, such as those about ties, are unknown.
     shared = [name for name in weighted[0].columns if all(name in tags.columns for tags in weighted)]
     tags = pd.concat([tags[shared].drop_duplicates() for tags in weighted], ignore_index=True)

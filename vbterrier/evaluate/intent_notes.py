@@ -57,8 +57,8 @@ def prior_note(intents: pd.DataFrame) -> Iterator[str]:
 def missing_note(queries: Iterable[str], intents: pd.DataFrame) -> Iterator[str]:
     """Yield the number of queries that have no candidate intents and count in no mean."""
     asked = list(dict.fromkeys(map(str, queries)))
-    known = set(intents["qid"].astype(str))
-    missing = [qid for qid in asked if qid not in known]
+    with_candidates = set(intents["qid"].astype(str))
+    missing = [qid for qid in asked if qid not in with_candidates]
     if missing:
         yield (
             f"{len(missing)} of {len(asked)} queries ({examples(missing)}) have no candidate intents and count in no "
@@ -74,13 +74,13 @@ def tie_bounds(
     At worst a guess is about none of the intents, at best about the most probable one that no other document covers. VB
     is that with α = 1 and the Bernoulli variance, the least and the largest of each query between these two ES.
     """
-    candidates, known = Intents(intents), Tags(tags)
-    certain = Tags(tags[~tags["tied"].astype(bool)]) if known.tied is not None else known
+    candidates, all_tags = Intents(intents), Tags(tags)
+    certain = Tags(tags[~tags["tied"].astype(bool)]) if all_tags.tied is not None else all_tags
     rows = []
     for cutoff in cutoffs:
         for name, run in runs.items():
             without = cover(run, candidates, certain, cutoff, nil=nil)
-            with_guesses = cover(run, candidates, known, cutoff, nil=nil)
+            with_guesses = cover(run, candidates, all_tags, cutoff, nil=nil)
             gain = without.gain(cutoff, "binary")
             low, high = without.success(gain), with_guesses.most_success(gain, cutoff)
             least, most = vb_range((low + high) / 2, (high - low) / 2, 1.0)

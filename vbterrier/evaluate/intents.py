@@ -56,15 +56,15 @@ def first_covering_ranks(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None
 ) -> pd.DataFrame:
     """Probability and first covered rank of every intent: the frame ``covered`` of :class:`IntentEvaluation`."""
-    candidates, known = Intents(intents), Tags(tags)
+    candidates, all_tags = Intents(intents), Tags(tags)
     of_intents = intents[["qid", "entity_id"]].reset_index(drop=True).assign(prob=candidates.prob)
     by_topic = of_intents.groupby(candidates.topic)["prob"]
     of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
     tables = []
     for name, run in runs.items():
-        found = cover(run, candidates, known, cutoff)
+        coverage = cover(run, candidates, all_tags, cutoff)
         first = np.full(len(of_intents), np.inf)
-        np.minimum.at(first, found.intent, found.rank + 1.0)
+        np.minimum.at(first, coverage.intent, coverage.rank + 1.0)
         ranks = pd.array(np.where(np.isfinite(first), first, np.nan), dtype="Int64")
         tables.append(of_intents.assign(name=name, first_rank=ranks))
     return pd.concat(tables, ignore_index=True)[["name", "qid", "entity_id", "prob", "place", "first_rank"]]
@@ -74,18 +74,18 @@ def tag_coverage(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
 ) -> pd.DataFrame:
     """Share of tagged documents, ES, and the best possible ES under the same tags."""
-    candidates, known = Intents(intents), Tags(tags)
+    candidates, all_tags = Intents(intents), Tags(tags)
     rows = []
     for cutoff in cutoffs:
         oracle = float(oracle_success(intents, tags, cutoff, nil=nil)["success"].mean())
         for name, run in runs.items():
-            found = cover(run, candidates, known, cutoff, nil=nil)
-            success = found.success(found.gain(cutoff, "binary"))
-            rows.append((name, cutoff, float(found.tagged.mean()), *found.ties, float(success.mean()), oracle))
+            coverage = cover(run, candidates, all_tags, cutoff, nil=nil)
+            success = coverage.success(coverage.gain(cutoff, "binary"))
+            rows.append((name, cutoff, float(coverage.tagged.mean()), *coverage.ties, float(success.mean()), oracle))
     table = pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "tied", "abstained", "ES", "oracle_ES"])
-    if known.tied is None:
+    if all_tags.tied is None:
         return table.drop(columns=["tied", "abstained"])
-    if not known.tied.any():
+    if not all_tags.tied.any():
         return table
     return table.merge(tie_bounds(runs, intents, tags, cutoffs, nil), on=["name", "cutoff"])
 

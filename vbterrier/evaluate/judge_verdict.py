@@ -48,16 +48,16 @@ def verdicts(
     for judge in quality.summary.to_dict("records"):
         name = judge["name"]
         own = bias[bias["judge"] == name]
-        found = {"judge": name, "n": judge["n"], "auc": judge["auc"], "auc_low": _auc_low(quality, judge, level)}
+        facts = {"judge": name, "n": judge["n"], "auc": judge["auc"], "auc_low": _auc_low(quality, judge, level)}
         scale = _scores(systems, pairs, name, margin, level)
-        found |= scale
-        found["n_more"] = max(np.ceil(n_human * ((scale["half_width"] / (_SETTLED * margin)) ** 2 - 1)), 0.0)
-        against, caveats = _against(found, own, highest, level), _caveats(found, margin)
+        facts |= scale
+        facts["n_more"] = max(np.ceil(n_human * ((scale["half_width"] / (_SETTLED * margin)) ** 2 - 1)), 0.0)
+        against, caveats = _against(facts, own, highest, level), _caveats(facts, margin)
         verdict = NOT_TRUSTED if against else CALIBRATE if caveats else TRUSTED
-        reasons = against + caveats if verdict != TRUSTED else _favourable(found, own, margin)
+        reasons = against + caveats if verdict != TRUSTED else _favourable(facts, own, margin)
         if (by_grade := _by_grade(own)) and verdict != TRUSTED:
             reasons.append(by_grade)
-        rows.append({**found, **about, "verdict": verdict, "reasons": "; ".join(reasons)})
+        rows.append({**facts, **about, "verdict": verdict, "reasons": "; ".join(reasons)})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -81,8 +81,8 @@ def _scores(systems: pd.DataFrame, pairs: pd.DataFrame, judge: str, margin: floa
     shift = alone["value"] - true["value"]
     half = (true["high"] - true["low"]) / 2
     shifted = shift.abs() > np.maximum(half * _widening(len(shift), level), margin)
-    found = {"shift": shift.mean(), "largest_shift": shift.iloc[shift.abs().argmax()], "half_width": half.mean()}
-    found |= {"n_shifted": int(shifted.sum()), "n_systems": len(shift)}
+    facts = {"shift": shift.mean(), "largest_shift": shift.iloc[shift.abs().argmax()], "half_width": half.mean()}
+    facts |= {"n_shifted": int(shifted.sum()), "n_systems": len(shift)}
     alone, true = both(pairs, ["name_a", "name_b"])
     wide = _widening(len(true), level)
     severe = _widening(len(true), level, _SEVERE)
@@ -91,8 +91,8 @@ def _scores(systems: pd.DataFrame, pairs: pd.DataFrame, judge: str, margin: floa
     reversed_ &= (true["diff"].abs() > severe * half) & (alone["diff"].abs() > severe * half_alone)
     moved = (alone["diff"] - true["diff"]).abs() > np.maximum(wide * half, margin)
     worst = alone.index[int((alone["diff"] - true["diff"]).abs().argmax())] if len(alone) else ("", "")
-    found |= {"n_pairs": len(true), "n_reversed": int(reversed_.sum()), "n_moved": int(moved.sum())}
-    return {**found, "reversed": list(true.index[reversed_]), "worst": worst}
+    facts |= {"n_pairs": len(true), "n_reversed": int(reversed_.sum()), "n_moved": int(moved.sum())}
+    return {**facts, "reversed": list(true.index[reversed_]), "worst": worst}
 
 
 def _widening(n: int, level: float, simultaneous: float | None = None) -> float:
@@ -117,12 +117,12 @@ def _auc_low(quality: LabelQuality, judge: Mapping[Any, Any], level: float) -> f
     return float(auc - special.ndtri((1 + level) / 2) * np.sqrt(max(variance, 0.0) / (positive * (n - positive))))
 
 
-def _against(found: dict[str, Any], bias: pd.DataFrame, highest: int, level: float) -> list[str]:
+def _against(facts: dict[str, Any], bias: pd.DataFrame, highest: int, level: float) -> list[str]:
     """Reasons not to trust a judge at all."""
     reasons = []
-    if not found["auc_low"] > 0.5:  # noqa: PLR2004 - chance
-        n = counted(found["n"], "document")
-        reasons.append(f"its labels do not separate relevant documents: AUC {found['auc']:.2f} in {n}")
+    if not facts["auc_low"] > 0.5:  # noqa: PLR2004 - chance
+        n = counted(facts["n"], "document")
+        reasons.append(f"its labels do not separate relevant documents: AUC {facts['auc']:.2f} in {n}")
     family = bias[bias["by"] == "family"]
     wide = _widening(len(family), level, _SEVERE)
     for row in family.to_dict("records"):
@@ -133,42 +133,42 @@ def _against(found: dict[str, Any], bias: pd.DataFrame, highest: int, level: flo
                 f"it {word} family {row['group']}: by {row['residual']:+.2f} grades ({row['low']:+.2f} to "
                 f"{row['high']:+.2f}) in {row['n']} documents"
             )
-    if found["n_reversed"]:
-        a, b = found["reversed"][0]
+    if facts["n_reversed"]:
+        a, b = facts["reversed"][0]
         reasons.append(
-            f"it reverses {found['n_reversed']} of {counted(found['n_pairs'], 'pair')} of systems, such as {a} and {b}"
+            f"it reverses {facts['n_reversed']} of {counted(facts['n_pairs'], 'pair')} of systems, such as {a} and {b}"
         )
     return reasons
 
 
-def _caveats(found: dict[str, Any], margin: float) -> list[str]:
+def _caveats(facts: dict[str, Any], margin: float) -> list[str]:
     """Reasons to correct the judge's labels before use."""
     reasons = []
-    if 0.5 < found["auc_low"] < SEPARATES:  # noqa: PLR2004 - chance
-        reasons.append(f"its labels are noisy: AUC {found['auc']:.2f}, at least {found['auc_low']:.2f}")
-    if found["n_shifted"]:
+    if 0.5 < facts["auc_low"] < SEPARATES:  # noqa: PLR2004 - chance
+        reasons.append(f"its labels are noisy: AUC {facts['auc']:.2f}, at least {facts['auc_low']:.2f}")
+    if facts["n_shifted"]:
         reasons.append(
-            f"scores by its labels are {found['shift']:+.3f} from the corrected ones on average (largest "
-            f"{found['largest_shift']:+.3f}, {found['n_shifted']} of {counted(found['n_systems'], 'system')} too far)"
+            f"scores by its labels are {facts['shift']:+.3f} from the corrected ones on average (largest "
+            f"{facts['largest_shift']:+.3f}, {facts['n_shifted']} of {counted(facts['n_systems'], 'system')} too far)"
         )
-    if found["n_moved"]:
-        a, b = found["worst"]
-        reasons.append(f"it changes {counted(found['n_moved'], 'difference')} of systems, most that of {a} and {b}")
-    if found["half_width"] > _SETTLED * margin:
-        known = f"corrected scores are known to ±{found['half_width']:.3f}"
-        more = f"{found['n_more']:,.0f} more human judgments reach ±{_SETTLED * margin:g}"
-        reasons.append(f"not settled: {known}, and about {more}")
+    if facts["n_moved"]:
+        a, b = facts["worst"]
+        reasons.append(f"it changes {counted(facts['n_moved'], 'difference')} of systems, most that of {a} and {b}")
+    if facts["half_width"] > _SETTLED * margin:
+        precision = f"corrected scores are known to ±{facts['half_width']:.3f}"
+        more = f"{facts['n_more']:,.0f} more human judgments reach ±{_SETTLED * margin:g}"
+        reasons.append(f"not settled: {precision}, and about {more}")
     return reasons
 
 
-def _favourable(found: dict[str, Any], bias: pd.DataFrame, margin: float) -> list[str]:
+def _favourable(facts: dict[str, Any], bias: pd.DataFrame, margin: float) -> list[str]:
     """Reasons to trust a judge."""
-    reasons = [f"its labels separate relevant documents (AUC {found['auc']:.2f})"]
+    reasons = [f"its labels separate relevant documents (AUC {facts['auc']:.2f})"]
     reasons.append(
-        f"scores are {found['shift']:+.3f} from the corrected ones on average, within their intervals ±{margin:g}"
+        f"scores are {facts['shift']:+.3f} from the corrected ones on average, within their intervals ±{margin:g}"
     )
-    if found["n_pairs"]:
-        reasons.append(f"the order of systems is kept in all {counted(found['n_pairs'], 'pair')}")
+    if facts["n_pairs"]:
+        reasons.append(f"the order of systems is kept in all {counted(facts['n_pairs'], 'pair')}")
     if (bias["by"] == "family").any():
         reasons.append("no family is preferred")
     return reasons
@@ -190,9 +190,9 @@ def side_by_side(systems: pd.DataFrame) -> pd.DataFrame:
     Columns: name, corrected, low, high, humans alone, and ``"judge alone: "`` or the estimate with the judge's name.
     """
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")[["value", "low", "high"]]
-    found = corrected.rename(columns={"value": CORRECTED})
+    table = corrected.rename(columns={"value": CORRECTED})
     for (estimate, judge), part in systems.groupby(["estimate", "judge"], sort=False):
         if estimate != CORRECTED and not (estimate == HUMANS and judge):
             head = f"{estimate}: {judge}" if judge else str(estimate)
-            found[head] = part.set_index("name")["value"].reindex(found.index)
-    return found.sort_values(CORRECTED, ascending=False, kind="stable").reset_index()
+            table[head] = part.set_index("name")["value"].reindex(table.index)
+    return table.sort_values(CORRECTED, ascending=False, kind="stable").reset_index()

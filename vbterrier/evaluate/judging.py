@@ -176,8 +176,8 @@ def judge_next(
     quota = planned.quota
     if isinstance(quota, int) and not isinstance(quota, bool):
         quota = dict.fromkeys(target.topics, quota)
-    for name, given in (("quota", quota), ("costs", planned.costs)):
-        options[name] = None if given is None else _of_topics(name, given, target.topics)
+    for name, value in (("quota", quota), ("costs", planned.costs)):
+        options[name] = None if value is None else _of_topics(name, value, target.topics)
     distributions = {}
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         distributions[name] = wanted.distribution(Scoring(target, run, wanted.cutoff, models))
@@ -185,19 +185,19 @@ def judge_next(
     return plan_judging(distributions, n, measure=str(wanted), difference=difference, **options)
 
 
-def _of_topics(name: str, given: Any, topics: Sequence[str]) -> Mapping[str, float]:
+def _of_topics(name: str, by_topic: Any, topics: Sequence[str]) -> Mapping[str, float]:
     """A quota or a cost of each topic."""
-    if not hasattr(given, "items"):
-        raise ParameterError(f"{name}={given!r}: wanted a mapping of topics to numbers, as {{'q1': 2}}")
-    found = {str(topic): value for topic, value in given.items()}
+    if not hasattr(by_topic, "items"):
+        raise ParameterError(f"{name}={by_topic!r}: wanted a mapping of topics to numbers, as {{'q1': 2}}")
+    numbers = {str(topic): value for topic, value in by_topic.items()}
     for topic in topics:
-        if topic not in found:
+        if topic not in numbers:
             raise ParameterError(f"{name}: topic {topic!r} has none; give one for each of the {len(topics)} topics")
         if name == "quota":
-            whole(f"quota[{topic!r}]", found[topic], low=0)
+            whole(f"quota[{topic!r}]", numbers[topic], low=0)
         else:
-            number(f"costs[{topic!r}]", found[topic], low=0, open_low=True)
-    return found
+            number(f"costs[{topic!r}]", numbers[topic], low=0, open_low=True)
+    return numbers
 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:
@@ -285,10 +285,10 @@ def label_quality(
     """
     (level,) = chosen("label_quality", Inference, inference, level=0.95)
     judgments = target_of(qrels, None, None).judgments()
-    given = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
-    given.require_match(judgments)
-    frame = frames_of(given, judgments)
-    parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in given.names]
+    machine = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
+    machine.require_match(judgments)
+    frame = frames_of(machine, judgments)
+    parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in machine.names]
     if not sum(len(part.confusion) for part in parts):
         raise InputError("labels: no document has both a label and a judgment; label judged documents to compare them")
     tables = zip(*((part.summary, part.kappa, part.confusion, part.calibration) for part in parts), strict=True)
@@ -337,10 +337,10 @@ def held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
     fold = topic % min(_FOLDS, int(topic.max()) + 1) if topic.max() else np.arange(len(label)) % _FOLDS
     for part in np.unique(fold):
         out = fold == part
-        known = label[~out], relevant[~out].astype(np.float64)
-        least = 0.5 / (len(known[0]) + 1)
+        training_part = label[~out], relevant[~out].astype(np.float64)
+        least = 0.5 / (len(training_part[0]) + 1)
         rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
-        predicted[out] = rising.fit(*known).predict(label[out]) if len(known[0]) else relevant.mean()
+        predicted[out] = rising.fit(*training_part).predict(label[out]) if len(training_part[0]) else relevant.mean()
     return predicted
 
 
@@ -355,8 +355,8 @@ def _kappas(name: str, label: Floats, grade: Ints, grades: Ints, level: float) -
     rows = []
     for threshold, (first, second) in pairs.items():
         # Limits that are missing in the table say so.
-        found = quietly(cohen_kappa, first, second, level=level)
-        rows.append((name, threshold, found.value, found.low, found.high, level, found.agreement, found.n_items))
+        kappa = quietly(cohen_kappa, first, second, level=level)
+        rows.append((name, threshold, kappa.value, kappa.low, kappa.high, level, kappa.agreement, kappa.n_items))
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -209,9 +209,9 @@ def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.Data
     """Replace the ends of intervals of ranks by a column of text, such as 1-3."""
     place = list(frame.columns).index(low)
     ends = frame[low].map("{:g}".format) + "-" + frame[high].map("{:g}".format)
-    found = frame.drop(columns=[low, high])
-    found.insert(place, name, ends)
-    return found
+    frame_of_ends = frame.drop(columns=[low, high])
+    frame_of_ends.insert(place, name, ends)
+    return frame_of_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,8 +328,8 @@ def leaderboard(
         whole(name, value, low=low)
     options: dict[str, Any] = {"n_draws": n_draws, "level": level, "seed": seed}
     if qrels is None:
-        for name, given in (("groups", groups), ("labels", labels), ("budget", batch.n or None)):
-            if given is not None:
+        for name, option in (("groups", groups), ("labels", labels), ("budget", batch.n or None)):
+            if option is not None:
                 raise ParameterError(f"{name}: found values, which have no judgments; give runs and qrels")
         collections, wanted = _of_values(runs, measure)
     else:
@@ -342,8 +342,8 @@ def leaderboard(
     names = sorted(collections[0].scores.names)
     members = None if groups is None else _groups(groups, names)
     sources = _sources(collections, uncertainty)
-    found = {source: _ranked(collections, names, source, **options) for source in sources}
-    main = found[uncertainty]
+    rankings = {source: _ranked(collections, names, source, **options) for source in sources}
+    main = rankings[uncertainty]
     about: dict[str, Any] = {"level": level, "method": SOURCES[uncertainty]}
     about |= {"n_qids": sum(len(each.topics) for each in collections), "n_draws": n_draws, "seed": seed}
     systems = main.drop(columns="uncertainty").assign(measure=str(wanted), **about)
@@ -353,7 +353,7 @@ def leaderboard(
     systems = systems[[*columns, "n_unjudged_share", *about]]
     return Leaderboard(
         systems,
-        pd.concat([found[source][_RANKS] for source in sources], ignore_index=True),
+        pd.concat([rankings[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
         _reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
         _judges(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
@@ -361,8 +361,8 @@ def leaderboard(
     )
 
 
-def _of_values(given: Any, measure: Any) -> tuple[list[_Collection], Any]:
-    values = given.values if isinstance(given, Scores) else given
+def _of_values(source: Any, measure: Any) -> tuple[list[_Collection], Any]:
+    values = source.values if isinstance(source, Scores) else source
     frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
     kinds = list(frame["measure"].astype(str).unique())
     wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
@@ -371,11 +371,11 @@ def _of_values(given: Any, measure: Any) -> tuple[list[_Collection], Any]:
     require_means([wanted])
     frame = frame[frame["measure"].astype(str) == wanted]
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
-    found = []
+    collections = []
     for name, part in parts:
-        found.append(_Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
-    _require_same_systems({each.name: each.scores.names for each in found})
-    return found, wanted
+        collections.append(_Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
+    _require_same_systems({each.name: each.scores.names for each in collections})
+    return collections, wanted
 
 
 def _known(frame: pd.DataFrame) -> SimpleNamespace:
@@ -394,8 +394,8 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
     if len(next(iter(names.values()), ())) < 2:  # noqa: PLR2004 - a ranking needs two
         raise InputError("a leaderboard needs at least two systems; give more runs")
     (first, systems), *others = names.items()
-    for other, found in others:
-        odd = sorted(set(systems) ^ set(found))
+    for other, others_names in others:
+        odd = sorted(set(systems) ^ set(others_names))
         if odd:
             raise InputError(
                 f"collections {first!r} and {other!r} have different systems ({examples(odd)}): wanted each system on "
@@ -406,21 +406,23 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
 def _of_runs(
     runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
 ) -> list[_Collection]:
-    given = by_collection(runs, qrels)
-    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in given.items()}
+    parts = by_collection(runs, qrels)
+    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in parts.items()}
     _require_same_systems(loaded)
-    found = []
+    collections = []
     # Sorted, so that results do not depend on the order of collections.
-    for name in sorted(given):
+    for name in sorted(parts):
         labelled = labels[name] if name and labels is not None else labels
-        target, which = target_of(given[name][1], None, None), f" of {name!r}" if name else ""
+        target, which = target_of(parts[name][1], None, None), f" of {name!r}" if name else ""
         machine = labels_of(labelled)
         require_scale(target.frame, scale, f"qrels{which}")
         require_spellings(target, loaded[name], machine, which)
         if machine is not None:
             warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
-        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine))
-    return found
+        collections.append(
+            _evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine)
+        )
+    return collections
 
 
 def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:
@@ -472,8 +474,8 @@ def _sources(collections: list[_Collection], uncertainty: str) -> list[str]:
         )
     if uncertainty == "collections" and len(collections) == 1:
         raise ParameterError("uncertainty='collections' needs several; give mappings of runs and qrels by collection")
-    found = ["unjudged"] if single is not None else ["unjudged", "topics", "both"]
-    return [*found, "collections"] if len(collections) > 1 else found
+    sources = ["unjudged"] if single is not None else ["unjudged", "topics", "both"]
+    return [*sources, "collections"] if len(collections) > 1 else sources
 
 
 def _draws(
@@ -501,15 +503,15 @@ def _ranked(
     sizes = [len(collections)] if source == "collections" else [len(each.topics) for each in collections]
     df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
     inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
-    found = rank_intervals(means, draws, level, df=df, inflation=inflation)
+    ranks = rank_intervals(means, draws, level, df=df, inflation=inflation)
     rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
     order = np.argsort(-means, kind="stable")
-    differ = found.better | found.better.T
+    differ = ranks.better | ranks.better.T
     signs = np.empty(len(names), dtype=object)
     signs[order] = letters(differ[np.ix_(order, order)])
     low, high = equal_tails(draws, level)
     columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
-    columns |= {"rank_low": found.low, "rank_high": found.high, "letters": signs}
+    columns |= {"rank_low": ranks.low, "rank_high": ranks.high, "letters": signs}
     gap = draws[order[:-1]] - draws[order[1:]]
     beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
     return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
@@ -526,24 +528,24 @@ def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataF
     return pd.concat(rows, ignore_index=True)
 
 
-def _groups(given: Any, names: list[str]) -> dict[str, str]:
+def _groups(groups: Any, names: list[str]) -> dict[str, str]:
     """The group of each run."""
-    if not hasattr(given, "items") or is_frame(given):
-        frame = table_of(given, "groups", read_groups, ("name", "group"))
+    if not hasattr(groups, "items") or is_frame(groups):
+        frame = table_of(groups, "groups", read_groups, ("name", "group"))
         twice = frame["name"][frame["name"].duplicated()]
         if len(twice):
             raise InputError(f"groups: run {twice.iloc[0]!r} is duplicated; keep one row per run")
-        given = dict(zip(frame["name"], frame["group"], strict=True))
-    unknown, without = [name for name in given if name not in names], [name for name in names if name not in given]
+        groups = dict(zip(frame["name"], frame["group"], strict=True))
+    unknown, without = [name for name in groups if name not in names], [name for name in names if name not in groups]
     if unknown:
         raise ParameterError(f"groups: no run is called {unknown[0]!r}.{nearest(str(unknown[0]), names)}")
     if without:
         raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
-    if len(set(given.values())) == 1:
+    if len(set(groups.values())) == 1:
         raise ParameterError(
-            f"groups: all runs are of {next(iter(given.values()))!r}: without it, nothing is judged; wanted two groups"
+            f"groups: all runs are of {next(iter(groups.values()))!r}: without it, nothing is judged; wanted two groups"
         )
-    return dict(given)
+    return dict(groups)
 
 
 def _reusability(
@@ -570,7 +572,7 @@ def _reusability(
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
         horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
     rows: list[tuple[Any, ...]] = []
-    known = table.set_index("name")
+    by_name = table.set_index("name")
     n_groups = len(set(groups.values()))
     for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
         without, n_removed = [], 0
@@ -582,9 +584,9 @@ def _reusability(
             without.append(quietly(_evaluated, each.name, kept, target, measure, "all", each.labels, horizon))
         landed = _ranked(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
-            at, own = landed.loc[name], known.loc[name]
+            at, own = landed.loc[name], by_name.loc[name]
             low, high = at["rank_low"], at["rank_high"]
-            shared = known["rank"][[share_letter(own["letters"], other) for other in known["letters"]]]
+            shared = by_name["rank"][[share_letter(own["letters"], other) for other in by_name["letters"]]]
             recovered = bool(shared.min() <= at["rank"] <= shared.max())
             ends = low, high, at["letters"], recovered, low <= own["rank"] <= high
             where = own["rank"], own["letters"], at["rank"], *ends
@@ -606,10 +608,10 @@ def _judges(
 ) -> pd.DataFrame:
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
-    for judge, given in automatic.items():
-        fixed, labelled, compared = _table(judge, given, names), [], collections
+    for judge, judge_source in automatic.items():
+        fixed, labelled, compared = _table(judge, judge_source, names), [], collections
         if fixed is None:
-            labelled = [_labelled(judge, each, given, measure, on_topics, scale) for each in collections]
+            labelled = [_labelled(judge, each, judge_source, measure, on_topics, scale) for each in collections]
             compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
         sizes = [len(each.topics) for each in compared]
         for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
@@ -619,9 +621,9 @@ def _judges(
             else:
                 other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
             values = np.array(_correlated(means, other))
-            found = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
+            correlations = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
-            low, high = equal_tails(found.T, level) - found.mean(axis=0) + values
+            low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
             for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
                 rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
     return pd.DataFrame(rows, columns=list(_JUDGES)).assign(n_draws=n_draws, seed=seed)
@@ -640,46 +642,46 @@ def _on_topics(each: _Collection, labelled: _Collection) -> _Collection:
 
 
 def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
-    found = rank_correlations(truth, estimate)
-    return found.tau, found.tau_ap, rank_biased_overlap(truth, estimate)
+    correlation = rank_correlations(truth, estimate)
+    return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
 
 
-def _table(judge: str, given: Any, names: list[str]) -> Floats | None:
+def _table(judge: str, source: Any, names: list[str]) -> Floats | None:
     """The leaderboard of an automatic judge, if it is given as scores of systems."""
-    if is_frame(given) and {"name", "value"} <= set(frame_of(given, judge).columns):
-        frame = frame_of(given, judge)
-        given = dict(zip(frame["name"], frame["value"], strict=True))
-    if is_frame(given) or not hasattr(given, "items") or not set(names).intersection(given):
+    if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
+        frame = frame_of(source, judge)
+        source = dict(zip(frame["name"], frame["value"], strict=True))
+    if is_frame(source) or not hasattr(source, "items") or not set(names).intersection(source):
         return None
-    without = [name for name in names if name not in given]
+    without = [name for name in names if name not in source]
     if without:
         raise InputError(
             f"automatic judge {judge!r}: {len(without)} of {len(names)} systems have no score ({examples(without)}); "
             "add them, or leave those runs out"
         )
-    scores = np.array([float(given[name]) for name in names])
+    scores = np.array([float(source[name]) for name in names])
     if not np.isfinite(scores).all():
         name = names[int(np.argmin(np.isfinite(scores)))]
-        raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {given[name]}, wanted a finite number")
+        raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {source[name]}, wanted a finite number")
     return scores
 
 
 def _labelled(
-    judge: str, each: _Collection, given: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
+    judge: str, each: _Collection, source: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
 ) -> _Collection:
     """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
     if each.target is None:
         raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
     if each.name:
-        if not hasattr(given, "items") or each.name not in given:
+        if not hasattr(source, "items") or each.name not in source:
             raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
-        given = given[each.name]
-    frame = table_of(given, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
+        source = source[each.name]
+    frame = table_of(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
     require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    known, where = set(own), f" of {each.name!r}" if each.name else ""
-    missing = [topic for topic in each.topics if topic not in known]
+    labelled_topics, where = set(own), f" of {each.name!r}" if each.name else ""
+    missing = [topic for topic in each.topics if topic not in labelled_topics]
     n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
     if len(missing) == len(each.topics):
         raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
@@ -711,7 +713,8 @@ def _batch(
     for each in collections:
         named: dict[str, Any] = {"quota": budget.quota, "costs": budget.costs}
         by_topic: dict[str, Any] = {
-            name: given[each.name] if each.name and hasattr(given, "items") else given for name, given in named.items()
+            name: labels[each.name] if each.name and hasattr(labels, "items") else labels
+            for name, labels in named.items()
         }
         frames = {name: run.frame for name, run in each.runs.items()}
         data, inference = Data(labels=each.labels, on_topics=on_topics), Inference(level=level)

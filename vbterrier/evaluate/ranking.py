@@ -165,31 +165,31 @@ def rank_systems(
         )
     joint, shares = joint_scores(loaded, target, wanted, models)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
-        found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
-        sources = {"unjudged": found if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
+        both_drawn = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
+        sources = {"unjudged": both_drawn if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
         if len(target.topics) > 1:
-            sources["both"] = found if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
-    (low, high), (rank_low, rank_high) = equal_tails(found.draws, level), equal_tails(found.ranks, level)
-    columns = {"mean": found.means, "low": low, "high": high, "expected_rank": found.ranks.mean(axis=1)}
+            sources["both"] = both_drawn if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
+    (low, high), (rank_low, rank_high) = equal_tails(both_drawn.draws, level), equal_tails(both_drawn.ranks, level)
+    columns = {"mean": both_drawn.means, "low": low, "high": high, "expected_rank": both_drawn.ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
-    systems = pd.DataFrame({"name": found.names, "measure": str(wanted), **columns})
-    named = pairs_of(found.names, baseline)
+    systems = pd.DataFrame({"name": both_drawn.names, "measure": str(wanted), **columns})
+    named = pairs_of(both_drawn.names, baseline)
     pairs = pd.DataFrame(named, columns=_PAIR)
-    a, b = found.places(pairs)
-    tails = equal_tails(found.draws[a] - found.draws[b], level)
-    numbers = zip(found.means[a] - found.means[b], *tails, found.beats(pairs), strict=True)
+    a, b = both_drawn.places(pairs)
+    tails = equal_tails(both_drawn.draws[a] - both_drawn.draws[b], level)
+    numbers = zip(both_drawn.means[a] - both_drawn.means[b], *tails, both_drawn.beats(pairs), strict=True)
     rows = [(*pair, *row) for pair, row in zip(named, numbers, strict=True)]
     pairs = pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
     pairs.insert(2, "measure", str(wanted))
     pairs.insert(6, "level", level)
     for source in ("unjudged", "both"):
-        known = sources.get(source)
-        systems[f"p_best_{source}"] = np.nan if known is None else systems["name"].map(known.best())
-        pairs[f"p_a_beats_b_{source}"] = np.nan if known is None else known.beats(pairs)
+        draws = sources.get(source)
+        systems[f"p_best_{source}"] = np.nan if draws is None else systems["name"].map(draws.best())
+        pairs[f"p_a_beats_b_{source}"] = np.nan if draws is None else draws.beats(pairs)
     systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
     about: dict[str, Any] = {"method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
-    return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(found))
+    return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(both_drawn))
 
 
 def distributions_of(
@@ -251,8 +251,8 @@ def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress:
     for system, own in enumerate(draws):
         n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
         n_tied[system] = np.count_nonzero(np.abs(draws - own) <= EQUAL, axis=0) - 1
-    found = _DrawnScores(joint.names, means, draws, n_better, n_tied)
-    expected = found.ranks.mean(axis=1)
+    drawn = _DrawnScores(joint.names, means, draws, n_better, n_tied)
+    expected = drawn.ranks.mean(axis=1)
     order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], joint.names[at]))
     return _DrawnScores([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
@@ -293,14 +293,14 @@ def equal_tails(draws: Floats, level: float) -> Floats:
     return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
 
 
-def _rank_probabilities(found: _DrawnScores) -> pd.DataFrame:
+def _rank_probabilities(drawn: _DrawnScores) -> pd.DataFrame:
     """Rank probabilities; of m tied systems, each gets 1/m of each of their m ranks."""
-    n, n_draws = found.draws.shape
+    n, n_draws = drawn.draws.shape
     step = np.zeros((n, n + 1))
     system = np.arange(n)[:, None]
-    part = 1 / (1 + found.n_tied) / n_draws
-    np.add.at(step, (system, found.n_better), part)
-    np.add.at(step, (system, found.n_better + found.n_tied + 1), -part)
+    part = 1 / (1 + drawn.n_tied) / n_draws
+    np.add.at(step, (system, drawn.n_better), part)
+    np.add.at(step, (system, drawn.n_better + drawn.n_tied + 1), -part)
     prob = np.clip(np.cumsum(step[:, :-1], axis=1), 0.0, 1.0)
-    names = np.repeat(np.array(found.names, dtype=object), n)
+    names = np.repeat(np.array(drawn.names, dtype=object), n)
     return pd.DataFrame({"name": names, "rank": np.tile(np.arange(1, n + 1), n), "prob": prob.ravel()})

@@ -87,8 +87,8 @@ class ReleaseGate(Shown):
     @property
     def decision(self) -> str:
         """FAIL if a baseline has FAIL, PASS if all have PASS, else UNKNOWN."""
-        found = set(self.pairs["decision"])
-        return FAIL if FAIL in found else PASS if found == {PASS} else UNKNOWN
+        decisions = set(self.pairs["decision"])
+        return FAIL if FAIL in decisions else PASS if decisions == {PASS} else UNKNOWN
 
     @property
     def exit_code(self) -> int:
@@ -359,17 +359,17 @@ def release_gate(
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
         releases = ReleaseScores(target, loaded, wanted, queries["weight"], labels_of(labels), criteria)
         pairs = [(newest[0][0], name) for name, _ in others]
-        found, single = _decided(releases, pairs, target.topics, queries, constants, budget)
+        decided, single = _decided(releases, pairs, target.topics, queries, constants, budget)
     notes.append(("segments with one query, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
     if ratings.n_unrated:
         excluded.append(("rows without a rating", ratings.n_unrated, ""))
     indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
-    if indexed and len(found.judge):
-        known = pd.concat(indexed).drop_duplicates(["qid", "docno"])
-        found = replace(found, judge=found.judge.merge(known, on=["qid", "docno"], how="left"))
+    if indexed and len(decided.judge):
+        documents = pd.concat(indexed).drop_duplicates(["qid", "docno"])
+        decided = replace(decided, judge=decided.judge.merge(documents, on=["qid", "docno"], how="left"))
     left_out = pd.DataFrame(excluded, columns=["reason", "n", "examples"])
-    return replace(found, excluded=left_out, ratings=ratings)
+    return replace(decided, excluded=left_out, ratings=ratings)
 
 
 def _decided(
@@ -397,17 +397,17 @@ def _decided(
     ]
     pairs[["reason", "advice", "n_needed"]] = [reason[:3] for reason in reasons]
     nothing = pd.DataFrame(columns=["qid", "docno", "reason"])
-    found = ReleaseGate(pairs, segments, nothing, nothing)
+    decided = ReleaseGate(pairs, segments, nothing, nothing)
     plans = [plan.frame for *_, plan in reasons if plan is not None]
-    if found.decision == UNKNOWN and budget and plans:
-        found = replace(found, judge=plans[0])
-    return found, [str(part) for part, _ in groups if part not in parts]
+    if decided.decision == UNKNOWN and budget and plans:
+        decided = replace(decided, judge=plans[0])
+    return decided, [str(part) for part, _ in groups if part not in parts]
 
 
-def _named(given: Any, name: str) -> list[tuple[str, Any]]:
+def _named(runs: Any, name: str) -> list[tuple[str, Any]]:
     """Names and runs; a single frame has the name of its parameter."""
-    found = {name: given} if hasattr(given, "columns") or is_nested_table(given) else named_runs(given)
-    return list(found.items() if hasattr(found, "items") else found)
+    named = {name: runs} if hasattr(runs, "columns") or is_nested_table(runs) else named_runs(runs)
+    return list(named.items() if hasattr(named, "items") else named)
 
 
 def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
@@ -423,8 +423,8 @@ def _traffic_of(traffic: Any) -> pd.DataFrame:
     table = table_of(traffic, "traffic", read_traffic, ("qid",))
     refuse_near_misses(table, ("weight",), "traffic")
     if not {"weight", "segment"} & set(table.columns):
-        found = ", ".join(map(str, table.columns))
-        raise InputError(f"traffic: wanted a column weight, a column segment, or both; found {found}")
+        columns = ", ".join(map(str, table.columns))
+        raise InputError(f"traffic: wanted a column weight, a column segment, or both; found {columns}")
     table = table.set_index(pd.Index(ids_of(table["qid"], "traffic column 'qid'").text.to_pylist()))
     if table.index.has_duplicates:
         twice = table.index[table.index.duplicated()][0]
@@ -437,11 +437,11 @@ def _queries(
 ) -> tuple[pd.DataFrame, list[tuple[str, list[str]]]]:
     """Weights and segments of the rated queries, and exclusions: a reason and its queries."""
     qids = ids_of(rated["qid"], "qrels column 'qid'").codes()[0]
-    known, notes = set(qids), []
-    found = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
+    rated_queries, notes = set(qids), []
+    weights = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
     if traffic is not None:
         table = _traffic_of(traffic)
-        require_spelling("traffic", table.index, known)
+        require_spelling("traffic", table.index, rated_queries)
         lacking = [qid for qid in qids if qid not in table.index]
         if lacking:
             raise InputError(
@@ -449,28 +449,28 @@ def _queries(
                 "with weight 0 to leave them out"
             )
         if "weight" in table.columns:
-            found["weight"] = pd.to_numeric(table["weight"].loc[qids], errors="coerce").astype(float)
-            odd = found.index[~(np.isfinite(found["weight"]) & (found["weight"] >= 0))]
+            weights["weight"] = pd.to_numeric(table["weight"].loc[qids], errors="coerce").astype(float)
+            odd = weights.index[~(np.isfinite(weights["weight"]) & (weights["weight"] >= 0))]
             if len(odd):
-                given = printable(table["weight"][odd[0]])
-                raise InputError(f"traffic: the weight of {odd[0]!r} is {given}, wanted a number of at least 0")
+                value = printable(table["weight"][odd[0]])
+                raise InputError(f"traffic: the weight of {odd[0]!r} is {value}, wanted a number of at least 0")
         if "segment" in table.columns:
-            found["segment"] = table["segment"].loc[qids].fillna("").astype(str)
-            notes.append(("queries without a segment", list(found.index[found["segment"] == ""])))
-        notes.append(("queries of traffic without ratings", [qid for qid in table.index if qid not in known]))
-    none = found["weight"] == 0
-    notes.append(("queries of weight 0", list(found.index[none])))
-    found = found[~none]
-    if len(found) < _LEAST_QUERIES:
-        raise InputError(f"wanted at least two rated queries with a weight above 0, found {len(found)}")
+            weights["segment"] = table["segment"].loc[qids].fillna("").astype(str)
+            notes.append(("queries without a segment", list(weights.index[weights["segment"] == ""])))
+        notes.append(("queries of traffic without ratings", [qid for qid in table.index if qid not in rated_queries]))
+    none = weights["weight"] == 0
+    notes.append(("queries of weight 0", list(weights.index[none])))
+    weights = weights[~none]
+    if len(weights) < _LEAST_QUERIES:
+        raise InputError(f"wanted at least two rated queries with a weight above 0, found {len(weights)}")
     for name, run in runs.items():
-        require_spelling(f"run {name!r}", run.topics, known)
-        if not known.intersection(run.topics):
+        require_spelling(f"run {name!r}", run.topics, rated_queries)
+        if not rated_queries.intersection(run.topics):
             raise InputError(
                 f"run {name!r}: none of its queries ({examples(run.topics)}) is rated; rated are {examples(qids)}: use "
                 "the same ids, or the same texts"
             )
-        notes.append((f"queries of {name} without ratings", [qid for qid in run.topics if qid not in known]))
-        empty = list(found.index[~found.index.isin(run.topics)])
+        notes.append((f"queries of {name} without ratings", [qid for qid in run.topics if qid not in rated_queries]))
+        empty = list(weights.index[~weights.index.isin(run.topics)])
         notes.append((f"queries for which {name} has no document, scored as empty rankings", empty))
-    return found, notes
+    return weights, notes

@@ -89,10 +89,10 @@ class ReleaseScores:
         if labels is not None:
             require_spelling("labels", labels.frame()["qid"].unique(), target.topics)
             warn_of_uneven_labels(labels, runs, depth)
-        found = {name: share.mean() for name, share in self._shares.items() if share.any()}
-        if found and not self._is_predicted:
-            told = ", ".join(f"{share:.1%} of {name}" for name, share in found.items())
-            warn(f"{measure} treats unjudged documents as non-relevant: {told}; use ENDCG@{depth}, or judge them")
+        shares = {name: share.mean() for name, share in self._shares.items() if share.any()}
+        if shares and not self._is_predicted:
+            listed = ", ".join(f"{share:.1%} of {name}" for name, share in shares.items())
+            warn(f"{measure} treats unjudged documents as non-relevant: {listed}; use ENDCG@{depth}, or judge them")
 
     def _distributions(self, measure: Any, names: Iterable[str]) -> dict[str, ScoreDistributions]:
         models = models_of([measure], self._runs, self._target, labels=self._labels)
@@ -114,28 +114,29 @@ class ReleaseScores:
         criteria = replace(self._criteria, tail=self._criteria.tail / n_tests)
         pair, places, weights = (name, baseline), *self._queries(qids)
         differences, lost, away = self._differences(pair, places, weights, criteria)
-        found = limits(criteria, differences[:, None], weights, lost[:, None], part)
+        interval = limits(criteria, differences[:, None], weights, lost[:, None], part)
         diff = np.average(differences, weights=weights)
         method = "confidence sequence" if criteria.sequential else "Student's t"
         method = "bounded" if criteria.guarantee == ANY and not criteria.sequential else method
         if away[0] > 0 and criteria.sequential:
             # Predictions change with every judgment, for which the sequence is not valid.
-            found = Limits(*np.array([*criteria.bounds, float(found.share[0]), 0.0, 1.0])[:, None])
+            interval = Limits(*np.array([*criteria.bounds, float(interval.share[0]), 0.0, 1.0])[:, None])
             method += ", withheld: unjudged documents"
         elif away[0] > 0:
-            found = found.widened(np.array([diff]), away)
+            interval = interval.widened(np.array([diff]), away)
             method += " and prediction"
         shares = [float(self._shares[each][places].mean()) for each in pair]
-        decision = found.decisions(criteria)[0]
+        decision = interval.decisions(criteria)[0]
         large = criteria.counts_losses
         return {
             "name": name, "baseline": baseline, "measure": str(self.measure), "diff": float(diff),
-            "low": max(float(found.low[0]), criteria.bounds[0]), "high": min(float(found.high[0]), criteria.bounds[1]),
+            "low": max(float(interval.low[0]), criteria.bounds[0]),
+            "high": min(float(interval.high[0]), criteria.bounds[1]),
             "decision": decision, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
-            "losses": float(found.share[0]) if large else np.nan,
-            "losses_low": float(found.share_low[0]) if large else np.nan,
-            "losses_high": float(found.share_high[0]) if large else np.nan,
+            "losses": float(interval.share[0]) if large else np.nan,
+            "losses_low": float(interval.share_low[0]) if large else np.nan,
+            "losses_high": float(interval.share_high[0]) if large else np.nan,
             "large_loss": criteria.large_loss if large else np.nan,
             "max_share": criteria.max_share if large else np.nan, "n_tests": n_tests, "method": f"one-sided, {method}",
         }  # fmt: skip
@@ -168,11 +169,11 @@ class ReleaseScores:
     def _draws(self, joint: Any, pair: tuple[str, str], places: Sequence[int], n_draws: int = _N_DRAWS) -> Floats:
         """Differences of queries under drawn ratings of all unjudged documents, shape (n, n_draws)."""
         a, b = (joint.names.index(each) for each in pair)
-        found = np.empty((len(places), n_draws))
+        differences = np.empty((len(places), n_draws))
         for row, place in enumerate(places):
             scores = joint.scores(place, _N_DRAWS, self._criteria.seed)[:, :n_draws]
-            found[row] = scores[a] - scores[b]
-        return found
+            differences[row] = scores[a] - scores[b]
+        return differences
 
     def undecided(
         self, row: Mapping[Any, Any], qids: list[str], budget: int
@@ -212,8 +213,8 @@ class ReleaseScores:
             return 0.0, "of unjudged documents cannot be predicted", None
         n_draws = _FEW_DRAWS if criteria.sequential else _N_DRAWS
         draws = self._draws(joint_of(distributions), pair, places, n_draws)
-        found = limits(replace(criteria, n_resamples=1), draws, weights).decisions(criteria)
-        passed, failed = found.count(PASS) / n_draws, found.count(FAIL) / n_draws
+        decisions = limits(replace(criteria, n_resamples=1), draws, weights).decisions(criteria)
+        passed, failed = decisions.count(PASS) / n_draws, decisions.count(FAIL) / n_draws
         means = np.average(draws, axis=0, weights=weights)
         reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
         shares = np.asarray(self._weights.reindex(self._target.topics).fillna(0.0), dtype=np.float64)

@@ -65,10 +65,10 @@ def replicas_of(
     if not asked:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
     frame = with_variants(intents, perturbations)
-    known, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
+    all_tags, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
 
     def matched(run: Run) -> Matches:
-        return matches_of(cover(run, candidates, known, cutoff, nil=nil), run)
+        return matches_of(cover(run, candidates, all_tags, cutoff, nil=nil), run)
 
     matches: dict[str, Matches | list[Matches]] = {
         name: [matched(one) for one in (*reruns[name], run)] if name in reruns else matched(run)
@@ -143,8 +143,8 @@ def gold_intervals(
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
         tables.append(pd.DataFrame({"name": name, "measure": list(map(str, asked)), **numbers}))
     key, n_qids = ["name", "measure"], len(candidates.topics)
-    found = pd.concat(tables, ignore_index=True).merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
-    return found.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
+    table = pd.concat(tables, ignore_index=True).merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
+    return table.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
 
 
 def _retrieved(
@@ -159,20 +159,20 @@ def _retrieved(
     rank = np.arange(len(intent)) - np.repeat(np.cumsum(count) - count, count)
     docno = run.docno.take(rows[intents.topic[intent], rank])
     width = rows.shape[1] + 1
-    found = {}
-    for kind, known in frames.items():
-        covered = cover(run, intents, known, depth)
-        found[kind] = np.isin(intent * width + rank, covered.intent * width + covered.rank)
+    covered_by = {}
+    for kind, tags_of_kind in frames.items():
+        covered = cover(run, intents, tags_of_kind, depth)
+        covered_by[kind] = np.isin(intent * width + rank, covered.intent * width + covered.rank)
     texts = pd.Series(docno.text.to_pylist(), dtype=object)
     is_labelled = texts.isin(labelled).to_numpy()
-    odd = np.flatnonzero(is_labelled & (found["tags"] != found["model"]))
+    odd = np.flatnonzero(is_labelled & (covered_by["tags"] != covered_by["model"]))
     if len(odd):
         raise InputError(
             f"{name}: document {texts.iloc[odd[0]]!r} has other tags than those that the tagger model was fitted to; "
             "fit it to the tags of this evaluation: fit_tagger(tags, gold)"
         )
     return RetrievedPairs(
-        intents.topics, intents.topic, intents.prob, intent, rank, found["tags"], is_labelled, found["gold"]
+        intents.topics, intents.topic, intents.prob, intent, rank, covered_by["tags"], is_labelled, covered_by["gold"]
     )
 
 
@@ -219,10 +219,10 @@ class Paraphrases:
         for some in tracked(asked[1:], "linking paraphrases", shown=progress):
             of_query = intents[intents["qid"].isin(some["qid"])]
             frames.append(pipeline.transform(some) if is_pipeline(pipeline) else of_query)
-        found = [place for place, frame in enumerate(frames) if len(frame)]
-        made = Variants([frames[place] for place in found], order=self.order)
+        nonempty = [place for place, frame in enumerate(frames) if len(frame)]
+        made = Variants([frames[place] for place in nonempty], order=self.order)
         _warn_without_candidates(self, asked[1:], frames[1:])
-        return made, [asked[place] for place in found]
+        return made, [asked[place] for place in nonempty]
 
     def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
         """One row per wording, without empty and duplicated texts and the query itself."""
@@ -334,14 +334,14 @@ def resolved(
     made: list[Any] = []
     wordings: list[pd.DataFrame] = []
     reruns = any(map(is_pipeline, systems.values()))
-    given = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
-    replacing = [one for one in given if isinstance(one, (Paraphrases, RerunPipeline, RerunSystems, Variants))]
+    listed = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
+    replacing = [one for one in listed if isinstance(one, (Paraphrases, RerunPipeline, RerunSystems, Variants))]
     if reruns and len(replacing) > 1 and any(isinstance(one, (Paraphrases, RerunSystems)) for one in replacing):
         raise ParameterError(
             f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings of a "
             "replica would not belong to them; keep one, for example with all wordings in one column"
         )
-    for perturbation in given:
+    for perturbation in listed:
         worded = isinstance(perturbation, Paraphrases)
         generates = worded or (isinstance(perturbation, RerunPipeline) and perturbation.transformer is None)
         if generates and not is_pipeline(pipeline) and not (worded and reruns):
@@ -396,7 +396,7 @@ def runs_of_wordings(
     if not wordings or not pipelines:
         return {}
     results = _results(pipelines, wordings[1:], n_jobs=n_jobs, progress=progress)
-    found = {}
+    by_name = {}
     for name in pipelines:
         runs = [
             run_of_system(f"{name}, wording {number}", result, some, some, duplicates)
@@ -409,14 +409,14 @@ def runs_of_wordings(
                 f"run {name!r}: nothing retrieved for {len(empty)} of {sum(map(len, wordings[1:]))} wordings of "
                 f"queries ({examples(dict.fromkeys(empty))}), which score as empty rankings"
             )
-        found[name] = [first[name], *runs]
+        by_name[name] = [first[name], *runs]
     fixed = [name for name in systems if name not in pipelines]
     if fixed:
         warn(
             f"replicas compare systems that are run again for each wording ({examples(pipelines)}) with lists that "
             f"stay fixed ({examples(fixed)}); give pipelines for all systems, or lists for all"
         )
-    return found
+    return by_name
 
 
 def _results(
@@ -458,7 +458,10 @@ def _listed(value: Any, column: str) -> list[str]:
 
 def _warn_without_candidates(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
     """Warn of wordings and reruns without candidates, whose replicas use the candidates of other rounds."""
-    without = [some["qid"][~some["qid"].isin(found["qid"])] for some, found in zip(asked, frames, strict=True)]
+    without = [
+        some["qid"][~some["qid"].isin(with_candidates["qid"])]
+        for some, with_candidates in zip(asked, frames, strict=True)
+    ]
     n = sum(map(len, without))
     if n:
         warn(

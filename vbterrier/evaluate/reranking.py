@@ -105,16 +105,16 @@ class Configuration:
 def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str, Any]) -> Reranker:
     """A stage with the parameters of a configuration, and empty links and entities."""
     made: Any = FAMILIES[family]
-    known = inspect.signature(made).parameters
-    unknown = [name for name in parameters if name not in known or name in {"links", "entities", *RESOURCES}]
+    accepted = inspect.signature(made).parameters
+    unknown = [name for name in parameters if name not in accepted or name in {"links", "entities", *RESOURCES}]
     if unknown:
         raise ParameterError(f"grid: family {family!r} has no parameter {unknown[0]!r}")
-    given = dict(parameters) | {name: value for name, value in resources.items() if name in known}
-    if "links" in known:
-        given["links"] = _NO_LINKS
-    if "embeddings" in known and given.get("embeddings") is None:
+    arguments = dict(parameters) | {name: value for name, value in resources.items() if name in accepted}
+    if "links" in accepted:
+        arguments["links"] = _NO_LINKS
+    if "embeddings" in accepted and arguments.get("embeddings") is None:
         raise ParameterError(f"grid: family {family!r} needs embeddings=, entity vectors by id")
-    stage: Reranker = made(entities=_NO_ENTITIES, **given)
+    stage: Reranker = made(entities=_NO_ENTITIES, **arguments)
     return stage
 
 
@@ -168,11 +168,11 @@ class RerankContext:
         target = self._once("target", None, lambda: EvaluationTarget(self.qrels))
         internal = [measure for measure in self.measures if isinstance(measure, Measure)]
         external = [measure for measure in self.measures if not isinstance(measure, Measure)]
-        found: Values = {str(measure): {} for measure in self.measures}
+        values: Values = {str(measure): {} for measure in self.measures}
         own = evaluate(internal, target, run, self.models) if internal else ()
         for topic, measure, value in chain(own, external_values(external, target, run, warned=True)):
-            found[str(measure)][topic] = value
-        return found, rankings_fingerprint(run, None)
+            values[str(measure)][topic] = value
+        return values, rankings_fingerprint(run, None)
 
     def scores(self, configuration: Configuration) -> Any:
         """The score of each document."""
@@ -205,7 +205,7 @@ def inputs_fingerprint(context: RerankContext) -> str:
     listed = [docno for run in context.runs.values() for docno in run.docno.text.to_pylist()]
     ids = sorted({*pool.entities.text.to_pylist(), *listed})
     texts = resources["texts"] or {}
-    known = [entity_id for entity_id in ids if entity_id in texts]
+    described = [entity_id for entity_id in ids if entity_id in texts]
     qrels, run, frame = context.qrels, documents.run, documents.run.frame
     qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
     columns = sorted(set(map(str, frame.columns)).difference(_KEYS))
@@ -222,7 +222,9 @@ def inputs_fingerprint(context: RerankContext) -> str:
         ),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_fingerprint([texts_fingerprint(known), texts_fingerprint([str(texts[entity_id]) for entity_id in known])]),
+        rows_fingerprint(
+            [texts_fingerprint(described), texts_fingerprint([str(texts[entity_id]) for entity_id in described])]
+        ),
         *(
             f"{name}: " + rows_fingerprint([run.docno.fingerprints, texts_fingerprint(frame[name].tolist())])
             for name in fields
@@ -231,12 +233,12 @@ def inputs_fingerprint(context: RerankContext) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
+def _vectors(vectors: Mapping[str, Any], ids: list[str]) -> str:
     """Fingerprint of the vectors of some ids, in this order."""
     made = hashlib.blake2b(digest_size=16)
     for each in ids:
-        if each in given:
-            made.update(each.encode() + b"\0" + np.asarray(given[each], dtype=np.float64).tobytes())
+        if each in vectors:
+            made.update(each.encode() + b"\0" + np.asarray(vectors[each], dtype=np.float64).tobytes())
     return made.hexdigest()
 
 

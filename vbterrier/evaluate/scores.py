@@ -330,13 +330,13 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
         if shares is None:
             continue
         judged = [name for name in shares.index[shares == 0] if (str(plain), name) in means.index]
-        estimated, known = (means[str(one)].reindex(judged) for one in (measure, plain))
-        apart = (estimated - known).abs()
+        estimated, judged_means = (means[str(one)].reindex(judged) for one in (measure, plain))
+        apart = (estimated - judged_means).abs()
         if (apart > _APART).any():
             name = apart.idxmax()
             notes.append(
                 f"the first {measure.cutoff} documents of {printable(name)} are all judged, and still {measure} is "
-                f"{estimated[name]:.3f} and {plain} {known[name]:.3f}: {measure.NAME} estimates the score under "
+                f"{estimated[name]:.3f} and {plain} {judged_means[name]:.3f}: {measure.NAME} estimates the score under "
                 "complete judgments, which would contain more relevant documents, some of them retrieved by no run"
             )
     return notes
@@ -391,10 +391,12 @@ def _intervals(
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
         scores = by_system.get((name, str(measure)), np.empty(0))
-        found = ends_of.get((name, str(measure)))
+        ends_of_system = ends_of.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
-        if found is not None:
-            ends = [(found["low"], found["high"], found["method"], found["n_resamples"])]
+        if ends_of_system is not None:
+            ends = [
+                (ends_of_system["low"], ends_of_system["high"], ends_of_system["method"], ends_of_system["n_resamples"])
+            ]
         variance = _variance_of(measure)
         if variance is not None and len(scores):
             end = unjudged_interval(scores, by_system[name, str(variance)], level=level)
@@ -412,9 +414,9 @@ def _by_system(
     """The values of each system and measure, in row order."""
     if not len(values):
         return {}
-    (name, known), (measure, kinds) = pd.factorize(names), pd.factorize(measures)
+    (name, systems), (measure, kinds) = pd.factorize(names), pd.factorize(measures)
     column = name * len(kinds) + measure
     order = np.argsort(column, kind="stable")
     firsts = np.flatnonzero(np.diff(column[order], prepend=-1))
-    keys = ((known[at // len(kinds)], kinds[at % len(kinds)]) for at in column[order][firsts])
+    keys = ((systems[at // len(kinds)], kinds[at % len(kinds)]) for at in column[order][firsts])
     return dict(zip(keys, np.split(values[order], firsts[1:]), strict=True))

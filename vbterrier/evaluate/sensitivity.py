@@ -126,17 +126,17 @@ def intent_sensitivity(
     ]
     if not grid:
         raise ParameterError("no settings: wanted at least one temperature, weight, threshold, n_intents or mass")
-    given = _under(arrays, "temperature", 1.0)
-    prob = np.stack([given, *(given if same else _under(arrays, name, setting) for name, setting, same in grid)])
-    found = replicate(frame, matches, [_Distributions(prob)], statistics, n_replicas=len(prob)).values
+    base = _under(arrays, "temperature", 1.0)
+    prob = np.stack([base, *(base if same else _under(arrays, name, setting) for name, setting, same in grid)])
+    values = replicate(frame, matches, [_Distributions(prob)], statistics, n_replicas=len(prob)).values
     distance = per_topic(np.abs(prob - prob[0]), arrays.topic, len(arrays.topics))
-    means = np.round(found.mean(axis=3), _DECIMALS)
+    means = np.round(values.mean(axis=3), _DECIMALS)
     one, other_one = np.triu_indices(len(runs), 1)
     order = np.sign(means[one] - means[other_one])
     n_swaps = (order != order[:, :, :1]).sum(axis=0)
     settings = dict(pd.DataFrame(grid, columns=["parameter", "setting", "reference"]).items())
     tables = []
-    for scores_of, name in zip(found, runs, strict=True):
+    for scores_of, name in zip(values, runs, strict=True):
         for statistic, of_success, measure in zip(own, success, asked, strict=True):
             at = statistics.index(statistic)
             change = scores_of[at, 1:] - scores_of[at, 0]
@@ -148,9 +148,9 @@ def intent_sensitivity(
     return pd.concat(tables, ignore_index=True)
 
 
-def _settings(name: str, given: Sequence[float], reference: float, **legal: Any) -> list[tuple[str, float, bool]]:
+def _settings(name: str, settings: Sequence[float], reference: float, **legal: Any) -> list[tuple[str, float, bool]]:
     """Name, value and True for the reference of each setting, with the reference, ascending; empty for none."""
-    asked = {number(name, setting, **legal) for setting in np.atleast_1d(np.asarray(given)).tolist()}
+    asked = {number(name, setting, **legal) for setting in np.atleast_1d(np.asarray(settings)).tolist()}
     return [(name, setting, setting == reference) for setting in sorted(asked | {reference})] if asked else []
 
 

@@ -41,16 +41,16 @@ UNREACHED = ("skip", "zero")
 
 def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
     """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``."""
-    given = links_of(links)
-    if isinstance(given, LinkedPool):
+    source = links_of(links)
+    if isinstance(source, LinkedPool):
         if pool is not None and not is_ranked:
             warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
-        return given
+        return source
     if pool is None:
         raise InputError(
             "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"
         )
-    return link_pool(loaded_run("pool", pool), given)
+    return link_pool(loaded_run("pool", pool), source)
 
 
 class Reachability:
@@ -120,16 +120,16 @@ class ReachableQrels:
         without, kept = self.unreached, self._restricted(self._reachable)
         if not without.any():
             return kept
-        found = (
+        problem = (
             f"{int(without.sum())} of {len(without)} topics have relevant documents, but no reachable one "
             f"({examples([self.topics[place] for place in np.flatnonzero(without)])})"
         )
         if unreached == "zero":
-            warn(f"{found}; they count as topics without relevant documents")
+            warn(f"{problem}; they count as topics without relevant documents")
             return kept
         if without.all():
-            raise InputError(f"{found}: no topic is left for the conditional setting; select more entities")
-        warn(f"{found}; they are left out of the conditional setting")
+            raise InputError(f"{problem}: no topic is left for the conditional setting; select more entities")
+        warn(f"{problem}; they are left out of the conditional setting")
         return self._restricted(self._reachable, among=~without[self.topic])
 
     def _restricted(self, kept: Bools, *, among: Bools | bool = True) -> pd.DataFrame:
@@ -339,8 +339,8 @@ def evaluate_settings(
     if baseline is not None:
         compared = _by_setting({key: comparisons(of.values, baseline=baseline, **how) for key, of in both.items()})
     return Settings(
-        _by_setting({setting: found.values for setting, found in both.items()}),
-        _by_setting({setting: found.intervals for setting, found in both.items()}),
+        _by_setting({setting: scores.values for setting, scores in both.items()}),
+        _by_setting({setting: scores.intervals for setting, scores in both.items()}),
         gaps_of(conditional.values, open_world.values, coverage, interval=interval, **how),
         compared,
         coverage,

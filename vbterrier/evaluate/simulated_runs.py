@@ -66,35 +66,35 @@ class ScoreEstimator:
     ends: tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...] = ()  # level, low, high of each interval
 
 
-def estimators_of(given: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
+def estimators_of(estimators: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
     """Parse estimators."""
-    if not isinstance(given, Mapping) or not given:
-        raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {given!r}")
+    if not isinstance(estimators, Mapping) or not estimators:
+        raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {estimators!r}")
     for level in levels:
         check_level(level)
-    return [_estimator(str(name), value, levels) for name, value in given.items()]
+    return [_estimator(str(name), value, levels) for name, value in estimators.items()]
 
 
-def _estimator(name: str, given: Any, levels: Sequence[float]) -> ScoreEstimator:
-    if not isinstance(given, (tuple, list)):
-        (point,) = measures_from(given)
+def _estimator(name: str, parts: Any, levels: Sequence[float]) -> ScoreEstimator:
+    if not isinstance(parts, (tuple, list)):
+        (point,) = measures_from(parts)
         levels = levels if _is_statistic(point) else ()
         ends = ((level, point(stat="lo", level=level), point(stat="hi", level=level)) for level in levels)
         return ScoreEstimator(name, point, tuple(ends))
-    if len(given) not in {3, 4}:
-        raise ParameterError(f"estimator {name!r}: wanted {_TRIPLE}; found {len(given)} values")
-    point, low, high = measures_from(*given[:3])
+    if len(parts) not in {3, 4}:
+        raise ParameterError(f"estimator {name!r}: wanted {_TRIPLE}; found {len(parts)} values")
+    point, low, high = measures_from(*parts[:3])
     # The nominal level: as given, else that of the ends, else 1 for bounds.
-    found = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
-    if given[3:]:
-        if given[3] != 1:
-            check_level(given[3])
-        found = {float(given[3])}
-    if len(found) > 1:
+    levels_of_ends = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
+    if parts[3:]:
+        if parts[3] != 1:
+            check_level(parts[3])
+        levels_of_ends = {float(parts[3])}
+    if len(levels_of_ends) > 1:
         raise ParameterError(
-            f"estimator {name!r}: its ends have the levels {sorted(found)}; give both ends the same level"
+            f"estimator {name!r}: its ends have the levels {sorted(levels_of_ends)}; give both ends the same level"
         )
-    return ScoreEstimator(name, point, ((found.pop() if found else 1.0, low, high),))
+    return ScoreEstimator(name, point, ((levels_of_ends.pop() if levels_of_ends else 1.0, low, high),))
 
 
 def _is_statistic(measure: ir_measures.Measure) -> bool:
@@ -144,10 +144,12 @@ def simulated_run(
     evaluable = set(_evaluable(target))
     at = np.array([n for n, topic in enumerate(truth.topics) if topic in evaluable], dtype=np.int64)
     topics = [truth.topics[n] for n in at]
-    known = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
+    evaluated = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
     parts = ((one.point, *(end for _, *ends in one.ends for end in ends)) for one in estimators)
     asked = list(dict.fromkeys(chain.from_iterable(parts)))
-    values = _values(known.run, target, asked, topics, models) if topics else {str(part): np.empty(0) for part in asked}
+    values = (
+        _values(evaluated.run, target, asked, topics, models) if topics else {str(part): np.empty(0) for part in asked}
+    )
     for estimator in estimators:
         for level, low, high in estimator.ends:
             if (values[str(low)] > values[str(high)] + EQUAL).any():
@@ -155,7 +157,7 @@ def simulated_run(
                     f"estimator {estimator.name!r}: {low} is above {high} on some topics of {simulation!r}, level "
                     f"{level:g}; give the lower end first"
                 )
-    return SimulatedRun(simulation, known, _n_unjudged(known.run, target, measure, topics), values)
+    return SimulatedRun(simulation, evaluated, _n_unjudged(evaluated.run, target, measure, topics), values)
 
 
 def result_frames(
@@ -173,12 +175,16 @@ def result_frames(
         for run in simulated
         for name, level, low, high in ends
     ]
-    known = [
+    complete = [
         pd.DataFrame({"name": truth.name, "qid": truth.topics, "n_unknown": truth.n_unknown, "truth": truth.values})
         for truth in truths
     ]
     columns = ("estimator", "level", "low", "high")
-    return _long(estimates, ("estimator", "estimate")), _long(intervals, columns), pd.concat(known, ignore_index=True)
+    return (
+        _long(estimates, ("estimator", "estimate")),
+        _long(intervals, columns),
+        pd.concat(complete, ignore_index=True),
+    )
 
 
 def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
@@ -218,17 +224,17 @@ def _values(
     """Values of each measure by topic."""
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
-    found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
+    values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     for qid, measure, value in chain(
         evaluate(internal, target, run, models) if internal else (),
         external_values(external, target, run, warned=bool(internal)),
     ):
-        found[str(measure)][qid] = value
-    for name, of in found.items():
+        values[str(measure)][qid] = value
+    for name, of in values.items():
         without = [topic for topic in topics if topic not in of]
         if without:
             raise InputError(
                 f"{name} gives no value for {len(without)} topics of {run.name} ({examples(without)}); an estimator "
                 "needs a value for every topic"
             )
-    return {name: np.array([of[topic] for topic in topics]) for name, of in found.items()}
+    return {name: np.array([of[topic] for topic in topics]) for name, of in values.items()}

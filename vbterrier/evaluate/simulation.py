@@ -171,8 +171,8 @@ class Simulation(Shown):
         rows, columns = [], [*_listed(by), "estimator"]
         for key, group in _groups(self.estimates, columns):
             truth, estimate = (_common(group, column) for column in ("truth", "estimate"))
-            found = rank_correlations(truth.mean(axis=1).to_numpy(), estimate.mean(axis=1).to_numpy())
-            rows.append({**key, "n_systems": truth.shape[0], "n_qids": truth.shape[1], **asdict(found)})
+            correlation = rank_correlations(truth.mean(axis=1).to_numpy(), estimate.mean(axis=1).to_numpy())
+            rows.append({**key, "n_systems": truth.shape[0], "n_qids": truth.shape[1], **asdict(correlation)})
         return pd.DataFrame(rows, columns=[*columns, "n_systems", "n_qids", *_CORRELATIONS])
 
     def preferences(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
@@ -302,13 +302,13 @@ def _common(group: pd.DataFrame, column: str) -> pd.DataFrame:
 def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
     """Preferences in one simulation by one kind of range."""
     topics = group["qid"].unique()
-    known = truth[topics].to_numpy()
-    low, high = known.copy(), known.copy()
+    truth_values = truth[topics].to_numpy()
+    low, high = truth_values.copy(), truth_values.copy()
     place = (truth.index.get_indexer(pd.Index(group["name"])), pd.Index(topics).get_indexer(pd.Index(group["qid"])))
     low[place], high[place] = _floats(group, "low"), _floats(group, "high")
-    estimated = np.zeros(known.shape, dtype=bool)
+    estimated = np.zeros(truth_values.shape, dtype=bool)
     estimated[place] = True
-    return preferences(known, low, high, estimated)
+    return preferences(truth_values, low, high, estimated)
 
 
 def simulate(
@@ -427,13 +427,13 @@ def _taken(
     measures = [one.point for one in estimators]
     seen: set[str] = set()
     runs, labels = list(truths), labels_of(labels)
-    for given in incomplete:
-        if not isinstance(given, (tuple, list)) or len(given) not in {2, 3, 4}:
+    for parts in incomplete:
+        if not isinstance(parts, (tuple, list)) or len(parts) not in {2, 3, 4}:
             raise InputError(
                 "incomplete: wanted (name, qrels) or (name, qrels, names of runs) for each simulation, found "
-                f"{type(given).__name__}"
+                f"{type(parts).__name__}"
             )
-        name, qrels, *names = given
+        name, qrels, *names = parts
         name = str(name)
         if name in seen:
             raise InputError(f"two simulations are called {name!r}; give them different names")
@@ -446,12 +446,12 @@ def _taken(
                 f"{nearest(str(unknown[0]), runs)}"
             )
         target = target_of(qrels, None, None)
-        known = {run: truths[run].run for run in evidence}
+        evidence_runs = {run: truths[run].run for run in evidence}
         fit = partial(models_of, measures, target=target, labels=labels, horizon=horizon)
-        shared = fit(known) if known and not set(wanted).isdisjoint(known) else {}
+        shared = fit(evidence_runs) if evidence_runs and not set(wanted).isdisjoint(evidence_runs) else {}
         for run in wanted:
             # A model estimates scores of its own runs alone.
-            yield name, target, run, shared if run in known else fit({**known, run: truths[run].run})
+            yield name, target, run, shared if run in evidence_runs else fit({**evidence_runs, run: truths[run].run})
 
 
 def _warn_of_unknown(truths: Iterable[TrueScores]) -> None:

@@ -164,11 +164,11 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         ParameterError
             An unknown measure, or an unknown parameter of the measure.
         """
-        known = {found.NAME: found for found in MEASURES if isinstance(found, Bootstrapped)}
-        if measure not in known:
-            wanted = ", ".join(map(repr, known))
-            raise ParameterError(f"measure={measure!r}: wanted one of {wanted}.{nearest(str(measure), known)}")
-        return self._get({f"{measure}@{depth}": known[measure](**parameters) @ depth}, per_query=per_query)
+        measures = {kind.NAME: kind for kind in MEASURES if isinstance(kind, Bootstrapped)}
+        if measure not in measures:
+            wanted = ", ".join(map(repr, measures))
+            raise ParameterError(f"measure={measure!r}: wanted one of {wanted}.{nearest(str(measure), measures)}")
+        return self._get({f"{measure}@{depth}": measures[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(
         self, depth: int = 10, per_query: bool = False, kind: str = "guaranteed", **parameters: Any

@@ -56,11 +56,11 @@ def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> 
     ]
     # In order of appearance.
     columns = {key: column for _, key, column in sorted(placed, key=lambda entry: entry[0])}
-    found = list(dict.fromkeys(measure for measure, _ in columns))
+    measures = list(dict.fromkeys(measure for measure, _ in columns))
     names = list(dict.fromkeys(name for _, name in columns))
     if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise InputError(f"wanted at least two systems, found {examples(names) or 'none'}; give another")
-    wanted = list(dict.fromkeys(_named_as(measure, found) for measure in asked)) or found
+    wanted = list(dict.fromkeys(_named_as(measure, measures) for measure in asked)) or measures
     require_means(wanted)
     nothing: _Column = ([], np.empty(0))
     return [
@@ -82,10 +82,10 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
                 "for on_topics='common' (only those that all systems have), or give each missing topic a value (0 "
                 "where a run retrieved nothing)"
             )
-        qids = sorted(set(qids).intersection(*(found for found, _ in columns.values())))
+        qids = sorted(set(qids).intersection(*(topics for topics, _ in columns.values())))
         if not qids:
             raise InputError(f"values: of {measure}, no topic is common to all systems")
-        columns = {name: (qids, values[np.isin(found, qids)]) for name, (found, values) in columns.items()}
+        columns = {name: (qids, values[np.isin(topics, qids)]) for name, (topics, values) in columns.items()}
     values = np.stack([values for _, values in columns.values()], axis=1)
     means = values.mean(axis=0).round(_PLACES)
     names = list(columns)
@@ -93,13 +93,13 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
     return ValueTable(measure, [names[at] for at in order], qids, values[:, order])
 
 
-def _named_as(measure: Any, found: Sequence[str]) -> str:
+def _named_as(measure: Any, measures: Sequence[str]) -> str:
     """The name of a measure in the values."""
-    if str(measure) in found:
+    if str(measure) in measures:
         return str(measure)
     same = str(measures_from(measure)[0])
-    if same not in found:
-        raise ParameterError(f"measures: no values of {measure}; found {examples(found)}.{nearest(same, found)}")
+    if same not in measures:
+        raise ParameterError(f"measures: no values of {measure}; found {examples(measures)}.{nearest(same, measures)}")
     return same
 
 
@@ -136,7 +136,7 @@ def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = No
     unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do not.
     """
     rows: list[tuple[Any, ...]] = []
-    known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
+    missing_by_name: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
     for table in tables:
         n_zero, n_contested = _zeros(table.values)
         # A system with a score above 0 on most topics is not suspect.
@@ -144,8 +144,8 @@ def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = No
         counts = zip(table.names, n_zero.tolist(), n_contested.tolist(), is_mostly_zero, strict=True)
         for name, zero, contested, suspect in counts:
             n_missing, flag = None, ""
-            if name in known:
-                n_missing, n_qids = known[name]["n_missing"], known[name]["n_qids"]
+            if name in missing_by_name:
+                n_missing, n_qids = missing_by_name[name]["n_missing"], missing_by_name[name]["n_qids"]
                 flag = f"retrieved nothing for {n_missing} of {n_qids} topics" if 2 * n_missing > n_qids else ""
             elif suspect and 2 * zero > contested:
                 flag = (
@@ -196,12 +196,12 @@ def count_answers(pairs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     The counts remain missing unless LinkingR is among the values.
     """
     counts = ["wins", "losses", "ties"]
-    found = pairs.copy()
+    table = pairs.copy()
     for measure in filter(is_linearised, pairs["measure"].unique()):
         correct = values[values["measure"].astype(str) == answered_by([measure])[0]]
         if len(correct):
             wide = correct.pivot(index="qid", columns="name", values="value")
-            rows = found.index[found["measure"] == measure]
-            a, b = (wide[found.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))
-            found.loc[rows, counts] = np.stack([some.sum(axis=0) for some in (a & ~b, b & ~a, a == b)], axis=1)
-    return found
+            rows = table.index[table["measure"] == measure]
+            a, b = (wide[table.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))
+            table.loc[rows, counts] = np.stack([some.sum(axis=0) for some in (a & ~b, b & ~a, a == b)], axis=1)
+    return table

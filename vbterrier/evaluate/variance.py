@@ -167,8 +167,8 @@ def replica_draws(
             f"intents: {len(without)} topics ({examples(without)}) have none; add some, or drop the topics"
         )
     frame = with_variants(intents[qid.isin(set(target.topics))].reset_index(drop=True), perturbations)
-    known, candidates = Tags(tags_of(tags, runs, cutoff)), Intents(frame)
-    matches = {name: matches_of(cover(run, candidates, known, cutoff, nil=nil), run) for name, run in runs.items()}
+    all_tags, candidates = Tags(tags_of(tags, runs, cutoff)), Intents(frame)
+    matches = {name: matches_of(cover(run, candidates, all_tags, cutoff, nil=nil), run) for name, run in runs.items()}
     made, again = crossed_replicas(
         frame, matches, sources, statistic_of(measure), n_replicas=n_draws, seed=seed, progress=progress
     )
@@ -340,45 +340,45 @@ def variance_shares(
     values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
     asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
     asked |= {"values": values, "variances": drawn.variances, "common": drawn.common}
-    found = combine_sources(drawn.draws, drawn.source, n_qids=n, **asked)
+    sources = combine_sources(drawn.draws, drawn.source, n_qids=n, **asked)
     name = str(wanted)
-    shares = _shares(found, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
-    return VarianceShares(_intervals(found, drawn, name, n_draws, seed), shares, _advice(found, drawn.names, name))
+    shares = _shares(sources, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
+    return VarianceShares(_intervals(sources, drawn, name, n_draws, seed), shares, _advice(sources, drawn.names, name))
 
 
-def _intervals(found: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
+def _intervals(combined: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
     """One row for all sources, the topics, and each other source; systems in order."""
-    alone = [found.interval_of(source) for source in found.sources if source not in (TOPICS, INTERACTIONS)]
+    alone = [combined.interval_of(source) for source in combined.sources if source not in (TOPICS, INTERACTIONS)]
     values = drawn.values.mean(axis=1)
     rows = []
     for at, name in enumerate(drawn.names):
-        for ends in (found.interval, found.topics, *alone):
+        for ends in (combined.interval, combined.topics, *alone):
             n_resamples = 0 if ends.method.endswith("(normal)") else n_draws
-            about = (found.level, ends.method, found.n_qids, n_resamples, seed)
+            about = (combined.level, ends.method, combined.n_qids, n_resamples, seed)
             rows.append((name, measure, values[at], ends.low[at], ends.high[at], *about))
-    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(mean=np.repeat(found.means, 2 + len(alone)))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(mean=np.repeat(combined.means, 2 + len(alone)))
 
 
-def _shares(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
-    heads = {"name": np.repeat(np.array(names, dtype=object), len(found.sources)), "measure": measure}
-    numbers = {"variance": found.variances, "share": found.shares, "low": found.low, "high": found.high}
+def _shares(combined: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
+    heads = {"name": np.repeat(np.array(names, dtype=object), len(combined.sources)), "measure": measure}
+    numbers = {"variance": combined.variances, "share": combined.shares, "low": combined.low, "high": combined.high}
     columns = {name: array.ravel() for name, array in numbers.items()}
-    return pd.DataFrame({**heads, "source": found.sources * len(names), **columns})
+    return pd.DataFrame({**heads, "source": combined.sources * len(names), **columns})
 
 
-def _advice(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
+def _advice(combined: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
     """Half-widths without a change, with twice the topics, and without each source; systems in order."""
-    within = found.variances[:, 1:].sum(axis=1)
-    changes = {"none": (within, found.total, found.total)}
-    changes["twice the topics"] = (within / 2, found.total / 2, found.total / 2)
-    settled = [source for source in found.sources if source not in (TOPICS, INTERACTIONS)]
-    changes |= {f"{source} settled": found.remaining(source) for source in settled}
+    within = combined.variances[:, 1:].sum(axis=1)
+    changes = {"none": (within, combined.total, combined.total)}
+    changes["twice the topics"] = (within / 2, combined.total / 2, combined.total / 2)
+    settled = [source for source in combined.sources if source not in (TOPICS, INTERACTIONS)]
+    changes |= {f"{source} settled": combined.remaining(source) for source in settled}
     rows = []
     for at, name in enumerate(names):
         for change, variances in changes.items():
-            these, others, best = (float(found.half_width(variance)[at]) for variance in variances)
-            left, total = float(variances[2][at]), float(found.total[at])
-            n_qids = found.n_qids * total / left if left > 0 else np.inf if total > 0 else float(found.n_qids)
-            rows.append((name, measure, change, these, others, best, n_qids, found.level))
+            these, others, best = (float(combined.half_width(variance)[at]) for variance in variances)
+            left, total = float(variances[2][at]), float(combined.total[at])
+            n_qids = combined.n_qids * total / left if left > 0 else np.inf if total > 0 else float(combined.n_qids)
+            rows.append((name, measure, change, these, others, best, n_qids, combined.level))
     columns = ["name", "measure", "change", "these_topics", "other_topics", "at_best", "n_qids", "level"]
     return pd.DataFrame(rows, columns=columns)

@@ -59,7 +59,7 @@ def inputs_of(paths: Sequence[Path], work: Work) -> str:
     plan, target = work.plan, work.target
     frames = [target.frame, target.intents, target.tags, target.subtopics] if plan.at_once else []
     for measure in plan.at_once:
-        frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
+        frames += [named(kind, source) for kind in ("intents", "tags") if (source := measure.params.get(kind))]
     parts = [
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
@@ -162,14 +162,14 @@ class Journal:
             return
         lines = whole.decode("utf-8", errors="replace").splitlines()
         try:
-            found, *entries = [json.loads(line) for line in lines]
+            header, *entries = [json.loads(line) for line in lines]
             done = {entry["name"]: entry["result"] for entry in entries}
-            is_journal = found["format"] == FORMAT
+            is_journal = header["format"] == FORMAT
         except (ValueError, KeyError, TypeError, RecursionError):
             is_journal = False
         if not is_journal:
             raise FileError(path, f"wanted a {FORMAT}, found something else; give another path")
-        if found != head:
+        if header != head:
             raise FileError(path, f"holds results of other inputs ({kinds}); give another path, or remove the file")
         self.done = done
         _LOG.info("%s: %d results are there", printable(path), len(self.done))
@@ -209,18 +209,20 @@ class Streamed:
             # Topics without retrieved documents are counted separately.
             warnings.simplefilter("ignore", DegenerateWarning)
             empty = values_of(at_once, target, _empty(self.run.name), missing) if missing else {}
-        known = set(target.topics)
+        topics = set(target.topics)
         rows: list[tuple[str, str, str, float]] = []
         for measure in at_once:
             text = str(measure)
-            found, none = self.values[text], empty.get(text, {})
+            scored_topics, none = self.values[text], empty.get(text, {})
             # In the order of runs in memory, so that sums over topics agree to the last digit: topics of the target
             # for values computed in this package; sorted topics, those without documents last, for others.
             if isinstance(measure, Measure) or is_computed_here(measure):
-                every = {**found, **none}
+                every = {**scored_topics, **none}
                 ordered = [(topic, every[topic]) for topic in target.topics if topic in every]
             else:
-                ordered = [(topic, part[topic]) for part in (found, none) for topic in sorted(part) if topic in known]
+                ordered = [
+                    (topic, part[topic]) for part in (scored_topics, none) for topic in sorted(part) if topic in topics
+                ]
             rows += [(name, topic, text, value) for topic, value in ordered]
         return rows
 
@@ -300,8 +302,8 @@ class Checkpoint:
             run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name, duplicates="error")
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
         for part in parts:
-            for measure, found in part["values"].items():
-                values[measure].update(found)
+            for measure, of_topics in part["values"].items():
+                values[measure].update(of_topics)
         self._warn(parts)
         return Streamed(run, self.work, values)
 

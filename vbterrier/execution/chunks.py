@@ -36,9 +36,9 @@ _REGISTER = {"intents": register_intents, "tags": register_tags}
 
 def registered_sets(measures: Iterable[ir_measures.Measure]) -> Sets:
     """Return intents and tags that measures refer to by name, by kind and name."""
-    given = {(kind, measure.params.get(kind)) for measure in measures for kind in _REGISTER}
-    found = {(kind, name): registered(kind, name) for kind, name in given}
-    return {key: frame for key, frame in found.items() if frame is not None}
+    keys = {(kind, measure.params.get(kind)) for measure in measures for kind in _REGISTER}
+    frames = {(kind, name): registered(kind, name) for kind, name in keys}
+    return {key: frame for key, frame in frames.items() if frame is not None}
 
 
 def register(sets: Sets) -> None:
@@ -144,17 +144,17 @@ class Work:
         # One row more, to detect a tie with the last one.
         first = run.frame.iloc[rows[rank <= self.plan.depth]]
         kept = pa.Table.from_pandas(first, schema=table.schema, preserve_index=False)
-        values, tied, told = self._at_once(run) if self.plan.at_once else ({}, None, [])
-        return Part(kept, values, n_dropped, tied, told)
+        values, tied, messages = self._at_once(run) if self.plan.at_once else ({}, None, [])
+        return Part(kept, values, n_dropped, tied, messages)
 
     def _at_once(self, run: Run) -> tuple[dict[str, dict[str, float]], tuple[int, int, int], list[str]]:
         """Values of measures of whole rankings, tied documents, and warnings."""
         top = run.top(deepest(self.plan.at_once))
         _, of_ties = heard(lambda: top.warn_of_ties(run.name))
-        values, told = heard(lambda: values_of(self.plan.at_once, self.target, run, set(run.topics), self.longest))
+        values, messages = heard(lambda: values_of(self.plan.at_once, self.target, run, set(run.topics), self.longest))
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
         # Ties are reported once for all chunks.
-        return values, tied, [message for message in told if message not in of_ties]
+        return values, tied, [message for message in messages if message not in of_ties]
 
 
 def values_of(
@@ -162,9 +162,9 @@ def values_of(
 ) -> dict[str, dict[str, float]]:
     """Return values of some topics, for measures whose value for a topic depends on this topic alone."""
     asked = topics.intersection(target.topics)
-    found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
+    values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     if not asked:
-        return found
+        return values
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     names, number = target.qid.codes()
@@ -177,8 +177,8 @@ def values_of(
     rows += external_values(external, own if alone else target, run, warned=True)
     for topic, measure, value in rows:
         if topic in asked:
-            found[str(measure)][topic] = value
-    return found
+            values[str(measure)][topic] = value
+    return values
 
 
 def _evaluated(

@@ -96,16 +96,16 @@ def streamed_runs(
     """Return runs by name, and the results of runs in files, which are evaluated while they are read."""
     n_bytes = amount("memory", MEMORY if memory is None else memory)
     loaded: dict[str, Run] = {}
-    found: dict[str, Streamed] = {}
+    results: dict[str, Streamed] = {}
     for name, run in named_runs:
         if not is_parts(run):
             loaded[name] = loaded_run(name, run, work.duplicates)
             continue
         own = replace(work, name=f"run {name!r}")
         folder = None if resume is None else Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-        found[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
-        loaded[name] = found[name].run
-    return loaded, found
+        results[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
+        loaded[name] = results[name].run
+    return loaded, results
 
 
 def first_ranks_of(
@@ -128,12 +128,12 @@ def first_ranks_of(
     ]
     with Shared(work) as shared:
         read = workers.mapped(partial(_first_ranks, shared, n_bytes), items, description="reading", progress=progress)
-        found = {}
+        frames = {}
         for (name, _), (frame, messages) in zip(items, read, strict=True):
-            found[name] = frame
+            frames[name] = frame
             for message in messages:
                 warn(message)
-    return found
+    return frames
 
 
 def _first_ranks(shared: Shared, memory: int, item: tuple[str, tuple[Path, ...]]) -> tuple[pd.DataFrame, list[str]]:
@@ -307,8 +307,8 @@ class Scorer:
         depth = deepest(self.measures)
 
         def read(item: tuple[str, Any]) -> tuple[str, Run]:
-            name, given = item
-            run = loaded_run(name, given, self.duplicates)
+            name, source = item
+            run = loaded_run(name, source, self.duplicates)
             run.refuse_duplicates(depth)
             return name, run
 
@@ -404,8 +404,8 @@ def _rows_of(shared: Shared, item: tuple[str, Any]) -> tuple[list[Row], list[str
     """Read a run and evaluate it, on a worker; the caller has checked the run."""
     scorer, sets, target, topics, models = shared.value
     register(sets)
-    name, given = item
-    loaded, _ = heard(lambda: scorer.loaded([(name, given)])[0])
+    name, source = item
+    loaded, _ = heard(lambda: scorer.loaded([(name, source)])[0])
     run = loaded[name] if topics is None else loaded[name].only(topics)
     return heard(lambda: scorer.rows(name, run, target, None, models))
 
@@ -473,16 +473,18 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
     """Refuse runs of different topics before the evaluation, which takes much longer than reading topics."""
     frames = {name: run for name, run in items if isinstance(run, pd.DataFrame)}
     # Frames without the column qid are refused by the evaluation.
-    known = {
+    summaries = {
         name: SimpleNamespace(topics=list(map(str, frame["qid"].dropna().unique())) if "qid" in frame.columns else [])
         for name, frame in frames.items()
     }
-    files = [(name, run) for name, run in items if name not in known]
+    files = [(name, run) for name, run in items if name not in summaries]
     if len(items) < 2 or not all(_is_file(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
         return
-    found = workers.mapped(_topics_of_files, [run for _, run in files])
-    known |= {name: SimpleNamespace(topics=topics) for (name, _), topics in zip(files, found, strict=True)}
-    seen: dict[str, Any] = {name: known[name] for name, _ in items}
+    topics_of_files = workers.mapped(_topics_of_files, [run for _, run in files])
+    summaries |= {
+        name: SimpleNamespace(topics=topics) for (name, _), topics in zip(files, topics_of_files, strict=True)
+    }
+    seen: dict[str, Any] = {name: summaries[name] for name, _ in items}
     restricted(target, seen, "same")
 
 
@@ -516,17 +518,17 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Ru
     """Read a run, and evaluate it on the topics of a target if given, on a worker."""
     scorer, sets = shared.value
     register(sets)
-    name, given = item
+    name, source = item
     target, models = (None, None) if common is None else common.value
 
     def read_and_scored() -> tuple[Any, list[Row]]:
-        loaded, in_parts = scorer.loaded([(name, given)])
+        loaded, in_parts = scorer.loaded([(name, source)])
         run = loaded[name]
         if target is None:
             return run, []
         aligned(scorer.judged, loaded, "all")
-        known = set(target.topics)
-        evaluated = run.only(known) if len(known) < len(scorer.judged.topics) else run
+        topics = set(target.topics)
+        evaluated = run.only(topics) if len(topics) < len(scorer.judged.topics) else run
         return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name), models)
 
     (run, rows), messages = heard(read_and_scored)

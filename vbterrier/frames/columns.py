@@ -52,7 +52,7 @@ class ColumnNames:
     optional: tuple[str, ...] = ()
     last: Mapping[str, str] = field(default_factory=dict)
 
-    def renamed(self, given: Sequence[str]) -> list[str]:
+    def renamed(self, columns: Sequence[str]) -> list[str]:
         """Return the names of columns with those of this package for the known ones.
 
         The column's own name precedes its other names, and these precede names that mean it if there is no other.
@@ -63,36 +63,36 @@ class ColumnNames:
         >>> RUN.renamed(["qid", "docid", "docno", "score", "query"])
         ['qid', 'docid', 'docno', 'score', 'query']
         """
-        found, words = list(given), [simplified(name) for name in given]
-        free = set(range(len(found)))
+        names, words = list(columns), [simplified(name) for name in columns]
+        free = set(range(len(names)))
         concepts = (*self.named, *self.optional)
         for concept in concepts:
-            if concept in found:
-                free -= {place for place in free if found[place] == concept}
-        for concept in (name for name in concepts if name not in given):
+            if concept in names:
+                free -= {place for place in free if names[place] == concept}
+        for concept in (name for name in concepts if name not in columns):
             places = [place for place in sorted(free) if words[place] in _NAMES[concept]]
             for last in self.last.get(concept, "").split():
-                if not places and self._may_be(concept, last, given, words):
+                if not places and self._may_be(concept, last, columns, words):
                     places = [place for place in sorted(free) if words[place] == last]
             for place in places:
-                found[place] = concept
+                names[place] = concept
             free -= set(places)
-        return found
+        return names
 
-    def knows(self, given: Sequence[str]) -> bool:
+    def knows(self, columns: Sequence[str]) -> bool:
         """Return True if a table has all columns that it must have."""
-        return set(self.named) <= set(self.renamed(given))
+        return set(self.named) <= set(self.renamed(columns))
 
-    def _may_be(self, concept: str, last: str, given: Sequence[str], words: Sequence[str]) -> bool:
+    def _may_be(self, concept: str, last: str, columns: Sequence[str], words: Sequence[str]) -> bool:
         """Return True if a name means a column: a score may be none, and texts of other names are asked for by them."""
         if last == "score":
-            return _has_labels(given, words)
-        return concept != "text" or "docno" not in given
+            return _has_labels(columns, words)
+        return concept != "text" or "docno" not in columns
 
 
-def _has_labels(given: Sequence[str], words: Sequence[str]) -> bool:
+def _has_labels(columns: Sequence[str], words: Sequence[str]) -> bool:
     """Return True if a score is a label: in the judgments of BEIR and of ranx, which have no ranks."""
-    return ("corpusid" in words or "q_id" in given) and not _NAMES["rank"].intersection(words)
+    return ("corpusid" in words or "q_id" in columns) and not _NAMES["rank"].intersection(words)
 
 
 def simplified(name: object) -> str:

@@ -109,20 +109,20 @@ def _converted(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataF
 
 def _nested_table(data: Any, what: str, vocabulary: ColumnNames) -> pd.DataFrame:
     """The table of nested objects, as dictionaries of dictionaries, or of an iterator of tuples with names."""
-    given = data
+    rows = data
     if not isinstance(data, Mapping):
-        given = list(data)
-        if not given:
+        rows = list(data)
+        if not rows:
             hint = "; an iterator can be read only once: pass list(...) of it" if hasattr(data, "__next__") else ""
             raise InputError(f"{what}: no rows in a {type(data).__name__}{hint}")
-        if not all(isinstance(row, Mapping) or hasattr(row, "_asdict") for row in given):
+        if not all(isinstance(row, Mapping) or hasattr(row, "_asdict") for row in rows):
             once = ", which can be read only once" if hasattr(data, "__next__") else ""
             raise InputError(
                 f"{what}: found a {type(data).__name__}{once}; pass a frame, records, or tuples with names as those of "
                 "ir_measures"
             )
     try:
-        frame = table_of(given, vocabulary)
+        frame = table_of(rows, vocabulary)
     except ValueError as error:
         raise InputError(f"{what}: {error}") from error
     return frame.infer_objects()
@@ -140,16 +140,16 @@ def _plain(kind: Any) -> Any:
 
 def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Check that a frame has some columns, each once."""
-    found = [str(name) for name in frame.columns]
-    missing = [name for name in columns if name not in found]
+    names = [str(name) for name in frame.columns]
+    missing = [name for name in columns if name not in names]
     if missing:
         raise InputError(
             f"{what}: wanted columns {', '.join(columns)}; missing {', '.join(missing)}; "
-            f"found {', '.join(found) or 'none'}.{nearest(missing[0], found)}"
+            f"found {', '.join(names) or 'none'}.{nearest(missing[0], names)}"
         )
-    twice = [name for name in columns if found.count(name) > 1]
+    twice = [name for name in columns if names.count(name) > 1]
     if twice:
-        raise InputError(f"{what}: column {twice[0]!r} occurs {found.count(twice[0])} times; keep one")
+        raise InputError(f"{what}: column {twice[0]!r} occurs {names.count(twice[0])} times; keep one")
 
 
 # Names under which optional columns are given, without case and punctuation.
@@ -167,7 +167,7 @@ _NEAR = {
 }
 
 
-def near_miss(found: Iterable[Any], optional: Iterable[str], *, others: Iterable[str] = ()) -> str:
+def near_miss(columns: Iterable[Any], optional: Iterable[str], *, others: Iterable[str] = ()) -> str:
     """Return the message about a column that seems to be an optional one under another name; empty if there is none.
 
     Columns that are not read are ignored, so that a column of weights under another name would change nothing.
@@ -177,7 +177,7 @@ def near_miss(found: Iterable[Any], optional: Iterable[str], *, others: Iterable
     >>> near_miss(["docno", "entity_id", "Probability"], ["weight"])
     "column 'Probability' is not read; if it is the weight, rename it to 'weight', otherwise drop it"
     """
-    names, optional = [str(name) for name in found], list(optional)
+    names, optional = [str(name) for name in columns], list(optional)
     for column in (column for column in optional if column not in names):
         near = _NEAR.get(column, frozenset()) | {column}
         for name in names:
@@ -500,11 +500,11 @@ def score_bounds(measure: str) -> Bounds:
     if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
         return 0.0, 1.0
     if name == "VB":
-        found = re.search(r"alpha=([\d.e+-]+)", measure)
-        return (1 - (1 + float(found[1] if found else 1.0) ** 2) ** 0.5) / 2, 1.0
+        match = re.search(r"alpha=([\d.e+-]+)", measure)
+        return (1 - (1 + float(match[1] if match else 1.0) ** 2) ** 0.5) / 2, 1.0
     if name == "Overlap":
-        found = re.search(r"@(\d+)", measure)
-        return 0.0, float(found[1]) if found else np.inf
+        match = re.search(r"@(\d+)", measure)
+        return 0.0, float(match[1]) if match else np.inf
     return _OTHERS.get(name, UNKNOWN)
 
 

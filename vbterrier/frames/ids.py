@@ -365,8 +365,8 @@ class Lookup:
             marks[fingerprints.marks(wanted)] = True
             near = np.flatnonzero(marks[fingerprints.marks(self._keys)])
             if 2 * len(near) < len(self._keys):
-                found, order, repeats = _sorted(self._keys[near])
-                return found, near[order], repeats
+                keys_near, order, repeats = _sorted(self._keys[near])
+                return keys_near, near[order], repeats
         return self._all
 
     @property
@@ -381,13 +381,13 @@ class Lookup:
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        known, order, repeats = self._near(wanted)
-        low = np.searchsorted(known, wanted, side="left")
+        keys, order, repeats = self._near(wanted)
+        low = np.searchsorted(keys, wanted, side="left")
         if repeats:
-            pairs, places = rankings.spans(low, np.searchsorted(known, wanted, side="right"))
+            pairs, places = rankings.spans(low, np.searchsorted(keys, wanted, side="right"))
         else:
-            within = np.flatnonzero(low < len(known))
-            pairs = within[known[low[within]] == wanted[within]]
+            within = np.flatnonzero(low < len(keys))
+            pairs = within[keys[low[within]] == wanted[within]]
             places = low[pairs]
         rows = order[places]
         equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
@@ -402,18 +402,18 @@ class Lookup:
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""
         pairs, rows = self.find(topics, ids)
-        found = np.full(len(ids), -1, dtype=np.int64)
-        found[pairs] = rows
-        return found
+        rows_of_ids = np.full(len(ids), -1, dtype=np.int64)
+        rows_of_ids[pairs] = rows
+        return rows_of_ids
 
 
 def _sorted(keys: Words) -> tuple[Words, Ints, bool]:
     """Return sorted keys, their positions, and True for repeated keys."""
     order = np.argsort(keys)
-    found = keys[order]
-    repeats = bool((found[1:] == found[:-1]).any())
+    in_order = keys[order]
+    repeats = bool((in_order[1:] == in_order[:-1]).any())
     # Positions of equal keys keep their order; without repeats the faster sort has the same result.
-    return found, np.argsort(keys, kind="stable") if repeats else order, repeats
+    return in_order, np.argsort(keys, kind="stable") if repeats else order, repeats
 
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
@@ -432,7 +432,7 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     return repeats
 
 
-def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
+def near_matches(ids: Ids, others: Ids) -> list[tuple[str, str]]:
     """Pairs of an unknown id and a known id that are one id in two spellings.
 
     They differ only in case, percent-encoding, blanks or underscores, blanks at the ends, characters of no width, or
@@ -440,17 +440,17 @@ def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
     """
     unknown = ids.distinct()[0]
     # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
-    same = known.text.filter(pc.is_in(known.text, value_set=unknown.text))
+    same = others.text.filter(pc.is_in(others.text, value_set=unknown.text))
     unknown = Ids(unknown.text.filter(pc.invert(pc.is_in(unknown.text, value_set=same))))
-    near = pc.is_in(known.folded, value_set=unknown.folded)
-    place = pc.index_in(unknown.folded, value_set=known.folded.filter(near))
+    near = pc.is_in(others.folded, value_set=unknown.folded)
+    place = pc.index_in(unknown.folded, value_set=others.folded.filter(near))
     matched = unknown.text.filter(place.is_valid()).to_pylist()
-    return list(zip(matched, known.text.filter(near).take(place.drop_null()).to_pylist(), strict=True))
+    return list(zip(matched, others.text.filter(near).take(place.drop_null()).to_pylist(), strict=True))
 
 
-def warn_of_near_matches(ids: Ids, known: Ids, name: str, kind: str, other: str) -> bool:
+def warn_of_near_matches(ids: Ids, others: Ids, name: str, kind: str, other: str) -> bool:
     """Warn of ids that are known ids in another spelling, see :func:`near_matches`; return True then."""
-    pairs = near_matches(ids, known)
+    pairs = near_matches(ids, others)
     if pairs:
         warn(f"{name}: {near_match_text(pairs, kind, other)}")
     return bool(pairs)

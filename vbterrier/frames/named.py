@@ -25,8 +25,8 @@ def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
     if not name or not isinstance(name, str):
         raise ParameterError(f"{kind} name {name!r}: wanted a text that is not empty")
     table = frame_of(frame, f"{kind} {name!r}")
-    known = _NAMED[kind].get(name)
-    if known is not None and not replace and not known.equals(table):
+    registered_table = _NAMED[kind].get(name)
+    if registered_table is not None and not replace and not registered_table.equals(table):
         raise InputError(f"{kind} {name!r} are registered with other data; choose another name, or pass replace=True")
     _NAMED[kind][name] = table.copy()
 
@@ -90,16 +90,16 @@ def registered(kind: str, name: Any) -> pd.DataFrame | None:
     return _NAMED[kind].get(name) if isinstance(name, str) else None
 
 
-def named(kind: str, given: Any) -> pd.DataFrame:
+def named(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
-    if not isinstance(given, (str, os.PathLike)):
-        return frame_of(given, kind)
-    name = os.fspath(given)
+    if not isinstance(source, (str, os.PathLike)):
+        return frame_of(source, kind)
+    name = os.fspath(source)
     if name in _NAMED[kind]:
         return _NAMED[kind][name]
     # Path.exists would raise for a name that is too long for a file.
     if not os.path.exists(name):  # noqa: PTH110
-        known = _NAMED[kind]
+        tables = _NAMED[kind]
         if name.startswith(SET_PREFIX):
             raise InputError(
                 f"{kind}={name!r}: the set of this name is not open in this process; use one of its measures first, as "
@@ -107,7 +107,7 @@ def named(kind: str, given: Any) -> pd.DataFrame:
             )
         raise InputError(
             f"{kind}={name!r}: no {kind} are registered under this name and no such file exists; registered: "
-            f"{examples(known) or 'none'}; use {_PACKAGES.get(kind, 'vbterrier')}.register_{kind}(name, frame) or a "
-            f"path.{nearest(name, known)}"
+            f"{examples(tables) or 'none'}; use {_PACKAGES.get(kind, 'vbterrier')}.register_{kind}(name, frame) or a "
+            f"path.{nearest(name, tables)}"
         )
     return _READERS[kind](name)

@@ -28,16 +28,16 @@ _OWN_DOCUMENT = ColumnNames(("docno",))
 _DOCUMENT = ColumnNames(("docno",), (), {"docno": "id document doc"})
 
 
-def is_nested(found: Any) -> bool:
+def is_nested(data: Any) -> bool:
     """Return True for an object that is a table: of objects or lists alone, or with a list of queries."""
-    if not isinstance(found, Mapping):
+    if not isinstance(data, Mapping):
         return False
-    values = list(found.values())
+    values = list(data.values())
     nested = bool(values) and all(isinstance(value, (Mapping, list)) for value in values)
-    return nested or any(isinstance(found.get(name), (Mapping, list)) for name in (*_QUERIES, "details", "rank_eval"))
+    return nested or any(isinstance(data.get(name), (Mapping, list)) for name in (*_QUERIES, "details", "rank_eval"))
 
 
-def table_of(found: Any, vocabulary: ColumnNames) -> pd.DataFrame:
+def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
     """Return the rows of a nested object, with the names of columns of this package; values are not converted.
 
     - a list of records, tuples with names included
@@ -52,40 +52,40 @@ def table_of(found: Any, vocabulary: ColumnNames) -> pd.DataFrame:
         Another shape; the message says what was found and wanted.
     """
     key, *values = vocabulary.named
-    if isinstance(found, Mapping):
-        if vocabulary.knows(list(found)) and all(isinstance(value, (Mapping, list)) for value in found.values()):
-            return _renamed(pd.DataFrame(found, dtype=object).reset_index(drop=True), vocabulary)
+    if isinstance(data, Mapping):
+        if vocabulary.knows(list(data)) and all(isinstance(value, (Mapping, list)) for value in data.values()):
+            return _renamed(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
         if "docno" in values or "label" in values:
-            inner = _pairs_in(found)
+            inner = _pairs_in(data)
             if inner is not None:
                 return _pairs(inner, values[-1])
-        queries = next((found[name] for name in _QUERIES if isinstance(found.get(name), (Mapping, list))), None)
+        queries = next((data[name] for name in _QUERIES if isinstance(data.get(name), (Mapping, list))), None)
         if queries is None:
-            if found and all(isinstance(value, str) for value in found.values()):
+            if data and all(isinstance(value, str) for value in data.values()):
                 text = (values or list(vocabulary.optional))[0]
-                return pd.DataFrame({key: list(found), text: list(found.values())}, dtype=object)
-            queries = found
-        if "columns" in found and queries is found.get("data"):
-            return _renamed(pd.DataFrame(found["data"], columns=found["columns"], dtype=object), vocabulary)
+                return pd.DataFrame({key: list(data), text: list(data.values())}, dtype=object)
+            queries = data
+        if "columns" in data and queries is data.get("data"):
+            return _renamed(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
         if isinstance(queries, Mapping):
             queries = [
                 {key: name, **row} if isinstance(row, Mapping) else {key: name, "documents": row}
                 for name, row in queries.items()
             ]
-        found = queries
-    records = [record for item in found for record in records_of(item, vocabulary)]
+        data = queries
+    records = [record for item in data for record in records_of(item, vocabulary)]
     return pd.DataFrame(_in_columns(records, vocabulary), dtype=object)
 
 
 def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -> list[dict[str, Any]]:
     """Records with the names of columns of this package."""
-    known: dict[tuple[str, ...], list[str]] = {}
+    renamed: dict[tuple[str, ...], list[str]] = {}
     rows = []
     for record in records:
         names = tuple(record)
-        columns = known.get(names)
+        columns = renamed.get(names)
         if columns is None:
-            columns = known[names] = vocabulary.renamed([str(name) for name in names])
+            columns = renamed[names] = vocabulary.renamed([str(name) for name in names])
             twice = {name for name in columns if columns.count(name) > 1}
             if twice:
                 raise ValueError(f"has two members of one meaning among {', '.join(map(str, names))}; keep one")
@@ -97,29 +97,29 @@ def _renamed(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
     return frame.set_axis(vocabulary.renamed([str(name) for name in frame.columns]), axis=1)
 
 
-def _is_pairs(found: Any) -> bool:
+def _is_pairs(data: Any) -> bool:
     """Return True for ``{qid: {docno: number}}``."""
-    if not isinstance(found, Mapping) or not found or not all(isinstance(row, Mapping) for row in found.values()):
+    if not isinstance(data, Mapping) or not data or not all(isinstance(row, Mapping) for row in data.values()):
         return False
-    kinds = set(map(type, chain.from_iterable(row.values() for row in found.values())))
+    kinds = set(map(type, chain.from_iterable(row.values() for row in data.values())))
     return bool(kinds) and all(kind is type(None) or issubclass(kind, (Number, np.number)) for kind in kinds)
 
 
-def _pairs_in(found: Any) -> Mapping[str, Any] | None:
+def _pairs_in(data: Any) -> Mapping[str, Any] | None:
     """The only ``{qid: {docno: number}}`` in nested objects; ``None`` for none."""
-    if _is_pairs(found):
-        return found  # type: ignore[no-any-return]
-    if not isinstance(found, Mapping):
+    if _is_pairs(data):
+        return data  # type: ignore[no-any-return]
+    if not isinstance(data, Mapping):
         return None
-    inner = {str(name): pairs for name, value in found.items() if (pairs := _pairs_in(value)) is not None}
+    inner = {str(name): pairs for name, value in data.items() if (pairs := _pairs_in(value)) is not None}
     if len(inner) > 1:
         raise ValueError(f"holds several tables of queries and documents: {', '.join(inner)}; keep one")
     return next(iter(inner.values()), None)
 
 
-def _pairs(found: Mapping[str, Any], value: str) -> pd.DataFrame:
-    rows = list(found.values())
-    qid = np.repeat(np.array(list(found), dtype=object), [len(row) for row in rows])
+def _pairs(data: Mapping[str, Any], value: str) -> pd.DataFrame:
+    rows = list(data.values())
+    qid = np.repeat(np.array(list(data), dtype=object), [len(row) for row in rows])
     docno = list(chain.from_iterable(rows))
     values = list(chain.from_iterable(row.values() for row in rows))
     return pd.DataFrame({"qid": qid, "docno": docno, value: values}, dtype=object)
@@ -148,12 +148,14 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     value = vocabulary.named[-1]
     if isinstance(documents, Mapping):
         return [{**about, "docno": docno, value: number} for docno, number in documents.items()]
-    found = []
+    records = []
     for place, document in enumerate(documents, 1):
         hit = document.get("hit") if isinstance(document, Mapping) else None
-        given = {**hit, **document} if isinstance(hit, Mapping) else document
-        if not isinstance(given, Mapping):
-            given = {"docno": given, **({"rank": place} if value == "score" else {})}
-        row = dict(zip(_DOCUMENT.renamed(list(given)), given.values(), strict=True)) if "docno" not in about else given
-        found.append({**about, **row})
-    return found
+        record = {**hit, **document} if isinstance(hit, Mapping) else document
+        if not isinstance(record, Mapping):
+            record = {"docno": record, **({"rank": place} if value == "score" else {})}
+        row = (
+            dict(zip(_DOCUMENT.renamed(list(record)), record.values(), strict=True)) if "docno" not in about else record
+        )
+        records.append({**about, **row})
+    return records

@@ -100,14 +100,14 @@ def interval_bar(
     value, low, high = float(value), float(low), float(high)
     if math.isnan(value):
         return ""
-    known = not (math.isnan(low) or math.isnan(high))
-    label = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if known else "")
+    has_interval = not (math.isnan(low) or math.isnan(high))
+    label = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if has_interval else "")
     middle = HEIGHT / 2
     drawn = []
     if rule is not None and least <= rule <= most:
         x = _at(rule, least, most)
         drawn.append(f'<path d="M{x} 0V{HEIGHT}" stroke-dasharray="1 2" opacity=".7"/>')
-    if known:
+    if has_interval:
         a, b = _at(low, least, most), _at(high, least, most)
         drawn.append(f'<path d="M{a} {middle:g}H{b}M{a} 3V{HEIGHT - 3}M{b} 3V{HEIGHT - 3}"/>')
     drawn.append(f'<circle cx="{_at(value, least, most)}" cy="{middle:g}" r="2.5" fill="currentColor"/>')
@@ -126,7 +126,7 @@ def reliability_diagrams(bins: pd.DataFrame) -> str:
         f'<text x="33" y="{228 - 200 * share:g}" text-anchor="end">{share:g}</text>'
         for share in (0, 0.5, 1)
     )
-    found = ""
+    diagrams = ""
     for name, part in bins.groupby("method", sort=False):
         title = str(name) if len(str(name)) <= _LONGEST_TITLE else f"…{str(name)[1 - _LONGEST_TITLE :]}"
         ordered = part.sort_values("predicted")
@@ -135,7 +135,7 @@ def reliability_diagrams(bins: pd.DataFrame) -> str:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(8 * (n / bins["n"].max()) ** 0.5, 1.5):.1f}"/>'
             for x, y, n in points
         )
-        found += (
+        diagrams += (
             f'<svg role="img" aria-label="{cell(name)}: {counted(len(part), "bin")}, n = {part["n"].sum():,}" '
             f'width="260" height="264" viewBox="0 0 260 264" fill="none" stroke="currentColor">'
             f'<path d="M40 24V224H240{ticks}"/><path d="M40 224L240 24" stroke-dasharray="4 3" opacity=".6"/>'
@@ -144,7 +144,7 @@ def reliability_diagrams(bins: pd.DataFrame) -> str:
             f'<text x="40" y="14">{cell(title)}</text><text x="140" y="258" text-anchor="middle">predicted</text>'
             f'<text x="-124" y="10" transform="rotate(-90)" text-anchor="middle">observed</text></g></svg>'
         )
-    return f"<div>{found}</div>" if found else ""
+    return f"<div>{diagrams}</div>" if diagrams else ""
 
 
 def table(
@@ -364,8 +364,10 @@ class Shown:
         figures = self._figures()
         wanted = next(iter(figures), "") if kind is None else kind
         if wanted not in figures:
-            known = ", ".join(map(repr, figures)) or "none"
-            raise ParameterError(f"kind={kind!r}: plots of a {type(self).__name__}: {known}.{nearest(wanted, figures)}")
+            choices = ", ".join(map(repr, figures)) or "none"
+            raise ParameterError(
+                f"kind={kind!r}: plots of a {type(self).__name__}: {choices}.{nearest(wanted, figures)}"
+            )
         function = getattr(LOADERS["plots"](), wanted)
         return function(**{**figures[wanted](), "ax": ax, **options})
 
@@ -392,9 +394,9 @@ def _shared_parts(frame: pd.DataFrame) -> list[tuple[str, str]]:
     return parts
 
 
-def facts(given: Mapping[str, Any]) -> pd.DataFrame:
+def facts(values: Mapping[str, Any]) -> pd.DataFrame:
     """Return a frame with one row for each entry of a mapping."""
-    return pd.DataFrame({"what": list(given), "value": pd.Series(list(given.values()), dtype=object)})
+    return pd.DataFrame({"what": list(values), "value": pd.Series(list(values.values()), dtype=object)})
 
 
 def systems_line(intervals: pd.DataFrame) -> str:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def is_pipeline(given: Any) -> bool:
+def is_pipeline(source: Any) -> bool:
     """True for a stage or pipeline; data frames have a ``transform``, too."""
-    return hasattr(given, "transform") and not hasattr(given, "columns")
+    return hasattr(source, "transform") and not hasattr(source, "columns")
 
 
 def topics_of(topics: Any) -> pd.DataFrame:

@@ -72,11 +72,11 @@ class Top:
         rank and the id of each document, each of shape (n,), in the order of the topics of the run.
         """
         rows = np.full((n_topics, self.depth), -1, dtype=np.int64)
-        known = place >= 0
-        rows[place[known]] = self.rows[known]
+        is_present = place >= 0
+        rows[place[is_present]] = self.rows[is_present]
         own, rank = self.filled
         topic, docno = place[own], self.docno
-        if not known.all():
+        if not is_present.all():
             kept = np.flatnonzero(topic >= 0)
             topic, rank, docno = topic[kept], rank[kept], docno.take(kept)
         return rows, topic, rank, docno
@@ -302,7 +302,7 @@ class Run:
                 f"{MOST_PLACES:,} places of a table; give a cutoff, as @1000"
             )
         cut = rankings.top_rows(starts, stops, depth)
-        found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
+        places_of_docs = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
         n_tied = 0
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
@@ -310,10 +310,10 @@ class Run:
             _, settled, sizes = self._tie_order(tied, depth)
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
-            found[tied] = np.where(among >= 0, settled[among], -1)
+            places_of_docs[tied] = np.where(among >= 0, settled[among], -1)
         # Callers share this array.
-        found.flags.writeable = False
-        top = Top(self.topics, found, n_tied, self.docno)
+        places_of_docs.flags.writeable = False
+        top = Top(self.topics, places_of_docs, n_tied, self.docno)
         self._require_distinct(top)
         if 2 * sum(kept.rows.size for kept in [*self._tops.values(), top]) <= len(self):
             # More cuts would hold a second copy of most ids.
@@ -424,19 +424,19 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
-    found = places(run.topics, topics)
+    place = places(run.topics, topics)
     if not run.topics:
         warn(f"{run.name}: empty; all {len(topics)} topics score 0")
-    elif (found < 0).all():
+    elif (place < 0).all():
         raise InputError(
             f"no topic in common: {run.name} has {examples(run.topics)}; {name} has {examples(topics)}; "
             "look for other prefixes, leading zeros, trailing blanks or another Unicode form"
         )
-    elif (found < 0).any():
-        extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
+    elif (place < 0).any():
+        extra = [topic for topic, place in zip(run.topics, place, strict=True) if place < 0]
         said = agreeing(len(extra), f"topics are not in {name} and are left out")
         warn(f"{run.name}: {said} ({examples(extra)}){effect}")
-    return found
+    return place
 
 
 def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:

@@ -23,14 +23,14 @@ KEY = ("name", "qid", "measure")
 COLUMNS = (*KEY, "value")
 
 
-def values_of(given: Any, where: str = "values") -> pd.DataFrame:
+def values_of(data: Any, where: str = "values") -> pd.DataFrame:
     """Return a checked V frame: name, qid and measure as text, value as float64; the order of rows is kept.
 
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
     ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``. A column
     ``model`` has the digests of models of unjudged documents: one for each measure and collection.
     """
-    frame = frame_of(given, where)
+    frame = frame_of(data, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
         raise InputError(
             f"{where}: one row per system, with columns {', '.join(map(str, frame.columns))}; wanted one per system, "

@@ -134,9 +134,9 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
             raise InputError(f"{what}: {problem}; convert polars frames with .to_pandas(), or use vbterrier.score")
         data = made.as_pd_dataframe()
     if len(data) and "query_id" not in data.columns:
-        found = ", ".join(map(str, data.columns))
+        columns = ", ".join(map(str, data.columns))
         raise InputError(
-            f"{what}: ir_measures needs the column query_id, found {found}; rename it, or use vbterrier.score"
+            f"{what}: ir_measures needs the column query_id, found {columns}; rename it, or use vbterrier.score"
         )
     # Several times faster than rename and set_axis for small frames.
     frame: pd.DataFrame = data.copy(deep=False)
@@ -166,10 +166,10 @@ def of_trec_eval(name: str) -> list[ir_measures.Measure]:
     """Return the measures of a name of trec_eval, such as ``ndcg_cut_10``; none for other names."""
     parse = getattr(ir_measures.parse_trec_measure, _ORIGINAL, ir_measures.parse_trec_measure)
     try:
-        found: list[ir_measures.Measure] = parse(name)
+        measures: list[ir_measures.Measure] = parse(name)
     except ValueError:
         return []
-    return found
+    return measures
 
 
 def replace_parser(fallback: Callable[[str], list[ir_measures.Measure]] | None) -> None:
@@ -185,10 +185,10 @@ def replace_parser(fallback: Callable[[str], list[ir_measures.Measure]] | None) 
 
         def parse_trec_measure(measure: str) -> list[ir_measures.Measure]:
             try:
-                found: list[ir_measures.Measure] = current(measure)
+                measures: list[ir_measures.Measure] = current(measure)
             except ValueError:
                 return fallback(measure)
-            return found
+            return measures
 
         setattr(parse_trec_measure, _ORIGINAL, current)
         ir_measures.parse_trec_measure = parse_trec_measure

@@ -69,18 +69,18 @@ def results_of(
         else:
             is_path = isinstance(system, (str, os.PathLike))
             loaded[place] = read_run(system) if is_path else frame_of(system, f"run {name!r}", RUN)
-    given, before, times = _batches(topics, batch_size), 0.0, dict.fromkeys(loaded, (0.0, 0.0))
+    batches, before, times = _batches(topics, batch_size), 0.0, dict.fromkeys(loaded, (0.0, 0.0))
     if plan == "prefix":
         n = _n_common(list(pipelines.values())) if 1 < len(pipelines) == len(systems) else 0
         if n:
-            given, before = _transformed(next(iter(pipelines.values()))[:n], given)
+            batches, before = _transformed(next(iter(pipelines.values()))[:n], batches)
             pipelines = {place: stages[n:] for place, stages in pipelines.items()}
         else:
             warn(f"precompute_prefix: the {len(systems)} systems have no first stage in common, and each is run alone")
     groups = [pipelines] if plan == "tree" else [{place: stages} for place, stages in pipelines.items()]
     with pt.tqdm(total=len(pipelines), desc="vbterrier.Experiment", unit="system", disable=not progress) as bar:
         for group in groups:
-            for place, frames, elapsed in _walked(group, given, 0.0):
+            for place, frames, elapsed in _walked(group, batches, 0.0):
                 # Without results, one empty frame keeps the columns.
                 frame = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
                 loaded[place], times[place] = require_results(frame, names[place], topics), (before, elapsed)
@@ -107,33 +107,33 @@ def _n_common(stages: Sequence[tuple[Any, ...]]) -> int:
     return n
 
 
-def _transformed(stages: Sequence[Any], given: list[pd.DataFrame]) -> tuple[list[pd.DataFrame], float]:
+def _transformed(stages: Sequence[Any], batches: list[pd.DataFrame]) -> tuple[list[pd.DataFrame], float]:
     """Results of stages on batches, and milliseconds."""
     pipeline = stages[0] if len(stages) == 1 else pt.Compose(*stages)
     started = time.perf_counter()
-    found = [pipeline.transform(batch) for batch in given]
-    return found, (time.perf_counter() - started) * _MILLISECONDS
+    results = [pipeline.transform(batch) for batch in batches]
+    return results, (time.perf_counter() - started) * _MILLISECONDS
 
 
 def _walked(
-    stages: Mapping[int, tuple[Any, ...]], given: list[pd.DataFrame], elapsed: float
+    stages: Mapping[int, tuple[Any, ...]], batches: list[pd.DataFrame], elapsed: float
 ) -> Iterator[tuple[int, list[pd.DataFrame], float]]:
     """Yield the results of pipelines on what the stages before them returned; a group shares its first stages."""
     groups: list[dict[int, tuple[Any, ...]]] = []
     for number, own in stages.items():
         if not own:
-            yield number, given, elapsed
+            yield number, batches, elapsed
             continue
         # Stages are compared, not hashed: equal stages may have no hash.
-        known = next((group for group in groups if next(iter(group.values()))[0] == own[0]), None)
-        if known is None:
+        same_start = next((group for group in groups if next(iter(group.values()))[0] == own[0]), None)
+        if same_start is None:
             groups.append({number: own})
         else:
-            known[number] = own
+            same_start[number] = own
     for group in groups:
         n = _n_common(list(group.values()))
-        found, spent = _transformed(next(iter(group.values()))[:n], given)
-        yield from _walked({number: own[n:] for number, own in group.items()}, found, elapsed + spent)
+        results, spent = _transformed(next(iter(group.values()))[:n], batches)
+        yield from _walked({number: own[n:] for number, own in group.items()}, results, elapsed + spent)
 
 
 def validate(systems: Iterable[tuple[Any, Any]], topics: pd.DataFrame, columns: Sequence[str], policy: str) -> None:
@@ -144,24 +144,24 @@ def validate(systems: Iterable[tuple[Any, Any]], topics: pd.DataFrame, columns: 
     choice("validate", policy, VALIDATIONS)
     if policy == "ignore":
         return
-    wrong, unknown, given = [], [], list(topics.columns)
+    wrong, unknown, available = [], [], list(topics.columns)
     for name, system in systems:
         if isinstance(system, (str, os.PathLike)):
             # Files are checked as they are read.
             continue
         try:
-            found = list(getattr(system, "columns", ()))
+            output_columns = list(getattr(system, "columns", ()))
             if is_pipeline(system):
-                found = pt.inspect.transformer_outputs(system, input_columns=given)
+                output_columns = pt.inspect.transformer_outputs(system, input_columns=available)
         except pt.inspect.InspectError:
             unknown.append(repr(name))
             continue
         except pt.validate.InputValidationError as error:
             wrong.append(f"{name!r}: its stages do not fit each other or the topics ({error})")
             continue
-        missing = [column for column in columns if column not in found]
+        missing = [column for column in columns if column not in output_columns]
         if missing:
-            wrong.append(f"{name!r}: no column {', '.join(missing)}; found {', '.join(map(str, found))}")
+            wrong.append(f"{name!r}: no column {', '.join(missing)}; found {', '.join(map(str, output_columns))}")
     if wrong and policy == "error":
         raise InputError(f"systems that cannot be evaluated: {'; '.join(wrong)}")
     if policy == "warn" and (wrong or unknown):
@@ -186,13 +186,13 @@ class ResultFiles:
         self.paths = [self.folder / f"{name}.{extension}" for name in names]
         existing = [path for path in self.paths if path.exists()]
         if existing and mode in ("warn", "error"):
-            found = (
+            message = (
                 f"save_dir: {existing[0]} exists already: ask for save_mode='reuse' to evaluate the saved results "
                 "without running the system, or for 'overwrite'"
             )
             if mode == "error":
-                raise InputError(found)
-            warn(f"{found} without this warning")
+                raise InputError(message)
+            warn(f"{message} without this warning")
         self.reused = set(existing) if mode == "reuse" else set()
 
     def saved(self, number: int) -> pd.DataFrame | None:
@@ -229,8 +229,8 @@ def _reader_and_writer(
 
     def load(path: Path) -> pd.DataFrame:
         with path.open("rb") as file:
-            found: pd.DataFrame = read(file)
-        return found
+            results: pd.DataFrame = read(file)
+        return results
 
     def dump(results: pd.DataFrame, path: Path) -> None:
         with path.open("wb") as file:

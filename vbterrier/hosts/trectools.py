@@ -48,8 +48,8 @@ def run_frame(run: Any) -> pd.DataFrame:
         raise InputError(_NO_DATA)
     frame = run.run_data.rename(columns=FROM_TRECTOOLS)
     require(frame, ("qid", "docno", "score"), "run")
-    found: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in _OF_RUN if name in frame)]]
-    return found
+    table: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in _OF_RUN if name in frame)]]
+    return table
 
 
 def qrels_frame(qrels: TrecQrel) -> pd.DataFrame:
@@ -164,9 +164,9 @@ def over_run_topics(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     @wraps(method)
-    def checked(self: Any, *given: Any, **options: Any) -> Any:
-        per_query = signature.bind(self, *given, **options).arguments.get("per_query")
+    def checked(self: Any, *arguments: Any, **options: Any) -> Any:
+        per_query = signature.bind(self, *arguments, **options).arguments.get("per_query")
         check_run_topics(self, method.__name__, is_mean=not per_query)
-        return method(self, *given, **options)
+        return method(self, *arguments, **options)
 
     return checked

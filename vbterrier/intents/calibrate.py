@@ -55,10 +55,10 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
         return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(informative.sum())
 
     low, high = math.log(span[informative].min() / _REACH), math.log(span[informative].max() * _REACH)
-    found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
-    temperature = math.exp(found.x)
+    optimum = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
+    temperature = math.exp(optimum.x)
     for edge, why in ((low, "the highest score is always labelled"), (high, "scores do not predict the labels")):
-        if loss(edge) <= found.fun + _FLAT:
+        if loss(edge) <= optimum.fun + _FLAT:
             warn(f"T = {temperature:g} is at the edge of the range, and the loss is flat: {why}")
     return {"temperature": temperature}
 
@@ -246,14 +246,14 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":
-            found = fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
+            parameters = fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
         else:
             correct = targets.correct[rows]
             if correct.min() == correct.max():
                 kind = "correct" if correct[0] else "incorrect"
                 raise InputError(f"all {len(correct)} labelled candidates are {kind}: wanted both kinds")
-            found = (fitted_platt if self.method == "platt" else fitted_isotonic)(score, correct)
-        self.parameters = _checked(self.method, found)
+            parameters = (fitted_platt if self.method == "platt" else fitted_isotonic)(score, correct)
+        self.parameters = _checked(self.method, parameters)
         return self
 
     def __hash__(self) -> int:
@@ -305,16 +305,16 @@ def _entity_column(inp: pd.DataFrame) -> str:
     return "entity_id" if "entity_id" in inp.columns else "docno"
 
 
-def _checked(method: str, given: Any) -> dict[str, float | list[float]]:
+def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
     wanted = _FITTED.get(method, ())
-    if not hasattr(given, "keys") or set(given) != set(wanted):
-        raise ParameterError(f"parameters={given!r}: method {method!r} has {', '.join(wanted) or 'none'}")
+    if not hasattr(parameters, "keys") or set(parameters) != set(wanted):
+        raise ParameterError(f"parameters={parameters!r}: method {method!r} has {', '.join(wanted) or 'none'}")
     if method == "temperature":
-        return {"temperature": number("temperature", given["temperature"], low=0, open_low=True)}
+        return {"temperature": number("temperature", parameters["temperature"], low=0, open_low=True)}
     if method == "platt":
-        return {name: number(name, given[name], low=-math.inf) for name in wanted}
-    scores, probs = ([number(name, value, low=-math.inf) for value in given[name]] for name in wanted)
+        return {name: number(name, parameters[name], low=-math.inf) for name in wanted}
+    scores, probs = ([number(name, value, low=-math.inf) for value in parameters[name]] for name in wanted)
     ascending = all(np.all(np.diff(values) >= 0) for values in (scores, probs))
     if not (len(scores) == len(probs) > 0 and ascending and probs[0] >= 0 and probs[-1] <= 1):
         raise ParameterError("parameters: wanted as many scores as probs, both ascending, probs from 0 to 1")

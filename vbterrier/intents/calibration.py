@@ -47,35 +47,39 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
         frame = frame.rename(columns={"docno": "entity_id"})
     if "label" not in frame.columns:
         refuse_near_misses(frame, ("prob",), "labels")
-    given = Candidates(frame, name="labels")
-    require_same_kind(given.qid, candidates.qid, "labels column 'qid'", f"{candidates.name} column 'qid'")
-    require_same_kind(given.entity, candidates.entity, "labels column 'entity_id'", f"{candidates.name} entities")
+    labels_of_candidates = Candidates(frame, name="labels")
+    require_same_kind(
+        labels_of_candidates.qid, candidates.qid, "labels column 'qid'", f"{candidates.name} column 'qid'"
+    )
+    require_same_kind(
+        labels_of_candidates.entity, candidates.entity, "labels column 'entity_id'", f"{candidates.name} entities"
+    )
     if "prob" in frame.columns:
-        target = correct = given.prob
+        target = correct = labels_of_candidates.prob
     else:
         is_correct = numbers_of(frame["label"], "labels column 'label'") > 0 if "label" in frame.columns else True
         correct = np.where(is_correct, np.ones(len(frame)), 0.0)
-        target = normalised(correct, given.topic, given.n)
-    topic = places(given.topics, candidates.topics)
+        target = normalised(correct, labels_of_candidates.topic, labels_of_candidates.n)
+    topic = places(labels_of_candidates.topics, candidates.topics)
     if not (topic >= 0).any():
-        raise InputError(f"labels: none of the {given.n} queries is in the {candidates.name}")
-    here = topic[given.topic]
-    found = Lookup(candidates.topic, candidates.entity).find_one(here, given.entity)
+        raise InputError(f"labels: none of the {labels_of_candidates.n} queries is in the {candidates.name}")
+    here = topic[labels_of_candidates.topic]
+    rows_of_labels = Lookup(candidates.topic, candidates.entity).find_one(here, labels_of_candidates.entity)
     labelled = np.zeros(candidates.n, dtype=bool)
     labelled[topic[topic >= 0]] = True
 
     def of_candidates(values: Floats) -> Floats:
         aligned = np.zeros(len(candidates.topic))
-        aligned[found[found >= 0]] = values[found >= 0]
+        aligned[rows_of_labels[rows_of_labels >= 0]] = values[rows_of_labels >= 0]
         return aligned
 
     mismatch = ""
-    if not (found >= 0).any():
+    if not (rows_of_labels >= 0).any():
         row = int(np.argmax(here >= 0))
-        label = given.entity.text[row].as_py()
+        label = labels_of_candidates.entity.text[row].as_py()
         candidate = candidates.entity.text[int(np.argmax(candidates.topic == here[row]))].as_py()
         mismatch = f"no labelled entity is a candidate: {label!r} against {candidate!r}; check the entity ids"
-    missed = (here >= 0) & (found < 0) & (target > 0)
+    missed = (here >= 0) & (rows_of_labels < 0) & (target > 0)
     unlabelled = [candidates.topics[at] for at in np.flatnonzero(~labelled).tolist()]
     aligned = of_candidates(target), of_candidates(correct)
     return Targets(*aligned, labelled, unlabelled, target[missed], here[missed], mismatch)

@@ -112,14 +112,14 @@ class CandidateIntents(IntentStage):
             if self.nil == _CONTEXT:
                 nil = self._nil_of_contexts(links, len(inp))
             links = links[list(_LINKS)]
-        found = self._scored(links, scale)
-        without = np.setdiff1d(np.arange(len(inp)), found["topic"].to_numpy())
+        table = self._scored(links, scale)
+        without = np.setdiff1d(np.arange(len(inp)), table["topic"].to_numpy())
         outcome = f"{NIL} has probability 1" if self.nil else "left out"
         warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {outcome}")
-        found["prob"] = self._probabilities(found, scale, inp["qid"].tolist())
-        found = self._with_nil(found, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
-        frame = inp.iloc[found["topic"].to_numpy()].reset_index(drop=True)
-        added = found[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
+        table["prob"] = self._probabilities(table, scale, inp["qid"].tolist())
+        table = self._with_nil(table, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
+        frame = inp.iloc[table["topic"].to_numpy()].reset_index(drop=True)
+        added = table[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
         other = [name for name in inp.columns if name not in {"qid", "query"}]
         return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
@@ -130,22 +130,22 @@ class CandidateIntents(IntentStage):
             at = ["topic", "start", "end", "mention"]
             ordered = links[at].assign(shortness=-links["mention"].str.len()).sort_values([at[0], "shortness", *at[1:]])
             links = links.merge(ordered.drop_duplicates("topic")[at], on=at)
-        found = _by_candidate(links, mean=scale == "probability")
-        topic, tie = found["topic"].to_numpy(), ids_of(found["entity_id"], f"{label_of(self.source)} ids").ranks()
-        place = ranks(found["score"].to_numpy(dtype=np.float64), topic, tie)
+        table = _by_candidate(links, mean=scale == "probability")
+        topic, tie = table["topic"].to_numpy(), ids_of(table["entity_id"], f"{label_of(self.source)} ids").ranks()
+        place = ranks(table["score"].to_numpy(dtype=np.float64), topic, tie)
         if self.cutoff is not None:
-            found, place = found[place < self.cutoff], place[place < self.cutoff]
-        return found.iloc[np.lexsort([place, found["topic"].to_numpy()])].reset_index(drop=True)
+            table, place = table[place < self.cutoff], place[place < self.cutoff]
+        return table.iloc[np.lexsort([place, table["topic"].to_numpy()])].reset_index(drop=True)
 
-    def _probabilities(self, found: pd.DataFrame, scale: str, qids: Sequence[str]) -> Floats:
-        topic, score = found["topic"].to_numpy(), found["score"].to_numpy(dtype=np.float64)
+    def _probabilities(self, table: pd.DataFrame, scale: str, qids: Sequence[str]) -> Floats:
+        topic, score = table["topic"].to_numpy(), table["score"].to_numpy(dtype=np.float64)
         how = ("prior" if scale == "probability" else "softmax") if self.prob == "auto" else self.prob
         if how == "softmax":
             return softmax(score, topic, len(qids))
         if how == "uniform":
             return proportional(np.ones(len(score)), topic, len(qids))
         if (score < 0).any():
-            row = found[score < 0].iloc[0]
+            row = table[score < 0].iloc[0]
             raise InputError(
                 f"candidate {row['entity_id']!r} of query {qids[row['topic']]!r} has score {row['score']:g}, wanted at "
                 "least 0 for a prior; use prob='softmax'"
@@ -161,18 +161,18 @@ class CandidateIntents(IntentStage):
         mean: Floats = mentions.groupby("topic")["nil"].mean().reindex(np.arange(n_topics), fill_value=0.0).to_numpy()
         return mean
 
-    def _with_nil(self, found: pd.DataFrame, nil_prob: Floats) -> pd.DataFrame:
+    def _with_nil(self, table: pd.DataFrame, nil_prob: Floats) -> pd.DataFrame:
         """Append the NIL of each topic to its candidates, which share the remaining mass."""
         if not self.nil:
-            return found
-        if found["entity_id"].eq(NIL).any():
+            return table
+        if table["entity_id"].eq(NIL).any():
             raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
         topics = np.arange(len(nil_prob))
-        empty = ~np.isin(topics, found["topic"])
+        empty = ~np.isin(topics, table["topic"])
         nil = pd.DataFrame({"topic": topics, "prob": np.where(empty, 1.0, nil_prob)})
         nil = nil[nil["prob"] > 0].assign(entity_id=NIL, score=np.nan, name="", mention="")
-        found = found.assign(prob=found["prob"] * (1 - nil_prob[found["topic"].to_numpy()]))
-        both = pd.concat([found, nil[found.columns].astype(found.dtypes.to_dict())])
+        table = table.assign(prob=table["prob"] * (1 - nil_prob[table["topic"].to_numpy()]))
+        both = pd.concat([table, nil[table.columns].astype(table.dtypes.to_dict())])
         return both.sort_values("topic", kind="stable", ignore_index=True)
 
 
@@ -243,12 +243,12 @@ def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
     links = links.sort_values(list(ascending), ascending=list(ascending.values()), kind="stable")
     links = links.assign(name=links["name"].mask(links["name"].eq("")))
     grouped = links.groupby(key, sort=False)
-    found = grouped[["score", "mention", "name"]].first().reset_index()
+    table = grouped[["score", "mention", "name"]].first().reset_index()
     if mean:
         n_mentions = links.drop_duplicates(at).groupby("topic").size()
         total = links.drop_duplicates([*at, "entity_id"]).groupby(key, sort=False)["score"].sum()
-        found["score"] = total.to_numpy() / n_mentions.loc[found["topic"]].to_numpy()
-    return found.assign(name=found["name"].fillna("").astype("str"))[["topic", "entity_id", "score", "name", "mention"]]
+        table["score"] = total.to_numpy() / n_mentions.loc[table["topic"]].to_numpy()
+    return table.assign(name=table["name"].fillna("").astype("str"))[["topic", "entity_id", "score", "name", "mention"]]
 
 
 class Truncate(IntentStage):

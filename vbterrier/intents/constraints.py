@@ -56,7 +56,7 @@ class Constraint:
         return f"{self.attribute}:{'|'.join(_quoted(value) for value in self.values)}{weight}"
 
 
-def parse_constraints(given: Any) -> tuple[Constraint, ...]:
+def parse_constraints(text: Any) -> tuple[Constraint, ...]:
     """Parse constraints from text or from a mapping.
 
     Parameters
@@ -80,13 +80,13 @@ def parse_constraints(given: Any) -> tuple[Constraint, ...]:
     >>> parse_constraints({"current": False})
     (Constraint(attribute='current', values=('false',), weight=None),)
     """
-    if isinstance(given, Mapping):
-        return tuple(_of_mapping(given))
-    if _is_missing(given):
+    if isinstance(text, Mapping):
+        return tuple(_of_mapping(text))
+    if _is_missing(text):
         return ()
-    if not isinstance(given, str):
-        raise InputError(f"constraints {given!r}: wanted text or a mapping, found {type(given).__name__}")
-    return tuple(_clause(tokens, given) for tokens in _split(_TOKEN.findall(given), ";") if "".join(tokens).strip())
+    if not isinstance(text, str):
+        raise InputError(f"constraints {text!r}: wanted text or a mapping, found {type(text).__name__}")
+    return tuple(_clause(tokens, text) for tokens in _split(_TOKEN.findall(text), ";") if "".join(tokens).strip())
 
 
 def _clause(tokens: list[str], text: str) -> Constraint:
@@ -112,10 +112,10 @@ def _value(tokens: list[str], clause: str) -> str | Range:
 
 
 def _range(value: str) -> Range | None:
-    found = _RANGE.fullmatch(value)
-    if not found or not any(found.groups()):
+    match = _RANGE.fullmatch(value)
+    if not match or not any(match.groups()):
         return None
-    low, high = found.groups()
+    low, high = match.groups()
     made = Range(float(low or "-inf"), float(high or "inf"))
     if made.low > made.high:
         raise InputError(f"constraints: the range {value!r} is empty; put the smaller end first")
@@ -132,12 +132,14 @@ def _weight(text: str, clause: str) -> float:
     return weight
 
 
-def _of_mapping(given: Mapping[Any, Any]) -> Iterator[Constraint]:
-    for name, value in given.items():
+def _of_mapping(constraints: Mapping[Any, Any]) -> Iterator[Constraint]:
+    for name, value in constraints.items():
         values = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
         texts = [_text(name, one) for one in values if not _is_missing(one)]
         if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
-            raise InputError(f"constraints {given!r}: attribute {name!r}: wanted a name without : ; | ^ and quotes")
+            raise InputError(
+                f"constraints {constraints!r}: attribute {name!r}: wanted a name without : ; | ^ and quotes"
+            )
         # Mappings read from Parquet contain None for attributes of other rows.
         if texts:
             yield Constraint(name.strip(), tuple(_range(text.strip()) or text for text in texts))
@@ -182,13 +184,13 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
     >>> parse_query('John Smith state:"New York"|OH')
     ('John Smith', 'state:New York|OH')
     """
-    rest, found = [], []
+    rest, constraints = [], []
     for word in _words(text):
         if clause := _keyed(word, names):
-            found += [str(constraint) for constraint in parse_constraints(clause)]
+            constraints += [str(constraint) for constraint in parse_constraints(clause)]
         else:
             rest.append(word)
-    return " ".join(rest), "; ".join(found)
+    return " ".join(rest), "; ".join(constraints)
 
 
 def _keyed(word: str, names: Collection[str] | None) -> str:
@@ -310,9 +312,9 @@ class RelaxedQueries(IntentStage):
         in_column = self.constraints in inp.columns
         column = self.constraints if in_column else "query"
         wordings = []
-        for qid, given in zip(inp["qid"], inp[column], strict=True):
+        for qid, value in zip(inp["qid"], inp[column], strict=True):
             try:
-                parts = [str(one) for one in parse_constraints(given)] if in_column else _words(str(given))
+                parts = [str(one) for one in parse_constraints(value)] if in_column else _words(str(value))
             except InputError as error:
                 raise InputError(f"query {qid!r}: {error}") from error
             places = [at for at, part in enumerate(parts) if in_column or _keyed(part, self.names)]

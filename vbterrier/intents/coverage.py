@@ -75,8 +75,8 @@ class Tags(TagFrame):
         """Return the number of known documents of each intent, shape (n_intents,); ``None`` unless pooled."""
         if not self.pooled:
             return None
-        rows, found = self.of_intents(intents)
-        pairs = pd.DataFrame({"intent": found, "docno": self.docno.take(rows).text.to_pylist()})
+        rows, intent_of_row = self.of_intents(intents)
+        pairs = pd.DataFrame({"intent": intent_of_row, "docno": self.docno.take(rows).text.to_pylist()})
         return np.bincount(pairs.drop_duplicates()["intent"], minlength=len(intents.prob))
 
     def of_intents(self, intents: Intents) -> tuple[Ints, Ints]:
@@ -84,11 +84,11 @@ class Tags(TagFrame):
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
             # Tags without a query apply to every query with their entity among its intents.
-            pairs, found = Lookup(None, intents.entity).find(None, self.entity.take(counted))
-            return counted[pairs], found
+            pairs, intent_of_row = Lookup(None, intents.entity).find(None, self.entity.take(counted))
+            return counted[pairs], intent_of_row
         here = places(self.topics, intents.topics)[self.topic[counted]]
-        pairs, found = intents.lookup.find(here, self.entity.take(counted))
-        return counted[pairs], found
+        pairs, intent_of_row = intents.lookup.find(here, self.entity.take(counted))
+        return counted[pairs], intent_of_row
 
 
 def _positions(ids: Ids, name: str) -> Ints:
@@ -174,7 +174,7 @@ class Coverage:
             gain = binary_gain(self.intent[seen], self.weight[seen], n_intents)
         else:
             seen_matches = self.intent[seen], self.weight[seen], self.rank[seen]
-            gain = dcg_gain(*seen_matches, known=self.known, cutoff=cutoff, n_intents=n_intents)
+            gain = dcg_gain(*seen_matches, last_rank=self.known, cutoff=cutoff, n_intents=n_intents)
         nil = self.intents.of_entity(self.nil) if self.nil else np.empty(0, dtype=np.int64)
         if neighbours is not None:
             gain[nil] = 0.0
@@ -230,14 +230,14 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     """Match the first ``cutoff`` documents of every topic with its intents, repeated tags with their largest weight."""
     if nil and not len(intents.of_entity(nil)):
         warn(f"nil={nil!r}: {intents.name} have no intent with this entity")
-    found: Ints = np.empty(0, dtype=np.int64)
+    places_of_topics: Ints = np.empty(0, dtype=np.int64)
     if run.topics or not nil:
-        found = run_places(run, intents.topics, intents.qid, intents.name)
+        places_of_topics = run_places(run, intents.topics, intents.qid, intents.name)
     else:
         warn(f"{run.name}: empty; no intent but {nil!r} is covered")
     top = run.top(cutoff)
     top.warn_of_ties(run.name)
-    rows, topic, rank, retrieved = top.of_topics(found, len(intents.topics))
+    rows, topic, rank, retrieved = top.of_topics(places_of_topics, len(intents.topics))
     document, tag = tags.find(intents, topic, retrieved, run.name)
     untagged = retrieved.take(np.setdiff1d(np.arange(len(retrieved)), document)[:FEW_ROWS])
     warn_of_near_matches(untagged, Ids(tags.docno.text.slice(0, MANY_ROWS)), run.name, "documents", tags.name)
@@ -341,20 +341,20 @@ def oracle_success(
     """
     if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or cutoff < 1):
         raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None for all documents")
-    asked, known = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
-    require_same_kind(asked.entity, known.entity, "intents column 'entity_id'", "tags column 'entity_id'")
-    if known.topics is not None:
-        require_same_kind(asked.qid, known.qid, "intents column 'qid'", "tags column 'qid'")
-    rows, intent = known.of_intents(asked)
+    asked, all_tags = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
+    require_same_kind(asked.entity, all_tags.entity, "intents column 'entity_id'", "tags column 'entity_id'")
+    if all_tags.topics is not None:
+        require_same_kind(asked.qid, all_tags.qid, "intents column 'qid'", "tags column 'qid'")
+    rows, intent = all_tags.of_intents(asked)
     if documents is not None:
-        shown = _shown(documents, asked, asked.topic[intent], known.docno.take(rows))
+        shown = _shown(documents, asked, asked.topic[intent], all_tags.docno.take(rows))
         rows, intent = rows[shown], intent[shown]
     prob = asked.prob.copy()
     absent = _positions(asked.entity, nil) if nil else np.empty(0, dtype=np.int64)
     prob[absent] = 0.0
-    _, document = known.docno.take(rows).codes()
+    _, document = all_tags.docno.take(rows).codes()
     success, exact = best_success(
-        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=known.weight[rows], k=cutoff
+        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=all_tags.weight[rows], k=cutoff
     )
     nothing = per_topic(asked.prob[absent], asked.topic[absent], len(asked.topics))
     return pd.DataFrame(

@@ -111,19 +111,19 @@ class MergedCandidates:
         # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
-        known = per_topic(self.known.astype(np.float64), group, n) > 0
+        in_kb = per_topic(self.known.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
-        return MergedCandidates(self.topic[top], self.ids[top], total, names, known, self.row[top], group[self.of_row])
+        return MergedCandidates(self.topic[top], self.ids[top], total, names, in_kb, self.row[top], group[self.of_row])
 
     def forms(self) -> Texts:
         """Return normal forms of the names, or of the ids of groups without a name."""
         return np.array(normal_forms(np.where(self.names == "", self.ids, self.names).tolist()), dtype=object)
 
 
-def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], known: Bools) -> MergedCandidates:
+def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], in_kb: Bools) -> MergedCandidates:
     """Group candidates of a topic with equal ids."""
     rows = np.arange(len(topic))
-    each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), known, rows, rows)
+    each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), in_kb, rows, rows)
     return each.merged(_codes(topic, each.ids))
 
 
@@ -151,10 +151,10 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
     unknown = np.flatnonzero(~groups.known & groups.may_merge & (groups.names != ""))
     if kb is None or not len(unknown):
         return
-    found = kb.lookup(groups.names[unknown].tolist(), how="normalised").drop_duplicates(["text", "entity_id"])
-    found = found[~found["text"].duplicated(keep=False)]
+    resolved = kb.lookup(groups.names[unknown].tolist(), how="normalised").drop_duplicates(["text", "entity_id"])
+    resolved = resolved[~resolved["text"].duplicated(keep=False)]
     place = {pair: at for at, pair in enumerate(zip(groups.topic.tolist(), groups.ids.tolist(), strict=True))}
-    for text, entity in zip(found["text"].tolist(), kb.resolve(found["entity_id"].tolist()), strict=True):
+    for text, entity in zip(resolved["text"].tolist(), kb.resolve(resolved["entity_id"].tolist()), strict=True):
         one = int(unknown[text])
         other = place.get((int(groups.topic[one]), entity))
         if other is not None:
@@ -174,8 +174,8 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
     lists = [groups.names[group].tolist() for group in comparable]
     for group, similarity in zip(comparable, similarity_of(lists), strict=True):
         # Entities with equal names that the knowledge base distinguishes are not merged.
-        known = groups.known[group]
-        homonyms = known[:, None] & known & (form[group][:, None] == form[group])
+        in_kb = groups.known[group]
+        homonyms = in_kb[:, None] & in_kb & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
     return groups.merged(key)
 
@@ -206,15 +206,15 @@ def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
     def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
         pairs = {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
         asked = sorted((one, other) for one, other in pairs if one != other)
-        found = float_array("judge", judge(asked) if asked else [])
-        if found.shape != (len(asked),) or not ((found >= 0) & (found <= 1)).all():
-            raise InputError(f"judge: wanted {len(asked)} confidences from 0 to 1, found {found!r}")
-        known = dict(zip(asked, found.tolist(), strict=True))
+        confidences = float_array("judge", judge(asked) if asked else [])
+        if confidences.shape != (len(asked),) or not ((confidences >= 0) & (confidences <= 1)).all():
+            raise InputError(f"judge: wanted {len(asked)} confidences from 0 to 1, found {confidences!r}")
+        confidence_of = dict(zip(asked, confidences.tolist(), strict=True))
         for group in groups:
             matrix = np.ones((len(group), len(group)))
             for i, j in combinations(range(len(group)), 2):
                 pair = (min(group[i], group[j]), max(group[i], group[j]))
-                matrix[i, j] = matrix[j, i] = known.get(pair, 1.0)
+                matrix[i, j] = matrix[j, i] = confidence_of.get(pair, 1.0)
             yield matrix
 
     return similarity_of
@@ -299,17 +299,17 @@ class Dedup(IntentStage):
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp, repeats=True)
         # Ids after redirects and aliases, each distinct id looked up once.
-        given = candidates.entity.text.to_pylist()
-        distinct = list(dict.fromkeys(given))
+        ids_of_rows = candidates.entity.text.to_pylist()
+        distinct = list(dict.fromkeys(ids_of_rows))
         canonical = dict(zip(distinct, self._resolve(self._alias(self._resolve(distinct))), strict=True))
-        ids = [canonical[one] for one in given]
-        frame, known = candidates.frame, np.zeros(len(ids), dtype=bool)
+        ids = [canonical[one] for one in ids_of_rows]
+        frame, in_kb = candidates.frame, np.zeros(len(ids), dtype=bool)
         names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
         if self.kb is not None:
             of_kb = self.kb.names(ids)
-            known = np.array(of_kb, dtype=object) != ""
+            in_kb = np.array(of_kb, dtype=object) != ""
             names = [own or other for own, other in zip(names, of_kb, strict=True)]
-        groups = by_id(candidates.topic, ids, candidates.prob, names, known)
+        groups = by_id(candidates.topic, ids, candidates.prob, names, in_kb)
         if self.strings:
             groups = by_name(groups, self.kb, candidates.topics)
         if self.embedder is not None:

@@ -86,36 +86,36 @@ def json_reply(ask: Callable[..., str], prompt: str, members: Sequence[str], **o
         raise ReplyError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
     try:
         # Objects become tuples of pairs, so that a repeated member is seen.
-        found = json.loads(text, object_pairs_hook=tuple)
+        reply = json.loads(text, object_pairs_hook=tuple)
     except (TypeError, ValueError, RecursionError):
-        found = None
-    if type(found) is not tuple or sorted(member for member, _ in found) != sorted(members):
+        reply = None
+    if type(reply) is not tuple or sorted(member for member, _ in reply) != sorted(members):
         wanted = ", ".join(f'"{member}": [...]' for member in members)
         raise ReplyError(f"wanted {{{wanted}}}, found {text!r}"[:_MAX_REASON])
-    return dict(found)
+    return dict(reply)
 
 
-def _numbers(given: Any, n: int) -> list[int]:
+def _numbers(numbers: Any, n: int) -> list[int]:
     """Return distinct numbers from 1 to n."""
-    if type(given) is not list or any(type(one) is not int or not 1 <= one <= n for one in given):
-        raise ReplyError(f"wanted numbers from 1 to {n}, found {given!r}"[:_MAX_REASON])
-    return given
+    if type(numbers) is not list or any(type(one) is not int or not 1 <= one <= n for one in numbers):
+        raise ReplyError(f"wanted numbers from 1 to {n}, found {numbers!r}"[:_MAX_REASON])
+    return numbers
 
 
-def _probability(given: Any) -> float:
-    if type(given) not in (int, float) or not 0 <= given <= 1:
-        raise ReplyError(f"wanted probabilities from 0 to 1, found {given!r}"[:_MAX_REASON])
-    return float(given)
+def _probability(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise ReplyError(f"wanted probabilities from 0 to 1, found {value!r}"[:_MAX_REASON])
+    return float(value)
 
 
-def _probabilities(given: Any, n: int) -> list[float]:
+def _probabilities(values: Any, n: int) -> list[float]:
     """Return n probabilities that do not sum to 0."""
-    if type(given) is not list or len(given) != n:
-        raise ReplyError(f"wanted {n} probabilities, found {given!r}"[:_MAX_REASON])
-    found = [_probability(one) for one in given]
-    if not sum(found):
+    if type(values) is not list or len(values) != n:
+        raise ReplyError(f"wanted {n} probabilities, found {values!r}"[:_MAX_REASON])
+    probabilities = [_probability(one) for one in values]
+    if not sum(probabilities):
         raise ReplyError("the probabilities sum to 0")
-    return found
+    return probabilities
 
 
 class _Model:
@@ -208,12 +208,12 @@ class GenerateIntents(IntentStage):
         rows, failures = [], []
         for place, topic in enumerate(topics.itertuples(index=False)):
             try:
-                found = self._intents(self._model.reply(topic, query=str(topic.query))["intents"])
+                weights = self._intents(self._model.reply(topic, query=str(topic.query))["intents"])
             except ReplyError as error:
                 failures.append((topic.qid, str(error)))
                 continue
-            total = sum(found.values())
-            best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[: self.cutoff]
+            total = sum(weights.values())
+            best = sorted(weights.items(), key=lambda one: (-one[1], one[0]))[: self.cutoff]
             rows += [(place, name, prob / total) for name, prob in best]
         places, names, probs = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
         frame = topics.iloc[places].reset_index(drop=True)
@@ -225,21 +225,21 @@ class GenerateIntents(IntentStage):
         return pd.concat(parts, axis=1), pd.DataFrame(failures, columns=list(_FAILURES))
 
     @staticmethod
-    def _intents(given: Any) -> dict[str, float]:
+    def _intents(listed: Any) -> dict[str, float]:
         """Return the probability of each name."""
-        if type(given) is not list or not given:
-            raise ReplyError(f"wanted a list of intents, found {given!r}"[:_MAX_REASON])
-        found: dict[str, float] = {}
-        for one in given:
+        if type(listed) is not list or not listed:
+            raise ReplyError(f"wanted a list of intents, found {listed!r}"[:_MAX_REASON])
+        weights: dict[str, float] = {}
+        for one in listed:
             members = dict(one) if type(one) is tuple else {}
             name = members.get("name")
             if set(members) != {"name", "probability"} or not isinstance(name, str) or not name.strip():
                 raise ReplyError(f"wanted a name and a probability, found {one!r}"[:_MAX_REASON])
-            if name.strip() in found or name.strip() == NIL:
+            if name.strip() in weights or name.strip() == NIL:
                 raise ReplyError(f"wanted distinct names other than {NIL}, found {name!r}"[:_MAX_REASON])
-            found[name.strip()] = members["probability"]
-        _probabilities(list(found.values()), len(found))
-        return found
+            weights[name.strip()] = members["probability"]
+        _probabilities(list(weights.values()), len(weights))
+        return weights
 
 
 class ModelProbabilities(IntentStage):
@@ -384,8 +384,8 @@ class ModelTagger:
                 raise InputError("documents: wanted a column query, in them or in the intents")
             asked = {"query": str(query), "candidates": _listed(group), "text": str(row[self.field])}
             try:
-                found = self._model.reply(row, **asked)
-                full, part = (_numbers(found[name], len(listed)) for name in ("full", "part"))
+                reply = self._model.reply(row, **asked)
+                full, part = (_numbers(reply[name], len(listed)) for name in ("full", "part"))
             except ReplyError as error:
                 failures.append((row["qid"], row["docno"], str(error)))
                 continue

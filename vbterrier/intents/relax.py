@@ -74,20 +74,20 @@ def violations(
     wanted = pd.DataFrame(rows_of_constraints, columns=["topic", "attribute", "values", "weight"], dtype=object)
     wanted = wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(wanted)))
     entities = candidates.entity.text.to_pylist()
-    known = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
-    _require_attributes(wanted, known, kb, candidates.topics)
+    facts = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
+    _require_attributes(wanted, facts, kb, candidates.topics)
     # The dtype of an empty column would prevent the merge.
     ids = pd.Series(entities, dtype=object)
     rows = pd.DataFrame({"row": np.arange(len(entities)), "topic": candidates.topic, "entity_id": ids})
     pairs = rows.merge(wanted[["topic", "place", "attribute", "weight"]], on="topic")
     pairs = pairs.sort_values(["row", "place"], ignore_index=True)
     pairs["pair"] = np.arange(len(pairs))
-    found = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
+    matches = pairs[["pair", "entity_id", "attribute", "place"]].merge(facts, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
-    violated[found["pair"]] = 1.0
-    satisfied = np.concatenate([_satisfied(found, wanted), _respelt(found, wanted, kb, spellings or {})])
+    violated[matches["pair"]] = 1.0
+    satisfied = np.concatenate([_satisfied(matches, wanted), _respelt(matches, wanted, kb, spellings or {})])
     violated[satisfied] = 0.0
-    _warn_of_unknown_values(found, wanted, satisfied, kb, candidates.topics)
+    _warn_of_unknown_values(matches, wanted, satisfied, kb, candidates.topics)
     # NIL is not an entity and violates no constraint.
     violated[candidates.nil[pairs["row"]]] = 0.0
     return Violations(pairs["row"].to_numpy(), pairs["weight"].to_numpy() * violated, len(entities))
@@ -106,9 +106,9 @@ def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
     return facts.assign(form=_forms(facts["value"]), number=number.astype("float64"))[list(_NO_FACTS)]
 
 
-def _require_attributes(wanted: pd.DataFrame, known: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
+def _require_attributes(wanted: pd.DataFrame, facts: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
     """Refuse unknown attributes: every entity would satisfy a misspelt one."""
-    unknown = wanted[~wanted["attribute"].isin(known["attribute"].unique())]
+    unknown = wanted[~wanted["attribute"].isin(facts["attribute"].unique())]
     legal = kb.attribute_names() if len(unknown) else []
     unknown = unknown[~unknown["attribute"].isin(legal)]
     if len(unknown):
@@ -157,8 +157,8 @@ def _respelt(
     sense = sense.assign(form=_forms(sense["text"]))[["attribute", "form", "sense"]].drop_duplicates()
     each = each.assign(form=_forms(each["value"]))
     asked = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
-    known = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
-    both = known.merge(asked[["place", "sense"]], on=["place", "sense"])
+    senses = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
+    both = senses.merge(asked[["place", "sense"]], on=["place", "sense"])
     return both["pair"].to_numpy(dtype=np.int64)
 
 
@@ -168,16 +168,16 @@ def _warn_of_unknown_values(
     """Warn of constraints that no candidate satisfies, with values that no entity has: they may be spelt otherwise."""
     is_met = pd.Series(np.isin(facts["pair"].to_numpy(dtype=np.int64), satisfied)).groupby(facts["place"].to_numpy())
     unmet = wanted[wanted["place"].isin(is_met.any().loc[lambda met: ~met].index)]
-    known: dict[str, set[str]] = {}
+    forms: dict[str, set[str]] = {}
     odd: list[Any] = []
     rows: Any = unmet.itertuples()
     for row in rows:
         # Numbers and booleans have one spelling.
         texts = [value for value in row.values if isinstance(value, str) and value not in {"true", "false"}]
         texts = [value for value in texts if not _NUMERIC.fullmatch(value)]
-        if row.attribute not in known and texts and hasattr(kb, "attribute_values"):
-            known[row.attribute] = set(normal_forms(list(map(str, kb.attribute_values(row.attribute)))))
-        if len(texts) == len(row.values) and known.get(row.attribute, set()).isdisjoint(normal_forms(texts)):
+        if row.attribute not in forms and texts and hasattr(kb, "attribute_values"):
+            forms[row.attribute] = set(normal_forms(list(map(str, kb.attribute_values(row.attribute)))))
+        if len(texts) == len(row.values) and forms.get(row.attribute, set()).isdisjoint(normal_forms(texts)):
             odd.append(row)
     if odd:
         values = facts["value"][facts["place"] == odd[0].place].drop_duplicates()
@@ -295,9 +295,9 @@ class RelaxConstraints(IntentStage):
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
         options: dict[str, Any] = {"weights": self.weights or {}, "unknown": unknown, "spellings": self.spellings}
-        found = violations(candidates, self._of_topics(candidates, column), self.kb, **options)
-        lists = pd.Series(found.lists(), index=inp.index, dtype=object)
-        made = inp.assign(prob=self._prob(candidates, found.delta), delta=found.delta, violations=lists)
+        violated = violations(candidates, self._of_topics(candidates, column), self.kb, **options)
+        lists = pd.Series(violated.lists(), index=inp.index, dtype=object)
+        made = inp.assign(prob=self._prob(candidates, violated.delta), delta=violated.delta, violations=lists)
         if not self.strict:
             return made
         left = (made["delta"] == 0).to_numpy()
@@ -317,8 +317,8 @@ class RelaxConstraints(IntentStage):
 
     def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
         """Return the constraints of each topic, equal texts parsed once."""
-        given = candidates.frame[column]
-        code = pd.factorize(given.map(lambda one: one if isinstance(one, str) else repr(one)))[0]
+        constraints = candidates.frame[column]
+        code = pd.factorize(constraints.map(lambda one: one if isinstance(one, str) else repr(one)))[0]
         _, first = np.unique(candidates.topic, return_index=True)
         differs = code != code[first][candidates.topic]
         if differs.any():
@@ -330,7 +330,7 @@ class RelaxConstraints(IntentStage):
         parsed: dict[int, tuple[Constraint, ...]] = {}
         for topic, row in enumerate(first.tolist()):
             if code[row] not in parsed:
-                one = given.iloc[row]
+                one = constraints.iloc[row]
                 try:
                     parsed[code[row]] = parse_constraints(self._constraints_of(one) if self.parser else one)
                 except InputError as error:
@@ -339,7 +339,7 @@ class RelaxConstraints(IntentStage):
 
     def _constraints_of(self, query: str) -> Any:
         """The query without its constraints, and the constraints, as the parser returns them."""
-        found = self.parser(query) if self.parser else None
-        if not isinstance(found, (tuple, list)) or len(found) != 2:  # noqa: PLR2004 - a pair
-            raise InputError(f"parser: returned {found!r:.80}; wanted a query and its constraints")
-        return found[1]
+        parsed = self.parser(query) if self.parser else None
+        if not isinstance(parsed, (tuple, list)) or len(parsed) != 2:  # noqa: PLR2004 - a pair
+            raise InputError(f"parser: returned {parsed!r:.80}; wanted a query and its constraints")
+        return parsed[1]

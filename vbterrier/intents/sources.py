@@ -147,24 +147,24 @@ def from_nuggets(
     answer, nugget = ["name", "qid", "docno"], ["qid", "entity_id"]
     again = frame.duplicated([*answer, "entity_id"])
     if again.any():
-        found = frame[again].iloc[0]
+        twice = frame[again].iloc[0]
         raise InputError(
-            f"nuggets: document {found['docno']!r} of query {found['qid']!r} has nugget {found['entity_id']!r} twice; "
-            "keep one assignment"
+            f"nuggets: document {twice['docno']!r} of query {twice['qid']!r} has nugget {twice['entity_id']!r} "
+            "twice; keep one assignment"
         )
     frame = _without_failures(frame, nugget)
     intents = frame.drop_duplicates([*nugget, "importance"])[[*nugget, "importance"]].reset_index(drop=True)
     if (again := intents.duplicated(nugget)).any():
-        found = intents[again].iloc[0]
-        raise InputError(f"nuggets: nugget {found['entity_id']!r} of query {found['qid']!r} has two importances")
+        repeated = intents[again].iloc[0]
+        raise InputError(f"nuggets: nugget {repeated['entity_id']!r} of query {repeated['qid']!r} has two importances")
     n_answers = frame[answer].drop_duplicates().groupby("qid").size()
     lacking = frame.groupby(nugget, sort=False).size().rename("n").reset_index()
     lacking = lacking[lacking["n"] < lacking["qid"].map(n_answers)]
     if len(lacking):
-        found = lacking.iloc[0]
+        repeated = lacking.iloc[0]
         raise InputError(
-            f"nuggets: nugget {found['entity_id']!r} of query {found['qid']!r} is assigned to {found['n']} of its "
-            f"{n_answers[found['qid']]} documents; assign all nuggets of a query to each of them"
+            f"nuggets: nugget {repeated['entity_id']!r} of query {repeated['qid']!r} is assigned to {repeated['n']} of "
+            f"its {n_answers[repeated['qid']]} documents; assign all nuggets of a query to each of them"
         )
     weight = intents["importance"].map({"vital": 1.0, "okay": float(okay)})
     total = weight.groupby(intents["qid"]).transform("sum")
@@ -207,17 +207,17 @@ def _all_subtopics(
     judged: pd.DataFrame, topics: list[str], subtopics: Any, name: str, *, is_stated: bool
 ) -> pd.DataFrame:
     """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0"."""
-    given = frame_of(subtopics, "subtopics")
-    require(given, ("qid", "entity_id"), "subtopics")
-    refuse_near_misses(given, ("prob",), "subtopics")
-    qid, entity = (ids_of(given[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
+    frame = frame_of(subtopics, "subtopics")
+    require(frame, ("qid", "entity_id"), "subtopics")
+    refuse_near_misses(frame, ("prob",), "subtopics")
+    qid, entity = (ids_of(frame[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
     column = f"{name} column 'qid'"
     require_same_kind(qid, ids_of(judged["qid"], column), "subtopics column 'qid'", column)
     listed, topic = qid.codes()
     require_once(listed, topic, entity, "subtopics")
-    if is_stated and "prob" not in given.columns:
+    if is_stated and "prob" not in frame.columns:
         raise InputError(f"{name} have a column prob, subtopics have none: give the probabilities of all subtopics")
-    known = set(zip(given["qid"].astype(str), given["entity_id"].astype(str), strict=True))
+    known = set(zip(frame["qid"].astype(str), frame["entity_id"].astype(str), strict=True))
     pairs = list(zip(judged["qid"].astype(str), judged["entity_id"].astype(str), strict=True))
     if not set(listed).intersection(topics):
         raise InputError(f"subtopics: no topic of the {name}: they have {examples(listed)}; {name} {examples(topics)}")
@@ -227,15 +227,15 @@ def _all_subtopics(
             f"subtopics: {len(unlisted)} subtopics of the {name} are missing (query {unlisted[0][0]!r}, subtopic "
             f"{unlisted[0][1]!r}); give the topic file of these {name}, with all subtopics"
         )
-    made = given[given["qid"].astype(str).isin(topics)][["qid", "entity_id", *(["prob"] * ("prob" in given.columns))]]
+    made = frame[frame["qid"].astype(str).isin(topics)][["qid", "entity_id", *(["prob"] * ("prob" in frame.columns))]]
     # Iterations of qrels are text, also if they are numbers.
     made = made.assign(entity_id=made["entity_id"].astype(str))
     if "prob" not in made.columns:
         made = made.assign(prob=1.0 / made.groupby("qid")["qid"].transform("size"))
-    found = pd.concat([made, judged[~judged["qid"].astype(str).isin(listed)]], ignore_index=True)
+    extended = pd.concat([made, judged[~judged["qid"].astype(str).isin(listed)]], ignore_index=True)
     place = pd.Series(np.arange(len(topics)), index=topics)
-    order = found["qid"].astype(str).map(place).argsort(kind="stable")
-    return found.iloc[order].reset_index(drop=True)
+    order = extended["qid"].astype(str).map(place).argsort(kind="stable")
+    return extended.iloc[order].reset_index(drop=True)
 
 
 # Iterations of judgments without subtopics, and of judging in rounds, as those of TREC-COVID.
@@ -251,8 +251,8 @@ def names_subtopics(iterations: Iterations, *, is_part: bool = False) -> bool:
     >>> names_subtopics(iterations_of(qrels)), names_subtopics(iterations_of(qrels.assign(iteration="0")))
     (True, False)
     """
-    found = [one for one in iterations.entities if one not in _NO_SUBTOPIC]
-    return len(found) > (0 if is_part else 1) and not any(map(_ROUND.fullmatch, found))
+    names = [one for one in iterations.entities if one not in _NO_SUBTOPIC]
+    return len(names) > (0 if is_part else 1) and not any(map(_ROUND.fullmatch, names))
 
 
 def subtopic_gaps(iterations: Iterations) -> list[str]:
@@ -264,10 +264,10 @@ def subtopic_gaps(iterations: Iterations) -> list[str]:
     of_code = np.array([int(one) for one in entities], dtype=np.int64)
     if of_code.max(initial=0) > _MOST_SUBTOPICS:
         return []
-    found = np.zeros((len(topics), _MOST_SUBTOPICS + 1), dtype=bool)
-    found[topic, of_code[code]] = True
-    largest = _MOST_SUBTOPICS - np.argmax(found[:, ::-1], axis=1)
-    gaps = largest > np.count_nonzero(found[:, 1:], axis=1)
+    is_present = np.zeros((len(topics), _MOST_SUBTOPICS + 1), dtype=bool)
+    is_present[topic, of_code[code]] = True
+    largest = _MOST_SUBTOPICS - np.argmax(is_present[:, ::-1], axis=1)
+    gaps = largest > np.count_nonzero(is_present[:, 1:], axis=1)
     return [one for one, has_gap in zip(topics, gaps.tolist(), strict=True) if has_gap]
 
 
@@ -304,10 +304,10 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     # Compared as text, because ids may be integers in one of the frames.
     left = intents[["qid", "entity_id"]].astype(str)
     right = weighted[[*on, "docno"]].astype(str).drop_duplicates()
-    found = left.merge(right, on=on, how="left", sort=False)
-    found["label"] = found["docno"].notna().astype("int64")
-    found["docno"] = found["docno"].fillna(NO_DOCUMENT)
-    return found.rename(columns={"entity_id": "iteration"})[["qid", "iteration", "docno", "label"]]
+    pairs = left.merge(right, on=on, how="left", sort=False)
+    pairs["label"] = pairs["docno"].notna().astype("int64")
+    pairs["docno"] = pairs["docno"].fillna(NO_DOCUMENT)
+    return pairs.rename(columns={"entity_id": "iteration"})[["qid", "iteration", "docno", "label"]]
 
 
 def unequal(intents: pd.DataFrame) -> list[str]:
@@ -396,8 +396,8 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
         earlier, row = sorted(pairs["row"].iloc[[at - 1, at]].tolist())
         raise InputError(f"{name}: rows {earlier} and {row}{pair(row)} have two similarities; keep one")
     pairs = pairs[~pairs.duplicated(list(ends)) & (pairs["value"] > 0)]
-    first, second, found = (pairs[column].to_numpy() for column in ("first", "second", "value"))
-    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([found, found])
+    first, second, values = (pairs[column].to_numpy() for column in ("first", "second", "value"))
+    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([values, values])
 
 
 # The intent that none of the candidates is meant has no neighbours.
@@ -532,8 +532,8 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     frame = frame_of(intents, "intents")
     require(frame, ("qid", "entity_id", PARTS), "intents")
     frame = frame[["qid", "entity_id", PARTS]].reset_index(drop=True)
-    given = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
-    lists = [tuple(one) if isinstance(one, (list, tuple, np.ndarray)) else () for one in given]
+    parts_of_rows = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
+    lists = [tuple(one) if isinstance(one, (list, tuple, np.ndarray)) else () for one in parts_of_rows]
     for row, parts in enumerate(lists):
         if not parts or len(set(parts)) < len(parts) or not all(isinstance(part, str) and part for part in parts):
             raise InputError(
@@ -548,18 +548,18 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
             f"intents: {examples(frame['entity_id'][twice])} of query {frame['qid'][twice].iloc[0]!r} has two lists of "
             "parts; give each intent one"
         )
-    known, docno = TagFrame(tags, name="tags"), frame_of(tags, "tags")["docno"].to_numpy()
-    of_tags = pd.DataFrame({"docno": docno, "part": known.entity.text.to_pylist(), "weight": known.weight})
+    table, docno = TagFrame(tags, name="tags"), frame_of(tags, "tags")["docno"].to_numpy()
+    of_tags = pd.DataFrame({"docno": docno, "part": table.entity.text.to_pylist(), "weight": table.weight})
     of_parts = frame.assign(intent=np.arange(len(frame)), n_parts=frame[PARTS].str.len()).explode(PARTS)
     of_parts = of_parts.rename(columns={PARTS: "part"}).astype({"part": object})
     on = ["part"]
-    if known.topics is not None:
-        of_tags["qid"], on = np.array(known.topics, dtype=object)[known.topic], ["part", "qid"]
+    if table.topics is not None:
+        of_tags["qid"], on = np.array(table.topics, dtype=object)[table.topic], ["part", "qid"]
     of_tags = of_tags[of_tags["weight"] > 0].astype({"part": object})
     # A repeated tag of a document counts with its largest weight.
     best = of_tags.groupby([*on, "docno"], sort=False)["weight"].max().reset_index()
-    found = of_parts.astype({"qid": str}).merge(best, on=on)
-    weights = found.groupby(["intent", "docno"], sort=False).agg(
+    matched = of_parts.astype({"qid": str}).merge(best, on=on)
+    weights = matched.groupby(["intent", "docno"], sort=False).agg(
         n=("weight", "size"), least=("weight", "min"), sum=("weight", "sum"), of=("n_parts", "first")
     )
     weights = weights.reset_index()

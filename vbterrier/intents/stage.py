@@ -47,13 +47,13 @@ class IntentStage(pyterrier.Stage):
         return f"{name}({kept + comma if is_whole else ''}...)"
 
 
-def knowledge_base(given: Any, *methods: str) -> Any:
+def knowledge_base(source: Any, *methods: str) -> Any:
     """Return a knowledge base, or any object with the required methods."""
-    missing = [name for name in methods if not callable(getattr(given, name, None))]
+    missing = [name for name in methods if not callable(getattr(source, name, None))]
     if missing:
         wanted = "wanted a knowledge base, such as KnowledgeBase(path)"
-        raise ParameterError(f"kb={given!r}: {wanted}; it has no method {missing[0]!r}")
-    return given
+        raise ParameterError(f"kb={source!r}: {wanted}; it has no method {missing[0]!r}")
+    return source
 
 
 class Candidates:

@@ -126,20 +126,20 @@ class ByText:
 
     def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float, int], ...]]:
         """Return the tags of each text, reading only new texts."""
-        known = self._known if self.cache else {}
+        cached = self._known if self.cache else {}
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
-        new = [place for place, key in enumerate(keys) if key not in known]
+        new = [place for place, key in enumerate(keys) if key not in cached]
         if new:
             _LOG.info("tagging %d texts; the tags of %d more are cached", len(new), len(keys) - len(new))
         for first in bar(range(0, len(new), _BATCH), "tagging", unit=f"{_BATCH} texts", delay=2):
             places = new[first : first + _BATCH]
             of, *tags, are_weights = self.read([texts[place] for place in places])
             self._are_weights &= are_weights
-            found: list[list[tuple[str, float, int]]] = [[] for _ in places]
+            tags_of_text: list[list[tuple[str, float, int]]] = [[] for _ in places]
             for place, *tag in zip(of, *tags, strict=True):
-                found[place].append(tuple(tag))
-            known.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
-        return [known[key] for key in keys]
+                tags_of_text[place].append(tuple(tag))
+            cached.update(zip((keys[place] for place in places), map(tuple, tags_of_text), strict=True))
+        return [cached[key] for key in keys]
 
 
 def _present(frame: pd.DataFrame, name: str) -> Ints:
@@ -220,10 +220,10 @@ def read_by_function(
     """Return the entities from a function of one text, which returns an id, ids, weights by id, or ``None``."""
     places, entities, scores = list[int](), list[str](), list[float]()
     for place, text in enumerate(texts):
-        given = function(text)
-        if given is None:
+        answer = function(text)
+        if answer is None:
             continue
-        ids = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+        ids = answer if isinstance(answer, Iterable) and not isinstance(answer, str) else (answer,)
         pairs = ids.items() if isinstance(ids, Mapping) else ((entity, 1.0) for entity in ids)
         for entity, weight in pairs:
             if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= float(weight) <= 1:
@@ -237,7 +237,7 @@ def read_by_function(
     return places, entities, scores, [CLEAR] * len(places), True
 
 
-def label_of(given: Any) -> str:
+def label_of(source: Any) -> str:
     """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
     Anonymous functions, which all have one name, are told apart by a digest of their code and of the values that it
@@ -246,11 +246,11 @@ def label_of(given: Any) -> str:
     >>> label_of(len), label_of(object()), label_of(lambda: 1) == label_of(lambda: 2)
     ('len', 'object', False)
     """
-    if hasattr(given, "__qualname__"):
-        name = str(given.__qualname__)
-        return f"{name} {_code_digest(given)}" if name.endswith("<lambda>") else name
+    if hasattr(source, "__qualname__"):
+        name = str(source.__qualname__)
+        return f"{name} {_code_digest(source)}" if name.endswith("<lambda>") else name
     # The default repr contains the address.
-    return type(given).__name__ if " at 0x" in repr(given) else repr(given)
+    return type(source).__name__ if " at 0x" in repr(source) else repr(source)
 
 
 def _code_digest(function: Any) -> str:
@@ -355,7 +355,7 @@ class ByFunction:
 
 
 def tagger_of(
-    given: Any,
+    source: Any,
     *,
     fields: tuple[str, ...] | None,
     per_query: bool,
@@ -365,18 +365,18 @@ def tagger_of(
     min_margin: float,
 ) -> Tagger:
     """Return the tagger of a user's parameter."""
-    if isinstance(given, str) and given == DOCNO:
+    if isinstance(source, str) and source == DOCNO:
         return ByDocno()
-    if isinstance(given, (str, os.PathLike)) or is_frame(given):
-        return ByTable(TagTable(named("tags", given)))
-    is_linker = callable(getattr(given, "link", None))
-    if not is_linker and not callable(given):
+    if isinstance(source, (str, os.PathLike)) or is_frame(source):
+        return ByTable(TagTable(named("tags", source)))
+    is_linker = callable(getattr(source, "link", None))
+    if not is_linker and not callable(source):
         raise ParameterError(
-            f"tagger={given!r}: wanted 'docno', a linker, a frame or file of tags, or a function of a text or a frame"
+            f"tagger={source!r}: wanted 'docno', a linker, a frame or file of tags, or a function of a text or a frame"
         )
     if not is_linker and fields is None:
-        return ByFunction(given, per_query=per_query)
+        return ByFunction(source, per_query=per_query)
     if not fields:
-        raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; pass their columns")
-    read = Linked(given, best, on_ties, min_margin) if is_linker else partial(read_by_function, given)
+        raise ParameterError(f"fields={fields!r}: {label_of(source)} reads texts; pass their columns")
+    read = Linked(source, best, on_ties, min_margin) if is_linker else partial(read_by_function, source)
     return ByText(fields, read, weighted=not is_linker, cache=cache, decides=is_linker and best)

@@ -217,8 +217,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             raise InputError(
                 f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
             )
-        found, n_abstained = self._row_tags(inp)
-        entities, weights, ties = found.lists(len(inp))
+        rows_of_tags, n_abstained = self._row_tags(inp)
+        entities, weights, ties = rows_of_tags.lists(len(inp))
         made = inp.assign(
             entity_id=pd.Series(entities, index=inp.index, dtype=object),
             weight=pd.Series(weights, index=inp.index, dtype=object),
@@ -247,16 +247,16 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         frame = frame_of(results, "results")
         by_query = self.per_query or self._finder.per_query or self._candidates is not None
         self._validate(frame, ("qid", "docno") if by_query else ("docno",))
-        found, n_abstained = self._row_tags(frame)
+        rows_of_tags, n_abstained = self._row_tags(frame)
         columns = (["qid"] if by_query else []) + ["docno"]
-        made = frame[columns].iloc[found.row].reset_index(drop=True)
-        made = made.assign(entity_id=found.entities, weight=found.weight)
+        made = frame[columns].iloc[rows_of_tags.row].reset_index(drop=True)
+        made = made.assign(entity_id=rows_of_tags.entities, weight=rows_of_tags.weight)
         tags = [*columns, "entity_id", "weight"]
         if self._decides:
-            made = made.assign(tied=found.tied, n_abstained=n_abstained[found.row])
+            made = made.assign(tied=rows_of_tags.tied, n_abstained=n_abstained[rows_of_tags.row])
         made = made.drop_duplicates(tags, ignore_index=True)
         # The rows of a document have equal tags if and only if each has as many tags as their union.
-        per_row = np.bincount(found.row, minlength=len(frame))
+        per_row = np.bincount(rows_of_tags.row, minlength=len(frame))
         in_union = frame[columns].merge(made.groupby(columns, as_index=False).size(), how="left", on=columns)["size"]
         differs = per_row != in_union.fillna(0).to_numpy()
         if differs.any():
@@ -271,30 +271,32 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         n_abstained = np.zeros(len(frame), dtype=np.int64)
         if not len(frame):
             return RowTags(np.empty(0, dtype=np.int64), [], np.empty(0), np.empty(0, dtype=bool)), n_abstained
-        found = self._finder.find(frame)
+        rows_of_tags = self._finder.find(frame)
         binary = self.weights == "binary" or (self.weights is None and not self._finder.weighted)
-        if not found.are_weights and not (binary and self.min_weight == 0):
+        if not rows_of_tags.are_weights and not (binary and self.min_weight == 0):
             option = f"min_weight={self.min_weight:g}" if binary else "weights='score'"
             raise ParameterError(
                 f"{self!r}: {option} needs weights in [0, 1], but the scores of this linker have another scale; use "
                 "weights='binary' without min_weight, or a linker with scale 'probability'"
             )
-        kept = np.ones(len(found.row), dtype=bool)
-        if found.are_weights:
-            kept = (found.score > 0) & (found.score >= self.min_weight)
+        kept = np.ones(len(rows_of_tags.row), dtype=bool)
+        if rows_of_tags.are_weights:
+            kept = (rows_of_tags.score > 0) & (rows_of_tags.score >= self.min_weight)
         if self._candidates is not None:
-            kept &= self._candidates.among(ids_of(frame["qid"], "run column 'qid'"), found.row, found.entity)
+            kept &= self._candidates.among(
+                ids_of(frame["qid"], "run column 'qid'"), rows_of_tags.row, rows_of_tags.entity
+            )
         rows = np.flatnonzero(kept)
         made = row_tags(
-            found.row[rows],
-            found.entity.take(rows),
-            found.score[rows],
+            rows_of_tags.row[rows],
+            rows_of_tags.entity.take(rows),
+            rows_of_tags.score[rows],
             cutoff=self.cutoff,
             binary=binary,
-            tied=None if found.tied is None else found.tied[rows],
+            tied=None if rows_of_tags.tied is None else rows_of_tags.tied[rows],
         )
-        if found.n_abstained is not None:
-            n_abstained = n_abstained + found.n_abstained
+        if rows_of_tags.n_abstained is not None:
+            n_abstained = n_abstained + rows_of_tags.n_abstained
         if self.on_ties == "drop":
             n_abstained = n_abstained + np.bincount(made.row[made.tied], minlength=len(frame))
             kept = ~made.tied
@@ -321,8 +323,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self.fields != ("text",) and self._finder.columns != ("docno",):
             parts.append(f"fields={self.fields!r}")
         if self._candidates is not None:
-            given = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
-            parts.append(f"intents={os.fspath(given)}")
+            intents = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
+            parts.append(f"intents={os.fspath(intents)}")
         defaults: dict[str, Any] = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
         defaults |= {"on_ties": "smallest", "min_margin": 0.0}
         values = {name: getattr(self, name) for name in defaults}
@@ -355,6 +357,6 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         return hash(self._key)
 
 
-def _own(given: Any) -> Any:
+def _own(value: Any) -> Any:
     """Copy a frame, so that later changes by the caller have no effect."""
-    return given.copy() if isinstance(given, pd.DataFrame) else given
+    return value.copy() if isinstance(value, pd.DataFrame) else value

@@ -118,8 +118,8 @@ class TagQuality(Shown):
         rows = [(*row, "documents (percentile)", n_resamples, seed) for row in zip(names, values, ends, strict=True)]
         for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
             if n:
-                found = binomtest(self.n_correct, n).proportion_ci(confidence_level=level, method="wilson")
-                rows.append((name, value, (float(found.low), float(found.high)), "tags (wilson)", 0, 0))
+                interval = binomtest(self.n_correct, n).proportion_ci(confidence_level=level, method="wilson")
+                rows.append((name, value, (float(interval.low), float(interval.high)), "tags (wilson)", 0, 0))
         frame = pd.DataFrame(rows, columns=["measure", "value", "ends", "method", "n_resamples", "seed"])
         frame[["low", "high"]] = frame["ends"].tolist()
         columns = ["measure", "value", "low", "high", "level", "method", "n_documents", "n_resamples", "seed"]
@@ -171,44 +171,44 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     >>> round(quality.micro.precision, 4), round(quality.micro.recall, 4), quality.n_documents
     (0.6667, 0.6667, 2)
     """
-    given, right = (TagTable(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
-    if (given.topics is None) != (right.topics is None):
+    tagged, right = (TagTable(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    if (tagged.topics is None) != (right.topics is None):
         odd = "tags" if right.topics is None else "gold"
         raise InputError(f"only {odd} have a column qid; drop it, or add it to both")
-    pairs = [(given.docno, right.docno, "docno"), (given.entity, right.entity, "entity_id")]
-    for left, other, name in pairs + ([(given.qid, right.qid, "qid")] if given.topics is not None else []):
+    pairs = [(tagged.docno, right.docno, "docno"), (tagged.entity, right.entity, "entity_id")]
+    for left, other, name in pairs + ([(tagged.qid, right.qid, "qid")] if tagged.topics is not None else []):
         require_same_kind(left, other, f"tags column {name!r}", f"gold column {name!r}")
-    on = ["docno"] if given.topics is None else ["qid", "docno"]
+    on = ["docno"] if tagged.topics is None else ["qid", "docno"]
     sample = (_columns(right, on) if documents is None else _sample(documents, on, right)).drop_duplicates()
     if not len(sample):
         raise InputError("the sample has no document; pass gold tags, or documents=")
-    found = sample.merge(_pairs(given, on), on=on)
+    matched = sample.merge(_pairs(tagged, on), on=on)
     wanted = sample.merge(_pairs(right, on), on=on)
-    if not len(found):
+    if not len(matched):
         warn(
-            f"no document of the sample has tags: {examples(given.docno.text[:4].to_pylist())} against "
+            f"no document of the sample has tags: {examples(tagged.docno.text[:4].to_pylist())} against "
             f"{examples(sample['docno'].iloc[:4])}; check the ids"
         )
-    by_document = sample.merge(_counts(found, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
+    by_document = sample.merge(_counts(matched, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
     by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)
     counts = by_document[COUNTS].to_numpy(dtype=np.float64)
     labelled = counts[:, :2].sum(axis=1, keepdims=True) > 0
     by_document[RATES] = np.where(labelled, np.nan_to_num(rates(counts)), 1.0)
     order = {"n_gold": False, "n_tags": False, "entity_id": True}
-    entities = _counts(found, wanted, ["entity_id"])
+    entities = _counts(matched, wanted, ["entity_id"])
     entities = entities.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     entities[RATES] = rates(entities[COUNTS].to_numpy(dtype=np.float64))
-    return TagQuality(by_document, entities, _by_decision(given, found, wanted, on))
+    return TagQuality(by_document, entities, _by_decision(tagged, matched, wanted, on))
 
 
-def _by_decision(table: TagTable, found: pd.DataFrame, wanted: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+def _by_decision(table: TagTable, matched: pd.DataFrame, wanted: pd.DataFrame, on: list[str]) -> pd.DataFrame:
     """Precision of the tags of a sample that scores and that ties decide."""
     if table.tied is None:
         return pd.DataFrame(columns=_DECISIONS)
     pair = [*on, "entity_id"]
     tied = _columns(table, on).assign(entity_id=table.entity.text.to_pylist(), tied=table.tied)[table.weight > 0]
     # A repeated tag is a guess if all its repetitions are.
-    frame = found.merge(tied.groupby(pair, sort=False)["tied"].all().reset_index(), on=pair)
+    frame = matched.merge(tied.groupby(pair, sort=False)["tied"].all().reset_index(), on=pair)
     frame = frame.merge(wanted.assign(n_correct=1), how="left", on=pair).fillna({"n_correct": 0})
     counts = frame.groupby("tied")["n_correct"].agg(["size", "sum"]).reindex([False, True], fill_value=0)
     counts = counts.astype("int64").set_axis(["n_tags", "n_correct"], axis=1)
@@ -249,9 +249,9 @@ def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object)
 
 
-def _counts(found: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def _counts(matched: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return the numbers of tags, gold tags and correct tags of each document or entity."""
-    both = found.merge(wanted, how="outer", on=list(found.columns), indicator="side")
+    both = matched.merge(wanted, how="outer", on=list(matched.columns), indicator="side")
     both["n_tags"] = (both["side"] != "right_only").astype("int64")
     both["n_gold"] = (both["side"] != "left_only").astype("int64")
     both["n_correct"] = both["n_tags"] * both["n_gold"]

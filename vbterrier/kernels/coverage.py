@@ -93,8 +93,8 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
         "generic bait": (oer <= 0) & (df >= GENERIC),
     }
     codes = [CLASSES.index(name) for name in tests]
-    found = np.select(list(tests.values()), codes, CLASSES.index("neutral")).astype(np.int64)
-    return np.where(np.isnan(oer), UNDEFINED, found)
+    classes = np.select(list(tests.values()), codes, CLASSES.index("neutral")).astype(np.int64)
+    return np.where(np.isnan(oer), UNDEFINED, classes)
 
 
 def greedy_cover(

@@ -56,22 +56,22 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
     """:func:`fingerprints` of n byte strings within others, given the start and the length of each, shape (n,)."""
     data = _padded(data)
-    found = mix(length.astype(np.uint64) + _STEP)
+    digest = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
     # All strings while each has a byte left; then only the longer ones.
     shared = min(-(-int(length.min(initial=most)) // _BYTES) * _BYTES, most)
     for done in range(0, shared, _BYTES):
-        found = mix(found ^ _load(data, start + done, np.minimum(length - done, _BYTES)))
+        digest = mix(digest ^ _load(data, start + done, np.minimum(length - done, _BYTES)))
     long = np.flatnonzero(length > shared)
     for done in range(shared, most, _BYTES):
         word = _load(data, start[long] + done, np.minimum(length[long] - done, _BYTES))
-        found[long] = mix(found[long] ^ word)
+        digest[long] = mix(digest[long] ^ word)
         long = long[length[long] > done + _BYTES]
     for row in np.flatnonzero(length > _LONGEST):
         rest = data[start[row] + _LONGEST : start[row] + length[row]]
         word = np.frombuffer(hashlib.blake2b(rest.tobytes(), digest_size=_BYTES).digest(), dtype="<u8")
-        found[row : row + 1] = mix(found[row : row + 1] ^ word)
-    return found
+        digest[row : row + 1] = mix(digest[row : row + 1] ^ word)
+    return digest
 
 
 def keys(codes: Ints, fingerprints: Words) -> Words:
@@ -103,8 +103,8 @@ def repeated(key: Words | NDArray[np.uint32]) -> Ints:
     twice = ranked[1:][ranked[1:] == ranked[:-1]]
     if not len(twice):
         return np.empty(0, dtype=np.int64)
-    found = np.flatnonzero(np.isin(key, twice))
-    return found[np.argsort(key[found], kind="stable")]
+    rows = np.flatnonzero(np.isin(key, twice))
+    return rows[np.argsort(key[rows], kind="stable")]
 
 
 def heads(data: NDArray[np.uint8], offsets: Ints) -> Words:
@@ -123,17 +123,17 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
         return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
     n_bytes = np.minimum(length, _BYTES)
     words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
-    found = words[np.maximum(stop - _BYTES, 0)]
+    word = words[np.maximum(stop - _BYTES, 0)]
     if shortest < _BYTES:
         # The shift drops the bytes before a short id.
-        found >>= _PUSH[n_bytes]
+        word >>= _PUSH[n_bytes]
         if not n_bytes.all():
-            found[n_bytes == 0] = 0
+            word[n_bytes == 0] = 0
         # The first ids have no whole word before their end.
         first = slice(0, int(np.searchsorted(stop, _BYTES)))
         if first.stop:
-            found[first] = _load(data, start[first], n_bytes[first])
-    return found
+            word[first] = _load(data, start[first], n_bytes[first])
+    return word
 
 
 def rough_keys(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Words:
@@ -149,13 +149,13 @@ def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Int
 
     Consecutive pairs of one code are compared block by block, within the processor's cache, by half of their keys.
     """
-    found = [np.empty(0, dtype=np.int64)]
+    positions = [np.empty(0, dtype=np.int64)]
     for start, stop in pairwise(_block_bounds(codes)):
         rows = slice(start, stop)
         key = rough_keys(codes[rows], data, offsets[start : stop + 1])
         half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _FEW else key
-        found.append(start + repeated(half))
-    return np.concatenate(found)
+        positions.append(start + repeated(half))
+    return np.concatenate(positions)
 
 
 def _block_bounds(codes: Ints) -> list[int]:

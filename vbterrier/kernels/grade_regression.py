@@ -30,12 +30,12 @@ TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
 
 def sigmoid(logit: NDArray[np.floating[Any]]) -> NDArray[Any]:
     """``1 / (1 + exp(-logit))``, with logits clipped to [-30, 30]."""
-    found: NDArray[Any] = np.asarray(np.clip(logit, -MOST_LOGIT, MOST_LOGIT))
+    share: NDArray[Any] = np.asarray(np.clip(logit, -MOST_LOGIT, MOST_LOGIT))
     # In place, since most calls are of large arrays.
-    np.exp(np.negative(found, out=found), out=found)
-    found += 1
-    np.divide(1, found, out=found)
-    return found
+    np.exp(np.negative(share, out=share), out=share)
+    share += 1
+    np.divide(1, share, out=share)
+    return share
 
 
 @dataclass(frozen=True, eq=False)

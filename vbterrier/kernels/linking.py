@@ -44,7 +44,7 @@ def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floa
     - ``gold``, ``predicted``, ``right``: numbers in the gold standard, of the system, and of right answers of the
       system; the last axis is link, NIL
     """
-    gold, predicted, right = (np.asarray(given, dtype=np.float64) for given in (gold, predicted, right))
+    gold, predicted, right = (np.asarray(counts, dtype=np.float64) for counts in (gold, predicted, right))
     n = gold.sum(axis=-1)
     precision = _ratio((gold * np.nan_to_num(_ratio(right, predicted))).sum(axis=-1), n)
     recall = _ratio(right.sum(axis=-1), n)
@@ -184,10 +184,10 @@ def nested_draws(cells: Ints, n_removed: int, n_draws: int, draws: np.random.Gen
     """
     right, wrong, missed, nil, taken = (int(n) for n in cells)
     links = draws.hypergeometric(right + wrong + missed, nil + taken, n_removed, n_draws)
-    found = draws.hypergeometric(right + wrong, missed, links)
-    correct = draws.hypergeometric(right, wrong, found)
+    found_links = draws.hypergeometric(right + wrong, missed, links)
+    correct = draws.hypergeometric(right, wrong, found_links)
     recognised = draws.hypergeometric(nil, taken, n_removed - links)
-    gone = [correct, found - correct, links - found, recognised, n_removed - links - recognised]
+    gone = [correct, found_links - correct, links - found_links, recognised, n_removed - links - recognised]
     return np.stack(gone, axis=-1).astype(np.int64)
 
 
@@ -237,8 +237,8 @@ def extremes(cells: Ints, n_removed: int) -> tuple[Floats, Floats]:
             gone_right = np.maximum(links - wrong, 0) if best else np.minimum(links, right)
             gone = [gone_right, links - gone_right, *np.broadcast_arrays(gone_missed[possible], rest - links)]
             gone.append(np.broadcast_to(gone_taken[possible], links.shape))
-            found = scores(cells - np.stack(gone, axis=-1)).reshape(-1, 3)
-            if found.size:
-                lowest = np.minimum(lowest, found.min(axis=0))
-                highest = np.maximum(highest, found.max(axis=0))
+            scored = scores(cells - np.stack(gone, axis=-1)).reshape(-1, 3)
+            if scored.size:
+                lowest = np.minimum(lowest, scored.min(axis=0))
+                highest = np.maximum(highest, scored.max(axis=0))
     return lowest, highest

@@ -25,13 +25,13 @@ def novel_weights(intent: Ints, rank: Ints, weight: Floats, alpha: float, n_inte
     - ``alpha``: the probability that a document about an intent satisfies a user who means it, in [0, 1]
     - ``n_intents``: the number of intents
     """
-    left, found = np.ones(n_intents), np.empty(len(rank))
+    left, gains = np.ones(n_intents), np.empty(len(rank))
     order = np.argsort(rank, kind="stable")
     for start, stop in pairwise(np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))):
         rows = order[start:stop]
-        found[rows] = weight[rows] * left[intent[rows]]
+        gains[rows] = weight[rows] * left[intent[rows]]
         left[intent[rows]] *= 1.0 - alpha * weight[rows]
-    return found
+    return gains
 
 
 def reciprocal_norm(cutoff: int, alpha: float) -> float:
@@ -64,8 +64,8 @@ def ideal_global_dcg(gain: Floats, topic: Ints, *, cutoff: int | None, n_topics:
     rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     seen = rank < (len(order) if cutoff is None else cutoff)
     discount = discounts(int(rank.max(initial=0)) + 1)
-    found = np.bincount(topic[seen], gain[order][seen] * discount[rank[seen]], minlength=n_topics)
-    return found.astype(np.float64, copy=False)
+    dcg = np.bincount(topic[seen], gain[order][seen] * discount[rank[seen]], minlength=n_topics)
+    return dcg.astype(np.float64, copy=False)
 
 
 def ideal_alpha_dcg(

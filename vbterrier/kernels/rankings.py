@@ -169,8 +169,8 @@ def average_precision(relevant: Floats, n_relevant: Ints | int) -> Floats:
     Returns shape (...,).
     """
     width = relevant.shape[-1]
-    found: Floats = (relevant * np.cumsum(relevant, axis=-1) / ranks(width)).sum(axis=-1)
-    return found / np.maximum(n_relevant, 1)
+    total: Floats = (relevant * np.cumsum(relevant, axis=-1) / ranks(width)).sum(axis=-1)
+    return total / np.maximum(n_relevant, 1)
 
 
 def err(stops: Floats) -> Floats:

@@ -115,8 +115,8 @@ def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
     below = place.astype(np.int64)
     low = np.take_along_axis(ordered, below, axis=0)
     high = np.take_along_axis(ordered, np.minimum(below + 1, len(replicas) - 1), axis=0)
-    found: Floats = low + (high - low) * (place - below)
-    return found
+    quantile: Floats = low + (high - low) * (place - below)
+    return quantile
 
 
 def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
@@ -131,10 +131,10 @@ def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
 
     Returns shape (..., n_topics), or (...) for the mean; 0 if no unit has an influence.
     """
-    known = ~np.isnan(left_out)
-    n = np.maximum(known.sum(axis=-2, keepdims=True), 1)
-    filled = np.where(known, left_out, 0.0)
-    influence = np.where(known, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
+    is_present = ~np.isnan(left_out)
+    n = np.maximum(is_present.sum(axis=-2, keepdims=True), 1)
+    filled = np.where(is_present, left_out, 0.0)
+    influence = np.where(is_present, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
     axes = (-2, -1) if of_mean else (-2,)
     square, cube = ((influence**power).sum(axis=axes) for power in (2, 3))
     matters = square > _NO_INFLUENCE**2
@@ -168,12 +168,12 @@ def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str
 
 def digits(values: Floats) -> Floats:
     """Split values into whole multiples of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), with error at most 2^-59."""
-    found, rest = [], np.asarray(values, dtype=np.float64)
+    parts, rest = [], np.asarray(values, dtype=np.float64)
     for unit in _UNITS[:-1]:
-        found.append(np.trunc(rest / unit))
+        parts.append(np.trunc(rest / unit))
         # Exact, because the leading digits are subtracted.
-        rest = rest - found[-1] * unit
-    return np.stack([*found, np.rint(rest / _UNITS[-1])])
+        rest = rest - parts[-1] * unit
+    return np.stack([*parts, np.rint(rest / _UNITS[-1])])
 
 
 def weighted_sums(
@@ -313,8 +313,8 @@ def mean_draws(
         rows = slice(start, min(start + step, n_draws))
         drawn = draws.standard_exponential((rows.stop - start, n + 1)) * relative
         drawn /= drawn.sum(axis=1, keepdims=True)
-        known, further = drawn[:, :n] @ values, drawn[:, n:]
-        low[rows], high[rows] = known + further * bounds[0], known + further * bounds[1]
+        known_part, further = drawn[:, :n] @ values, drawn[:, n:]
+        low[rows], high[rows] = known_part + further * bounds[0], known_part + further * bounds[1]
     # Rounding errors.
     return np.clip(low, *bounds), np.clip(high, *bounds)
 
@@ -436,10 +436,10 @@ def gammas(keys: Words, n_draws: int, quantiles: Singles, shape: NDArray[Any]) -
     root = normal / (np.float32(3) * np.sqrt(more))
     root += np.float32(1) - np.float32(1 / 9) / more
     np.maximum(root, np.float32(0), out=root)
-    found: Singles = root**3
-    found *= more
-    found *= np.exp(np.log(uniform) / a)
-    return found
+    draw: Singles = root**3
+    draw *= more
+    draw *= np.exp(np.log(uniform) / a)
+    return draw
 
 
 def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> NDArray[np.int32]:
@@ -447,17 +447,17 @@ def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> ND
 
     ``ndtri``: normal quantiles.
     """
-    found = np.zeros(mean.shape, dtype=np.int32)
+    counts = np.zeros(mean.shape, dtype=np.int32)
     large = mean > MOST_COUNTED
     if large.any():
         z = ndtri(np.minimum(uniform[large], 1 - 2.0**-24).astype(np.float64))
-        found[large] = np.maximum(np.floor(mean[large] + z * np.sqrt(mean[large]) + (z * z - 1) / 6 + 0.5), 0)
+        counts[large] = np.maximum(np.floor(mean[large] + z * np.sqrt(mean[large]) + (z * z - 1) / 6 + 0.5), 0)
     term = np.exp(-mean)
     # Numbers whose distribution function is not yet reached.
     at = np.flatnonzero((uniform > term) & ~large)
     m, left, term = mean.ravel()[at], uniform.ravel()[at], term.ravel()[at]
     left = left - term
-    flat, k = found.reshape(-1), 0
+    flat, k = counts.reshape(-1), 0
     while len(at):
         k += 1
         flat[at] = k
@@ -466,4 +466,4 @@ def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> ND
         open_ = (left > term) & ((term > np.float32(1e-7)) | (m > k))
         left = left - term
         at, m, left, term = at[open_], m[open_], left[open_], term[open_]
-    return found
+    return counts

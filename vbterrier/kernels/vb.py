@@ -62,7 +62,7 @@ def graded_gain(gain: Floats, target: Ints, source: Ints, similarity: Floats) ->
 
 
 def dcg_gain(
-    intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, cutoff: int | None, n_intents: int
+    intent: Ints, weight: Floats, rank: Ints, *, last_rank: Ints | None, cutoff: int | None, n_intents: int
 ) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
@@ -72,12 +72,12 @@ def dcg_gain(
     - ``cutoff``: the cutoff k; ``None`` for whole rankings, which needs ``known``
     - ``n_intents``: the number of intents
     """
-    found = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
-    best = np.full(n_intents, cutoff) if known is None else known
+    dcg = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
+    best = np.full(n_intents, cutoff) if last_rank is None else last_rank
     if cutoff is not None:
         best = np.minimum(best, cutoff)
     ideal = cumulative_discounts(int(best.max(initial=0)))[best]
-    return np.divide(found, ideal, out=np.zeros(n_intents), where=ideal > 0)
+    return np.divide(dcg, ideal, out=np.zeros(n_intents), where=ideal > 0)
 
 
 def bernoulli_variance(success: Floats) -> Floats:

@@ -53,9 +53,9 @@ class AliasFrame:
     def __init__(self, frame: Any, id_space: str) -> None:
         frame = frame_of(frame, "aliases")
         require(frame, ("alias", "entity_id"), "aliases")
-        given = [name for name in ("score", *_COUNTS) if name in frame.columns]
-        if len(given) > 1:
-            raise InputError(f"aliases: columns {' and '.join(given)}: keep one source of the probabilities")
+        counts = [name for name in ("score", *_COUNTS) if name in frame.columns]
+        if len(counts) > 1:
+            raise InputError(f"aliases: columns {' and '.join(counts)}: keep one source of the probabilities")
         refuse_near_misses(frame, ("score",), "aliases", others=_COUNTS)
         alias = ids_of(frame["alias"], "aliases column 'alias'")
         entity = ids_of(frame["entity_id"], "aliases column 'entity_id'")
@@ -66,13 +66,13 @@ class AliasFrame:
                 f"{entity.text[int(twice[0])].as_py()!r} is in rows {twice[0]} and {twice[1]}; keep one"
             )
         self.id_space = id_space
-        self.has_priors = bool(given)
+        self.has_priors = bool(counts)
         columns = {"alias": alias.text.to_pylist(), "entity_id": entity.text.to_pylist()}
         score = np.ones(len(frame))
-        if given == ["score"]:
+        if counts == ["score"]:
             score = _probabilities(frame["score"], columns)
-        elif given:
-            score = _of_counts(frame[given[0]], alias)
+        elif counts:
+            score = _of_counts(frame[counts[0]], alias)
         self._table = pd.DataFrame({name: pd.Series(column, dtype="str") for name, column in columns.items()})
         self._table["score"] = score
         self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else 1.0

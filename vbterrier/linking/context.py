@@ -159,9 +159,9 @@ class ContextLinker(Identified):
         def loss(weight: float) -> float:
             return -float(np.log(_posterior(prior, similarity, mention, weight)[is_right]).sum())
 
-        found = minimize_scalar(loss, bounds=(0.0, _MOST), method="bounded", options={"xatol": 1e-6})
+        optimum = minimize_scalar(loss, bounds=(0.0, _MOST), method="bounded", options={"xatol": 1e-6})
         fitted = copy.copy(self)
-        fitted.weight = float(found.x)
+        fitted.weight = float(optimum.x)
         return fitted
 
     def _linked(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats, Floats]:
@@ -194,9 +194,9 @@ class ContextLinker(Identified):
             for begin, end in zip(low.tolist(), high.tolist(), strict=True)
         ]
         context, description = (_unit(self.encoder(some)) for some in (contexts, described))
-        found: Floats = np.einsum("ij,ij->i", context[mention], description[entity])
-        found[np.array([not text for text in described], bool)[entity]] = 0.0
-        return found, np.zeros(len(first))
+        similarity: Floats = np.einsum("ij,ij->i", context[mention], description[entity])
+        similarity[np.array([not text for text in described], bool)[entity]] = 0.0
+        return similarity, np.zeros(len(first))
 
     def _described(self, ids: list[str]) -> list[str]:
         """Return the description of each entity; empty if there is none."""
@@ -222,8 +222,8 @@ class ContextLinker(Identified):
         pairs = facts[["attribute", "value"]].astype(object)
         pairs = pairs.merge(of_both, how="left", on=["attribute", "value"])
         pairs = pairs.merge(of_value[["value", "names"]], how="left", on="value", suffixes=("", "_of_id"))
-        found = (" " + pairs["names"]).fillna("") + (" " + pairs["names_of_id"]).fillna("")
-        return pd.Series(found.to_numpy(), index=facts.index, dtype="str")
+        names = (" " + pairs["names"]).fillna("") + (" " + pairs["names_of_id"]).fillna("")
+        return pd.Series(names.to_numpy(), index=facts.index, dtype="str")
 
     def _parameters(self) -> tuple[Any, ...]:
         described = None if self.descriptions is None else tuple(sorted(self.descriptions.items()))
@@ -253,8 +253,8 @@ def _posterior(prior: Floats, similarity: Floats, mention: Ints, weight: float) 
     raised = prior * np.exp(weight * (similarity - highest[mention]))
     total, before = (np.bincount(mention, weights=values, minlength=n) for values in (raised, prior))
     scale = np.divide(before, total, out=np.zeros(n), where=total > 0)
-    found: Floats = np.minimum(raised * scale[mention], 1.0)
-    return found
+    prob: Floats = np.minimum(raised * scale[mention], 1.0)
+    return prob
 
 
 def _windows(words: Words, text: Ints, start: Ints, end: Ints, window: int) -> tuple[Ints, Ints, Ints, Ints]:
@@ -299,19 +299,19 @@ def _overlap(
     n = len(mention)
     own = np.bincount(row, weights=squared[at], minlength=n)
     shared = np.bincount(row, weights=(squared * is_shared)[at], minlength=n)
-    known = np.bincount(of_mention, weights=squared * is_shared, minlength=n_mentions)
+    shared_words = np.bincount(of_mention, weights=squared * is_shared, minlength=n_mentions)
     n_words = np.bincount(context[counts[context % n_distinct]] // n_distinct, minlength=n_mentions)
     n_unknown = n_words - np.bincount(of_mention[is_shared], minlength=n_mentions)
     unknown = np.minimum(n_unknown, _MOST_UNKNOWN) * np.log(n_candidates + 1) ** 2
-    length = np.sqrt(own * (known + unknown)[mention])
+    length = np.sqrt(own * (shared_words + unknown)[mention])
     cosine: Floats = np.divide(shared, length, out=np.zeros(n), where=length > 0)
-    share: Floats = np.divide(unknown, known + unknown, out=np.zeros(n_mentions), where=n_unknown > 0)
+    share: Floats = np.divide(unknown, shared_words + unknown, out=np.zeros(n_mentions), where=n_unknown > 0)
     return cosine, share
 
 
 def _unit(vectors: Any) -> Floats:
     """Return vectors of length 1; zeros stay."""
-    found = np.asarray(vectors, np.float64)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    unit: Floats = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
+    table = np.asarray(vectors, np.float64)
+    length = np.linalg.norm(table, axis=1, keepdims=True)
+    unit: Floats = np.divide(table, length, out=np.zeros_like(table), where=length > 0)
     return unit

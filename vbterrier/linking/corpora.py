@@ -73,12 +73,12 @@ def _read(
 
 def _docno(record: Node, keys: tuple[str, ...]) -> str:
     """Return the id of a document as text; early versions of MMEAD have integers."""
-    found = next((node for key in keys if (node := record.get(key))), None)
-    if found is None:
+    node = next((node for key in keys if (node := record.get(key))), None)
+    if node is None:
         raise record.wanted(f"an object with {' or '.join(map(repr, keys))}")
-    docno = str(found.whole()) if isinstance(found.value, int) else found.text()
+    docno = str(node.whole()) if isinstance(node.value, int) else node.text()
     if not docno:
-        raise found.wanted("an id")
+        raise node.wanted("an id")
     return docno
 
 
@@ -194,10 +194,10 @@ def read_mmead(
     _require_one("weight", weight, (None, "md_score"))
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
-        found = [(name, links) for name in _FIELDS if (links := record.get(name))]
-        if not found:
+        fields_with_links = [(name, links) for name in _FIELDS if (links := record.get(name))]
+        if not fields_with_links:
             raise record.wanted(f"an object with some of {', '.join(_FIELDS)}")
-        for name, links in found:
+        for name, links in fields_with_links:
             for node in links.items():
                 title, start, end = node["entity"].text(), node["start_pos"].whole(), node["end_pos"].whole()
                 entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["entity_id"].whole())
@@ -325,11 +325,11 @@ def read_rel(
     form = REL(score=weight or "conf_ed")
 
     def rows(links: Node) -> Iterator[tuple[Any, ...]]:
-        for found in form.candidates(links):
-            if found.entity_id:
-                if weight is not None and not 0 <= found.score <= 1:
-                    raise found.node.wanted(f"{weight} from 0 to 1 (or pass weight=None)")
-                score = 1.0 if weight is None else found.score
-                yield found.entity_id, score, found.start, found.end, found.name
+        for candidate in form.candidates(links):
+            if candidate.entity_id:
+                if weight is not None and not 0 <= candidate.score <= 1:
+                    raise candidate.node.wanted(f"{weight} from 0 to 1 (or pass weight=None)")
+                score = 1.0 if weight is None else candidate.score
+                yield candidate.entity_id, score, candidate.start, candidate.end, candidate.name
 
     return _read(path, (), rows, docnos, max_bytes)

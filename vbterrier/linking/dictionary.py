@@ -69,20 +69,20 @@ class AliasIndex:
     def _reasons(self, linker: DictionaryLinker) -> NDArray[np.int8]:
         """Return the reason to leave out each name, a number of ``REASONS``; 0 to keep it."""
         lexicon = self.lexicon
-        found = np.where(lexicon.numeric & (not linker.numeric), NUMERIC, KEPT).astype(np.int8)
-        found[lexicon.n_letters < linker.min_length] = SHORT
+        reasons = np.where(lexicon.numeric & (not linker.numeric), NUMERIC, KEPT).astype(np.int8)
+        reasons[lexicon.n_letters < linker.min_length] = SHORT
         if linker.stop_aliases:
             plain = lexicon.phrases.text
             if linker.case == "exact":
                 plain = pa.array([text.casefold() for text in plain.to_pylist()], plain.type)
             stop = pa.array(Words.of(list(linker.stop_aliases)).forms(), plain.type)
-            found[pc.is_in(plain, value_set=stop).to_numpy(zero_copy_only=False)] = STOP
+            reasons[pc.is_in(plain, value_set=stop).to_numpy(zero_copy_only=False)] = STOP
         if linker.max_candidates is not None:
             many = lexicon.meanings.sizes > linker.max_candidates
             # The groups of a name are adjacent.
             any_many = np.logical_or.reduceat(many, lexicon.group) if len(lexicon.group) else many
-            found[any_many & (found == KEPT)] = AMBIGUOUS
-        return found
+            reasons[any_many & (reasons == KEPT)] = AMBIGUOUS
+        return reasons
 
     def find(self, words: Words, *, case: bool) -> tuple[Mentions, Ints]:
         """Return all mentions of names in texts in any order, and the group of each."""
@@ -100,8 +100,8 @@ class AliasIndex:
         group = self.lexicon.group[name].astype(np.int64)
         cased = np.flatnonzero(self.lexicon.cased[name])
         group[cased] += _levels(words.texts, mentions.take(cased))
-        known = np.flatnonzero(self.meanings.bounds[group + 1] > self.meanings.bounds[group])
-        return mentions.take(known), group[known]
+        with_meanings = np.flatnonzero(self.meanings.bounds[group + 1] > self.meanings.bounds[group])
+        return mentions.take(with_meanings), group[with_meanings]
 
 
 class DictionaryLinker(Identified):
@@ -196,8 +196,8 @@ class DictionaryLinker(Identified):
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, from left to right, the most probable first; scale ``"probability"``."""
         texts = texts_of(texts)
-        found = [(np.empty(0, np.int64),) * 4, *(self._found(place, batch) for place, batch in batches(texts))]
-        *offsets, groups = map(np.concatenate, zip(*found, strict=True))
+        parts = [(np.empty(0, np.int64),) * 4, *(self._found(place, batch) for place, batch in batches(texts))]
+        *offsets, groups = map(np.concatenate, zip(*parts, strict=True))
         mentions = Mentions(*offsets)
         lexicon = self._index.lexicon
         frame = candidate_links(texts, mentions, self._index.meanings, groups, lexicon.ids, lexicon.labels)
@@ -386,22 +386,22 @@ class FuzzyLinker(Identified):
         table = table.sort_values(["form", "score", "entity"], ascending=[True, False, True])
         table = table.drop_duplicates(["form", "entity"])
         owner, entity, score = (table[name].to_numpy() for name in ("form", "entity", "score"))
-        found = Meanings(np.searchsorted(owner, np.arange(len(forms) + 1)), entity, score)
-        group, rows = found.find(np.arange(len(forms)))
-        return found.keep(rows - found.bounds[group] < self.limit), best
+        senses = Meanings(np.searchsorted(owner, np.arange(len(forms) + 1)), entity, score)
+        group, rows = senses.find(np.arange(len(forms)))
+        return senses.keep(rows - senses.bounds[group] < self.limit), best
 
     def _similar(self, forms: list[str], keys: list[str]) -> tuple[Ints, Ints, Floats]:
         """Return the pairs of a form and a key that are similar enough, and their similarities."""
         process = module_of_extra("rapidfuzz.process", "linkers")
         scorer = getattr(module_of_extra("rapidfuzz.distance", "linkers"), _SIMILARITIES[self.similarity])
         step = max(1, _CELLS // len(keys))
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         options = {"scorer": scorer.normalized_similarity, "score_cutoff": max(self.min_similarity - _ROUNDING, 0.0)}
         for begin in range(0, len(forms), step):
             cells = process.cdist(forms[begin : begin + step], keys, dtype=np.float64, **options)
             form, key = np.nonzero(cells >= self.min_similarity - _ROUNDING / 1000)
-            found.append((form + begin, key, cells[form, key]))
-        form, key, similarity = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            parts.append((form + begin, key, cells[form, key]))
+        form, key, similarity = (np.concatenate(parts) for parts in zip(*parts, strict=True))
         return form, key, similarity
 
 

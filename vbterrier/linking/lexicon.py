@@ -133,17 +133,17 @@ class PhraseIndex:
         follows = data[np.minimum(runs.end + 1, len(data) - 1)] != _LINE_END
         follows[-1:] = False
         first = last = np.arange(len(runs.start))
-        found = runs.fingerprint
+        digest = runs.fingerprint
         hits = [(np.empty(0, np.int64),) * 3]
-        while len(found):
-            rows = self._rows(found)
-            known = rows >= 0
-            rows, first, last, found = rows[known], first[known], last[known], found[known]
+        while len(digest):
+            rows = self._rows(digest)
+            is_phrase = rows >= 0
+            rows, first, last, digest = rows[is_phrase], first[is_phrase], last[is_phrase], digest[is_phrase]
             match, phrase = rankings.spans(self.first[rows].astype(np.int64), self.first[rows + 1].astype(np.int64))
             hits.append((first[match], last[match], phrase))
             on = self.longer[rows] & follows[last]
             first, last = first[on], last[on] + 1
-            found = mix(found[on]) + runs.fingerprint[last]
+            digest = mix(digest[on]) + runs.fingerprint[last]
         first, last, phrase = (np.concatenate(parts) for parts in zip(*hits, strict=True))
         equal = self._equal(runs, first, last, phrase)
         return first[equal], last[equal], phrase[equal]
@@ -296,8 +296,8 @@ class Lexicon:
     @classmethod
     def of(cls, source: Aliases, *, case: str = "auto", stop: bool = True) -> Lexicon:
         """Return the lexicon of aliases, mapped from the file of a knowledge base if the parameters are those of it."""
-        if (case, stop) == ("auto", True) and (found := getattr(source, "lexicon", lambda: None)()) is not None:
-            mapped: Lexicon = found
+        if (case, stop) == ("auto", True) and (lexicon := getattr(source, "lexicon", lambda: None)()) is not None:
+            mapped: Lexicon = lexicon
             return mapped
         return cls.of_vocabulary(Vocabulary.of(source), case, stop=stop)
 
@@ -388,11 +388,11 @@ class Lexicon:
     def load(cls, path: Path, digest: str, aliases: Callable[[Ints], list[str]], n_aliases: int) -> Lexicon:
         """Map the file of a knowledge base."""
         try:
-            found = _mapped(path, digest)
-            arrays = {name: found[name].to_numpy() for name, kind in _KINDS.items() if kind != _TEXT}
+            arrays_of_file = _mapped(path, digest)
+            arrays = {name: arrays_of_file[name].to_numpy() for name, kind in _KINDS.items() if kind != _TEXT}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(path, f"is damaged ({error}); {_REMEDY}") from error
-        sizes = {name: len(array) for name, array in found.items()}
+        sizes = {name: len(array) for name, array in arrays_of_file.items()}
         n_names, n_groups = sizes["text"], sizes["bounds"] - 1
         last_group = arrays["group"].astype(np.int64) + np.where(arrays["cased"], 3, 1)
         valid = (
@@ -415,11 +415,18 @@ class Lexicon:
         if any(arrays[name].max(initial=0) > 1 for name in flags):
             raise FileError(path, f"is damaged (a flag is neither 0 nor 1); {_REMEDY}")
         arrays |= {name: arrays[name].view(bool) for name in flags}
-        phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], found["text"])
+        phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], arrays_of_file["text"])
         meanings = Meanings(arrays["bounds"], arrays["entity"], arrays["score"])
         of_names = ("group", "cased", "n_letters", "numeric", "qualified", "name_of_alias")
         own = {name: arrays[name] for name in of_names}
-        return cls(phrases, meanings=meanings, ids=found["ids"], labels=found["labels"], aliases=aliases, **own)
+        return cls(
+            phrases,
+            meanings=meanings,
+            ids=arrays_of_file["ids"],
+            labels=arrays_of_file["labels"],
+            aliases=aliases,
+            **own,
+        )
 
 
 _KIND = b"vbterrier lexicon 2"

@@ -69,9 +69,9 @@ class Gold:
 
     def is_correct(self, topic: Ints, entity: Ids) -> Bools:
         """Return True for each entity that is correct for its query."""
-        found, _ = self._lookup.find(topic, entity)
+        rows, _ = self._lookup.find(topic, entity)
         correct = np.zeros(len(topic), dtype=bool)
-        correct[found] = True
+        correct[rows] = True
         return correct
 
     def _refuse(self, bad: Bools, what: str) -> None:
@@ -119,15 +119,15 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
         correct, nils = gold.is_correct(topic, entity), called_nil(entity, gold.nil, run.name)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
-        found = entity.take(np.flatnonzero(~nils)).text
-        is_told = warn_of_near_matches(Ids(found), gold.entity, run.name, "answers", gold.name)
+        answered_ids = entity.take(np.flatnonzero(~nils)).text
+        is_told = warn_of_near_matches(Ids(answered_ids), gold.entity, run.name, "answers", gold.name)
         if (
             not is_told
-            and len(found)
+            and len(answered_ids)
             and len(gold.entity)
-            and not pc.any(pc.is_in(found, value_set=gold.entity.text)).as_py()
+            and not pc.any(pc.is_in(answered_ids, value_set=gold.entity.text)).as_py()
         ):
-            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (found, gold.entity.text))
+            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (answered_ids, gold.entity.text))
             warn(
                 f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "
                 f"{wanted}; check the id space and the spelling of ids"
@@ -140,11 +140,11 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
 def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
     """Warn if a system never gives a kind of answer that the gold standard has: its precision is 0 in the total."""
     counts = decisions.counts
-    for kind, gold, given in (
+    for kind, gold, n_answers in (
         ("an entity", counts[0].sum(), counts[:, : linking.NIL].sum()),
         (repr(nil), counts[1].sum(), counts[:, linking.NIL].sum()),
     ):
-        if gold and not given:
+        if gold and not n_answers:
             n = int(counts[:, linking.UNANSWERED].sum())
             hint = f"; unanswered='nil' counts {n} unanswered queries as {nil}" if n and kind == repr(nil) else ""
             warn(f"{name}: no query is answered with {kind}, correct for {gold} queries: its precision is 0{hint}")
@@ -175,9 +175,9 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     return run
 
 
-def answers_frame(given: Any, name: str) -> pd.DataFrame:
+def answers_frame(source: Any, name: str) -> pd.DataFrame:
     """Return a frame of answers, read from a file if given a path."""
-    return read_answers(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, name)
+    return read_answers(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, name)
 
 
 def checked_nil(nil: str) -> str:
@@ -207,11 +207,11 @@ def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
 
 def _entity_column(frame: pd.DataFrame, name: str) -> str:
     """Return the column of the entities: entity_id, or docno of runs and judgments."""
-    found = [column for column in ("entity_id", "docno") if column in frame.columns]
-    if len(found) > 1:
+    id_columns = [column for column in ("entity_id", "docno") if column in frame.columns]
+    if len(id_columns) > 1:
         raise InputError(f"{name}: found both entity_id and docno; keep the column with the answers")
-    require(frame, ("qid", *(found or ["entity_id"])), name)
-    return found[0]
+    require(frame, ("qid", *(id_columns or ["entity_id"])), name)
+    return id_columns[0]
 
 
 def _entities(frame: pd.DataFrame, column: str, qid: Ids, name: str) -> Ids:
@@ -333,9 +333,9 @@ def linking_report(
     counts, rows = [], []
     decisions: dict[str, Decisions] = {}
     for name, system in systems_of(systems):
-        found = decisions[name] = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
-        warn_of_silence(found, nil, f"system {name!r}")
-        table = found.counts
+        decided = decisions[name] = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
+        warn_of_silence(decided, nil, f"system {name!r}")
+        table = decided.counts
         counts += [(name, kind, int(table[at].sum()), *table[at].tolist()) for at, kind in enumerate(("link", "nil"))]
         low, high = _limits(table, level, n_resamples, seed)
         for place, value in enumerate(linking.figures(table).tolist()):
@@ -394,11 +394,11 @@ def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int)
     drawn = stream(seed, "linking report").multinomial(n, table.ravel() / n, size=n_resamples)
     values = linking.figures(drawn.reshape(-1, 2, 4))
     limits = np.full((2, values.shape[1]), np.nan)
-    known = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
-    limits[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    defined = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
+    limits[:, defined] = np.nanquantile(values[:, defined], [(1 - level) / 2, (1 + level) / 2], axis=0)
     figures, (links, nils), predicted = linking.figures(table), table.sum(axis=1), table.sum(axis=0)
     denominators = np.array([predicted[:2].sum(), links, predicted[linking.NIL], nils, n, n, n])
     # Without errors of a kind, or without anything else, resamples do not differ.
     constant = constant_limits(figures, np.maximum(denominators, 1), (0, 1), [(1 - level) / 2, (1 + level) / 2])
-    limits = np.where(known & ((figures == 0) | (figures == 1)), constant, limits)
+    limits = np.where(defined & ((figures == 0) | (figures == 1)), constant, limits)
     return limits[0], limits[1]

@@ -123,17 +123,17 @@ class QueryLinker(Identified):
     def _in_part(self, texts: list[str], rest: Ints) -> pd.DataFrame:
         """Return links of the texts with these indices, in which no name is written in full."""
         words = Words.of([texts[place] for place in rest.tolist()])
-        names, found = self._names, self._matched(words)
-        weight = found["similarity"].to_numpy() * names.squared[found["word"].to_numpy()]
+        names, matched = self._names, self._matched(words)
+        weight = matched["similarity"].to_numpy() * names.squared[matched["word"].to_numpy()]
         shape = len(rest), len(names.squared)
-        of_texts = sparse.csr_array((weight, (found["text"].to_numpy(), found["word"].to_numpy())), shape=shape)
+        of_texts = sparse.csr_array((weight, (matched["text"].to_numpy(), matched["word"].to_numpy())), shape=shape)
         shared = sparse.coo_array(of_texts @ names.matrix.T)
         text, name, mass = (np.asarray(part) for part in (*shared.coords, shared.data))
         table = pd.DataFrame({"text": text, "name": name, "mass": mass, "share": mass / names.total[name]})
-        table = pd.concat([table, self._abbreviated(words, found)], ignore_index=True)
+        table = pd.concat([table, self._abbreviated(words, matched)], ignore_index=True)
         best = table.groupby("text")["mass"].transform("max")
         table = table[table["mass"] >= _NEAR_BEST * best - _ROUNDING]
-        return self._links(texts, rest, words, found, table)
+        return self._links(texts, rest, words, matched, table)
 
     def _matched(self, words: Words) -> pd.DataFrame:
         """Return the words of names in texts: text, place (of the word), word (of names), similarity; each once."""
@@ -141,11 +141,11 @@ class QueryLinker(Identified):
         may = _may_be_names(words, forms)
         places = np.flatnonzero(may)
         distinct, code = np.unique(forms[places], return_inverse=True)
-        known = self._names.find(distinct)
-        exact = np.flatnonzero(known[code] >= 0)
-        rows = {"place": places[exact], "word": known[code][exact]}
+        codes_of_names = self._names.find(distinct)
+        exact = np.flatnonzero(codes_of_names[code] >= 0)
+        rows = {"place": places[exact], "word": codes_of_names[code][exact]}
         table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
-        odd = np.flatnonzero(known < 0)
+        odd = np.flatnonzero(codes_of_names < 0)
         if self.min_similarity is not None and len(odd):
             owner, word, similarity = self._names.similar(distinct[odd], self.min_similarity)
             near = pd.DataFrame({"code": odd[owner], "word": word, "similarity": similarity})
@@ -156,7 +156,7 @@ class QueryLinker(Identified):
         table = table.sort_values(["text", "word", "similarity", "place"], ascending=[True, True, False, True])
         return table.drop_duplicates(["text", "word"], ignore_index=True)
 
-    def _abbreviated(self, words: Words, found: pd.DataFrame) -> pd.DataFrame:
+    def _abbreviated(self, words: Words, matched: pd.DataFrame) -> pd.DataFrame:
         """Return names whose initials are a word of a text: text, name, mass, share, place of the word."""
         columns = {"text": np.int64, "name": np.int64, "mass": np.float64, "share": np.float64, "place": np.float64}
         none = pd.DataFrame(columns=list(columns)).astype(columns)
@@ -166,7 +166,7 @@ class QueryLinker(Identified):
         both = np.array([text not in {text.lower(), text.upper()} for text in words.texts], bool)[words.text]
         is_short = np.array([1 < len(one) <= _LONGEST_ACRONYM and one.isalpha() for one in written], bool)
         is_upper = np.array([one.isupper() for one in written], bool)
-        is_known = np.isin(np.arange(len(written)), found.loc[found["similarity"] == 1, "place"])
+        is_known = np.isin(np.arange(len(written)), matched.loc[matched["similarity"] == 1, "place"])
         places = np.flatnonzero(is_short & np.where(both, is_upper, ~is_known))
         asked = pd.DataFrame({"form": [written[place].casefold() for place in places.tolist()], "place": places})
         asked["text"] = words.text[places]
@@ -176,7 +176,7 @@ class QueryLinker(Identified):
         return rows[list(columns)].astype(columns) if len(rows) else none
 
     def _links(
-        self, texts: list[str], rest: Ints, words: Words, found: pd.DataFrame, table: pd.DataFrame
+        self, texts: list[str], rest: Ints, words: Words, matched: pd.DataFrame, table: pd.DataFrame
     ) -> pd.DataFrame:
         """Return links from names of texts: the candidates of a text share one mention, that of its best name."""
         names, vocabulary = self._names, self._names.vocabulary
@@ -188,7 +188,7 @@ class QueryLinker(Identified):
         each = each[each.groupby("text").cumcount() < self.limit].reset_index(drop=True)
         each["score"] /= each.groupby("text")["score"].transform("sum")
         best = each.drop_duplicates("text")
-        spans = _spans(names, words, found, best)
+        spans = _spans(names, words, matched, best)
         each = each.merge(spans, on="text")
         mentions = Mentions(rest[each["text"].to_numpy(np.int64)], each["start"].to_numpy(), each["end"].to_numpy())
         numbers = each["entity"].to_numpy(np.int64), each["score"].to_numpy(np.float64)
@@ -210,15 +210,15 @@ def _may_be_names(words: Words, forms: NDArray[np.object_]) -> Bools:
     has_marked = np.zeros(len(words.texts), bool)
     has_marked[words.text[is_marked & is_content & ~is_first]] = True
     has_marked[words.text[is_marked & is_content & is_first]] |= True
-    found: Bools = is_content & (is_marked | ~(both & has_marked)[words.text])
-    return found
+    may_be: Bools = is_content & (is_marked | ~(both & has_marked)[words.text])
+    return may_be
 
 
-def _spans(names: NameWords, words: Words, found: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+def _spans(names: NameWords, words: Words, matched: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
     """Return the mention of each text, from the first to the last word of its best name: text, start, end, match."""
     rows = sparse.coo_array(names.matrix[best["name"].to_numpy(np.int64)])
     of_best = pd.DataFrame({"text": best["text"].to_numpy()[rows.coords[0]], "word": rows.coords[1]})
-    of_best = of_best.merge(found, on=["text", "word"])[["text", "place", "similarity"]]
+    of_best = of_best.merge(matched, on=["text", "word"])[["text", "place", "similarity"]]
     short = best.loc[best["place"].notna(), ["text", "place"]].astype("int64").assign(similarity=2.0)
     of_best = pd.concat([of_best[~of_best["text"].isin(short["text"])], short])
     place = of_best["place"].to_numpy(np.int64)

@@ -78,19 +78,19 @@ class RetrieverLinker(Identified):
         texts = texts_of(texts)
         asked = [place for place, text in enumerate(texts) if text.strip()]
         topics = pd.DataFrame({"qid": list(map(str, asked)), "query": [texts[place] for place in asked]}, dtype="str")
-        found = frame_of(self.retriever.transform(topics), _RESULTS) if asked else topics
-        if not len(found):
+        results = frame_of(self.retriever.transform(topics), _RESULTS) if asked else topics
+        if not len(results):
             # Some retrievers return no columns if they find nothing.
             return Links(links_frame([]), self.id_space)
         named = () if self.name_column is None else (self.name_column,)
-        require(found, ("qid", "docno", "score", *named), _RESULTS)
-        top = ranked(found, self.cutoff, name=_RESULTS)
+        require(results, ("qid", "docno", "score", *named), _RESULTS)
+        top = ranked(results, self.cutoff, name=_RESULTS)
         distinct, code = ids_of(top["qid"], f"{_RESULTS} column 'qid'").codes()
-        known = {str(place): place for place in asked}
-        unknown = [name for name in distinct if name not in known]
+        by_number = {str(place): place for place in asked}
+        unknown = [name for name in distinct if name not in by_number]
         if unknown:
             raise InputError(f"{_RESULTS}: query {unknown[0]!r} was not asked; a retriever must return the qid it gets")
-        places = [known[distinct[own]] for own in code.tolist()]
+        places = [by_number[distinct[own]] for own in code.tolist()]
         entity = ids_of(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
         names = top[self.name_column].fillna("").astype(str) if self.name_column is not None else [""] * len(top)
         columns = zip(places, entity, top["score"].tolist(), names, strict=True)
@@ -178,8 +178,8 @@ class SpacyLinker(Identified):
 
 def _rows(place: int, mention: Any, entity: str, sources: list[Any]) -> list[Row]:
     # get_candidates of the component may be defined by the user.
-    found = {c.entity_: float(c.prior_prob) for pipe in sources for c in pipe.get_candidates(pipe.kb, mention)}
+    candidates = {c.entity_: float(c.prior_prob) for pipe in sources for c in pipe.get_candidates(pipe.kb, mention)}
     return [
         (place, mention.start_char, mention.end_char, mention.text, candidate, prior, "")
-        for candidate, prior in sorted((found or {entity: 1.0}).items(), key=lambda pair: (-pair[1], pair[0]))
+        for candidate, prior in sorted((candidates or {entity: 1.0}).items(), key=lambda pair: (-pair[1], pair[0]))
     ]

@@ -27,10 +27,10 @@ def is_computed_here(measure: ir_measures.Measure) -> bool:
     ``dcg="exp-log2"``, needs Perl, fails for grades above 4 and topics that are text, drops topic ids up to their last
     hyphen, and rounds to five digits.
     """
-    given = {name for name, value in measure.params.items() if value is not False}
+    names = {name for name, value in measure.params.items() if value is not False}
     cutoff = measure.params.get("cutoff")
-    known = {"ERR": {"cutoff"}, "nDCG": {"cutoff", "dcg"}}.get(measure.NAME, set())
-    return type(cutoff) is int and cutoff > 0 and given <= known
+    supported = {"ERR": {"cutoff"}, "nDCG": {"cutoff", "dcg"}}.get(measure.NAME, set())
+    return type(cutoff) is int and cutoff > 0 and names <= supported
 
 
 def values(

@@ -47,8 +47,8 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         high: float | None = None,
         desc: str = "",
     ) -> None:
-        given = {} if default is _NOTHING else {"default": default}
-        super().__init__(dtype=dtype, desc=desc, **({"choices": choices} if choices else {}), **given)
+        arguments = {} if default is _NOTHING else {"default": default}
+        super().__init__(dtype=dtype, desc=desc, **({"choices": choices} if choices else {}), **arguments)
         self.legal, self.low, self.high = choices, low, high
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -132,8 +132,10 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
                 f"{self.NAME} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
                 f"{nearest(unknown[0], declared)}"
             )
-        given = {name: value for name, value in params.items() if value is not None}
-        super().__init__(**{name: declared[name].coerce(name, given[name]) for name in declared if name in given})
+        arguments = {name: value for name, value in params.items() if value is not None}
+        super().__init__(
+            **{name: declared[name].coerce(name, arguments[name]) for name in declared if name in arguments}
+        )
         # Hosts hash and compare measures by their text for every value.
         self._written = self._text()
         self.check()

@@ -86,10 +86,10 @@ class _OfEvidence(_OfEntities):
     def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
         """Share of the first k entities in the named classes, shape (n_topics,)."""
         key = ("is", names, self["rel"], self["alpha"], self["tau"])
-        found = scoring.memo(
+        evidence = scoring.memo(
             key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names), outside=0.0)
         )
-        return self.where_contrasted(mean_of_first(found, k), scoring)
+        return self.where_contrasted(mean_of_first(evidence, k), scoring)
 
     def where_contrasted(self, values: Floats, scoring: Scoring) -> Floats:
         """Replace values of topics without relevant or without non-relevant documents by NaN."""

@@ -158,10 +158,10 @@ def by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
     """A column by query and document, as the dictionaries of the engines; ir_measures makes them row by row."""
     qids, docnos, values = (frame[name].tolist() for name in ("qid", "docno", column))
     starts = ids_of(frame["qid"], column).blocks().tolist()
-    found: dict[str, dict[str, Any]] = {}
+    nested: dict[str, dict[str, Any]] = {}
     for start, stop in pairwise([*starts, len(frame)]):
-        found.setdefault(qids[start], {}).update(zip(docnos[start:stop], values[start:stop], strict=True))
-    return found
+        nested.setdefault(qids[start], {}).update(zip(docnos[start:stop], values[start:stop], strict=True))
+    return nested
 
 
 def _objects(ids: Ids) -> pd.Series[Any]:
@@ -226,7 +226,7 @@ def external_values(
         return
     _require_ids_of_run(measures, run)
     require_no_nul(run.topic_ids, f"{run.name} column 'qid'", lambda: run.topic)
-    known = run.only(set(target.topics))
+    ranking = run.only(set(target.topics))
     of_kind: dict[bool, list[ir_measures.Measure]] = {False: [], True: []}
     for measure in measures:
         of_kind[is_diversity(measure)].append(measure)
@@ -244,9 +244,9 @@ def external_values(
             cutoffs = [measure.params.get("cutoff") for measure in asked]
             run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
         if diverse:
-            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(known, _looked_at(asked)))
+            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(ranking, _looked_at(asked)))
         else:
-            yield from _adhoc_values(asked, judged, known)
+            yield from _adhoc_values(asked, judged, ranking)
 
 
 def _adhoc_values(
@@ -341,8 +341,8 @@ def n_decisive(measure: ir_measures.Measure) -> int | None:
 def _looked_at(measures: Sequence[ir_measures.Measure]) -> int | None:
     """The number of documents of each topic that the measures look at, ``None`` for all."""
     depths = [n_decisive(measure) for measure in measures]
-    known = [depth for depth in depths if depth is not None]
-    return max(known) if len(known) == len(depths) else None
+    cutoffs = [depth for depth in depths if depth is not None]
+    return max(cutoffs) if len(cutoffs) == len(depths) else None
 
 
 def is_topicwise(measure: ir_measures.Measure) -> bool:
@@ -358,7 +358,7 @@ def _calculated(
         # Engines iterate over the rows of judgments, too, so this is done once for all runs.
         key = tuple(map(str, measures))
         evaluator = target.evaluators.memo(key, lambda: ir_measures.evaluator(measures, _renamed(qrels)))
-        found = list(evaluator.iter_calc(_renamed(ranking)))
+        metrics = list(evaluator.iter_calc(_renamed(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError) as error:
         names, remedy = ", ".join(map(str, measures)), "change the parameters"
         if isinstance(error, ZeroDivisionError):
@@ -370,17 +370,17 @@ def _calculated(
     if len(measures) > 1:
         # Engines iterate over sets of measures, in an order that depends on the hash seed of Python.
         place = {measure: number for number, measure in enumerate(measures)}
-        found.sort(key=lambda metric: place[metric.measure])
-    if len(found) < len(measures) * len(target.topics):
-        _warn_of_lost(found, measures, list(ranking if isinstance(ranking, dict) else ranking["qid"].unique()))
-    return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
+        metrics.sort(key=lambda metric: place[metric.measure])
+    if len(metrics) < len(measures) * len(target.topics):
+        _warn_of_lost(metrics, measures, list(ranking if isinstance(ranking, dict) else ranking["qid"].unique()))
+    return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in metrics]
 
 
-def _warn_of_lost(found: list[Any], measures: Sequence[ir_measures.Measure], topics: list[str]) -> None:
+def _warn_of_lost(metrics: list[Any], measures: Sequence[ir_measures.Measure], topics: list[str]) -> None:
     """Warn of retrieved topics without a value, which means leave out: Accuracy without a relevant document."""
     for measure in measures:
-        known = {str(metric.query_id) for metric in found if metric.measure == measure}
-        if lost := [topic for topic in topics if topic not in known]:
+        scored_topics = {str(metric.query_id) for metric in metrics if metric.measure == measure}
+        if lost := [topic for topic in topics if topic not in scored_topics]:
             left_out = f"{len(lost)} of {len(topics)} topics have no value, and its mean leaves them out"
             warn(f"{measure}: {left_out} ({examples(lost)})")
 

@@ -109,8 +109,8 @@ class CandidateMeasure(Measure):
         )
         # The column entity_id of the run has the tags; subtopics of diversity qrels have their own.
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        given = self["tags"] or scoring.target.tags is not None
-        if there and not given and (own_tags is None or self["intents"]):
+        has_tags = self["tags"] or scoring.target.tags is not None
+        if there and not has_tags and (own_tags is None or self["intents"]):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
             tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags))
@@ -160,8 +160,8 @@ class CandidateMeasure(Measure):
         return own
 
     def _named(self, scoring: Scoring) -> pd.DataFrame:
-        given = named("intents", self["intents"])
-        return given[given["qid"].astype(str).isin(scoring.target.topics)]
+        frame = named("intents", self["intents"])
+        return frame[frame["qid"].astype(str).isin(scoring.target.topics)]
 
     def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:

@@ -82,8 +82,8 @@ class _Part(LinkingMeasure):
         values = super().values(scoring)
         if self["undefined"] == "raise" and np.isnan(values).any():
             kind = repr(self["nil"]) if self.NAME.startswith("Nil") else "an entity"
-            found = f"{scoring.run.name} answers no query with" if self.NAME.endswith("P") else "no query has"
-            raise InputError(f"{self} is undefined: {found} {kind}; ask for undefined='zero' or 'skip'")
+            problem = f"{scoring.run.name} answers no query with" if self.NAME.endswith("P") else "no query has"
+            raise InputError(f"{self} is undefined: {problem} {kind}; ask for undefined='zero' or 'skip'")
         return values
 
 

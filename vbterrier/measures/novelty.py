@@ -67,8 +67,8 @@ class _WeightedERRIA(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         k = self.required_cutoff
-        found = self.discounted(self.coverage(scoring), 1.0 / np.arange(1.0, k + 1))
-        return found / novelty.reciprocal_norm(k, self["alpha"])
+        total = self.discounted(self.coverage(scoring), 1.0 / np.arange(1.0, k + 1))
+        return total / novelty.reciprocal_norm(k, self["alpha"])
 
 
 class _WeightedAlphaNDCG(NoveltyMeasure):
@@ -92,11 +92,11 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         coverage = self.coverage(scoring)
-        found = self.discounted(coverage, discounts(self.required_cutoff))
+        gain = self.discounted(coverage, discounts(self.required_cutoff))
         _require_pool(self, coverage)
         key = ("ideal", self.sources, self["alpha"], self.cutoff)
         ideal = scoring.target.memo(key, lambda: self._ideal(coverage))
-        return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
+        return np.divide(gain, ideal, out=np.zeros(len(gain)), where=ideal > 0)
 
     def _ideal(self, coverage: Coverage) -> Floats:
         """The α-DCG of the greedy ranking of each topic."""
@@ -142,8 +142,8 @@ class _WeightedNRBP(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         coverage, beta = self.coverage(scoring), self["beta"]
-        found = self.discounted(coverage, beta ** np.arange(_n_ranks(coverage, self.cutoff)))
-        return np.asarray(found * (1 - (1 - self["alpha"]) * beta))
+        total = self.discounted(coverage, beta ** np.arange(_n_ranks(coverage, self.cutoff)))
+        return np.asarray(total * (1 - (1 - self["alpha"]) * beta))
 
 
 _GAINS = {
@@ -179,7 +179,7 @@ class GradedMeasure(CandidateMeasure):
         seen = coverage.rank < len(discount)
         intent = coverage.intent[seen]
         intents, n = coverage.intents, len(coverage.intents.topics)
-        found = per_topic(
+        gain = per_topic(
             intents.prob[intent] * coverage.weight[seen] * discount[coverage.rank[seen]], intents.topic[intent], n
         )
         _require_pool(self, coverage)
@@ -191,7 +191,7 @@ class GradedMeasure(CandidateMeasure):
 
         best = scoring.target.memo(("global ideal", self.sources, self.cutoff), ideal)
         # Sums in another order differ by rounding.
-        return np.minimum(np.divide(found, best, out=np.zeros(n), where=best > 0), 1.0)
+        return np.minimum(np.divide(gain, best, out=np.zeros(n), where=best > 0), 1.0)
 
 
 class _DNDCG(GradedMeasure):

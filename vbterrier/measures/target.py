@@ -156,10 +156,10 @@ class EvaluationTarget:
         if self.pool is not None:
             return self.pool
         if not self.is_links:
-            found = ", ".join(map(str, self.frame.columns))
+            columns = ", ".join(map(str, self.frame.columns))
             raise InputError(
                 f"qrels: measures of entity runs need the links of a pool, a frame with {', '.join(COLUMNS)}; "
-                f"found {found}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
+                f"found {columns}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
             )
         return LinkedPool.from_frame(self.frame, name="qrels")
 
@@ -205,13 +205,13 @@ class Scoring(Memo):
 
 def require_one_tagger(runs: Iterable[Run]) -> None:
     """Refuse runs with tags of different taggers, because the tagger has a larger effect than the system."""
-    known: dict[str, str] = {}
+    taggers: dict[str, str] = {}
     for run in runs:
         if "tagger" in run.frame.columns and len(run):
             for tagger in run.frame["tagger"].dropna().unique():
-                known.setdefault(str(tagger), run.name)
-    if len(known) > 1:
-        (first, one), (second, other) = list(known.items())[:2]
+                taggers.setdefault(str(tagger), run.name)
+    if len(taggers) > 1:
+        (first, one), (second, other) = list(taggers.items())[:2]
         raise InputError(
             f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
             "with the same one, or drop the columns entity_id, weight and tagger, and name the tags of all in the "
@@ -243,22 +243,22 @@ def check_subtopics(target: EvaluationTarget, *, is_part: bool = False) -> None:
 
 def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
     """Return the target with the topics to average over."""
-    known = set(target.topics)
-    found = {name: known.intersection(run.topics) for name, run in runs.items()}
+    topics = set(target.topics)
+    shared = {name: topics.intersection(run.topics) for name, run in runs.items()}
     if on_topics == "same":
-        names = list(found)
+        names = list(shared)
         for name in names[1:]:
-            if found[name] != found[names[0]]:
-                odd = sorted(found[name] ^ found[names[0]])
+            if shared[name] != shared[names[0]]:
+                odd = sorted(shared[name] ^ shared[names[0]])
                 raise InputError(
-                    f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
-                    f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
+                    f"run {names[0]!r} has {len(shared[names[0]])} of the {len(topics)} topics, run {name!r} has "
+                    f"{len(shared[name])}, and they differ in {examples(odd)}: averages over different topics compare "
                     "nothing; ask for on_topics='common' (only those that all runs have) or on_topics='all' (missing "
                     "topics score 0)"
                 )
     if on_topics != "common":
         return target
-    common = set.intersection(known, *found.values())
+    common = set.intersection(topics, *shared.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
     return target.part(target.frame["qid"].astype(str).isin(common))
@@ -287,33 +287,35 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= target.columns or not len(run):
         return
-    known = target.docno.text
-    if _any_in(run.docno, known):
+    docnos = target.docno.text
+    if _any_in(run.docno, docnos):
         if not only_misspelt:
             first = run.docno.take(np.arange(min(len(run), FEW_ROWS)))
             name = f"{run.name}, first {len(first)} rows"
             warn_of_near_matches(first, target.first_judged, name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):
-        retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
+        retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, docnos))
         warn(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
             "other prefixes, trailing blanks or another Unicode form"
         )
 
 
-def _are_misspelt(ids: Ids, known: Ids) -> bool:
+def _are_misspelt(ids: Ids, documents: Ids) -> bool:
     """Return True if ids are known ids in another spelling, judged by the first of them."""
-    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _FEW))).as_py()) for some in (ids, known)]
-    return are_numbers[0] != are_numbers[1] or bool(near_matches(ids.take(np.arange(min(len(ids), FEW_ROWS))), known))
+    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _FEW))).as_py()) for some in (ids, documents)]
+    return are_numbers[0] != are_numbers[1] or bool(
+        near_matches(ids.take(np.arange(min(len(ids), FEW_ROWS))), documents)
+    )
 
 
-def _any_in(ids: Ids, known: Any) -> bool:
+def _any_in(ids: Ids, documents: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
     for n_rows in (_FEW, _FIRST_ROWS):
         first = ids.take(np.arange(min(len(ids), n_rows))).text
-        if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
+        if pc.any(pc.is_in(documents.slice(0, _FIRST_ROWS), value_set=first)).as_py():
             return True
-    return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
+    return bool(pc.any(pc.is_in(ids.text, value_set=documents)).as_py())
 
 
 def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:

@@ -60,13 +60,13 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
 def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measures.Measure]:
     """Return the distinct measures of a list of measures and texts, or of a single one; each needs an engine."""
     alone = isinstance(measures, (str, ir_measures.Measure))
-    found = [] if measures is None else measures_from(*([measures] if alone else measures))
-    if not found:
+    parsed = [] if measures is None else measures_from(*([measures] if alone else measures))
+    if not parsed:
         raise ParameterError(f"no measures; name at least one, as {example!r}")
-    for measure in found:
+    for measure in parsed:
         if not isinstance(measure, Measure) and (remedy := _missing_engine(measure)):
             raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parsed))
 
 
 # Measures in which gains are proportional to labels, and measures that do not depend on labels.
@@ -103,20 +103,20 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
 
 def _parsed(text: str) -> ir_measures.Measure:
     name = str(text).strip()
-    if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (known := _of_trec_eval(name)):
-        return known
+    if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (translated := _of_trec_eval(name)):
+        return translated
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, AttributeError, TypeError, MemoryError, RecursionError) as error:
         raise ParameterError(f"{text!r}: {_FORM}") from error
-    given: list[tuple[str, ast.expr]] = []
+    arguments: list[tuple[str, ast.expr]] = []
     cutoff: ast.expr | None = None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         cutoff, node = node.right, node.left
     if isinstance(node, ast.Call):
         if node.args or any(keyword.arg is None for keyword in node.keywords):
             raise ParameterError(f"{text!r}: parameters are given by name; {_FORM}")
-        given = [(str(keyword.arg), keyword.value) for keyword in node.keywords]
+        arguments = [(str(keyword.arg), keyword.value) for keyword in node.keywords]
         node = node.func
     if not isinstance(node, ast.Name):
         raise ParameterError(f"{text!r}: {_FORM}")
@@ -124,33 +124,33 @@ def _parsed(text: str) -> ir_measures.Measure:
         raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{_suggested(node.id, text)}")
     kind = MEASURES[node.id]
     if cutoff is not None:
-        given.append((kind.AT_PARAM, cutoff))
-    return _checked(kind, _literals(given, text), text)
+        arguments.append((kind.AT_PARAM, cutoff))
+    return _checked(kind, _literals(arguments, text), text)
 
 
 def _of_trec_eval(name: str) -> ir_measures.Measure | None:
     """Return the measure of a name of trec_eval, ``None`` for other names."""
-    known = of_trec_eval(name)
-    if len(known) > 1:
-        several = ", ".join(map(str, known[:3]))
-        raise ParameterError(f"{name!r}: names {len(known)} measures of trec_eval ({several}, ...); name one")
-    return known[0] if known else None
+    translated = of_trec_eval(name)
+    if len(translated) > 1:
+        several = ", ".join(map(str, translated[:3]))
+        raise ParameterError(f"{name!r}: names {len(translated)} measures of trec_eval ({several}, ...); name one")
+    return translated[0] if translated else None
 
 
 def _suggested(name: str, text: str) -> str:
     """Suggest the measure that other tools call so, with the cutoff and parameters of the text, or the nearest."""
     word = re.sub(r"[\W_]|\d+$", "", name.casefold())
     cutoff = re.sub(r"^.*?(\d*)$", r"\1", name)
-    known = _ELSEWHERE.get(word)
-    if known is None:
+    suggestion = _ELSEWHERE.get(word)
+    if suggestion is None:
         return nearest(name, MEASURES)
     rest = text.strip().removeprefix(name)
-    return f" Did you mean {known}{rest or (f'@{cutoff}' if cutoff else '')}?"
+    return f" Did you mean {suggestion}{rest or (f'@{cutoff}' if cutoff else '')}?"
 
 
-def _literals(given: list[tuple[str, ast.expr]], text: str) -> dict[str, Any]:
+def _literals(arguments: list[tuple[str, ast.expr]], text: str) -> dict[str, Any]:
     params: dict[str, Any] = {}
-    for name, value in given:
+    for name, value in arguments:
         if name in params:
             raise ParameterError(f"{text!r}: {name!r} is given twice; {_FORM}")
         try:

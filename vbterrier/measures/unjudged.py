@@ -181,8 +181,8 @@ class Bootstrapped(UnjudgedMeasure):
         if key not in scoring.kept:
             judged = scoring.judged(self.cutoff, drop_negative=self.process.drops_negative)
             scoring.kept[key] = BootstrapDistribution(judged, self.process, self.metric)
-        found: BootstrapDistribution = scoring.kept[key]
-        return found
+        distribution: BootstrapDistribution = scoring.kept[key]
+        return distribution
 
 
 class Estimated(UnjudgedMeasure):
@@ -210,8 +210,8 @@ class Estimated(UnjudgedMeasure):
         if key not in scoring.kept:
             judged, (n_draws, seed) = scoring.judged(self.cutoff), (self["n_draws"], self["seed"])
             scoring.kept[key] = model.distribution(judged, self.metric, n_draws=n_draws, seed=seed, name=name)
-        found: ScoreDistributions = scoring.kept[key]
-        return found
+        distributions: ScoreDistributions = scoring.kept[key]
+        return distributions
 
 
 def models_of(
@@ -258,9 +258,9 @@ def require_use(measures: Iterable[ir_measures.Measure], *, labels: Any, model: 
     """Refuse labels or a model that none of the measures uses."""
     measures = list(measures)
     if (labels is not None or model is not None) and not needs_model(measures):
-        given = "labels=" if model is None else "model="
+        option = "labels=" if model is None else "model="
         raise ParameterError(
-            f"{given}: {', '.join(map(str, measures))} would not use it; add a measure of the E family without a "
+            f"{option}: {', '.join(map(str, measures))} would not use it; add a measure of the E family without a "
             "model of its own, as ENDCG@10, or leave it out"
         )
 

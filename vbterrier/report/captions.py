@@ -58,9 +58,9 @@ def intervals_of(data: Any) -> pd.DataFrame:
 def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))
-        found = frame.iloc[row]
-        where = f"intervals: row {row} ({found['name']!r}, {found['measure']!r}) "
-        raise InputError(where + why.format(**found[["low", "high", "level"]]))
+        interval = frame.iloc[row]
+        where = f"intervals: row {row} ({interval['name']!r}, {interval['measure']!r}) "
+        raise InputError(where + why.format(**interval[["low", "high", "level"]]))
 
 
 def texts(column: pd.Series[Any], where: str) -> list[str]:
@@ -95,10 +95,10 @@ def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, w
 def parsed(text: str) -> ir_measures.Measure | None:
     """Parse the name of a measure; ``None`` if it is not one, since values of other programs may have any name."""
     try:
-        (found,) = measures_from(text)
+        (measure,) = measures_from(text)
     except (ParameterError, ValueError):
         return None
-    return found
+    return measure
 
 
 def parameter(measure: ir_measures.Measure | None, name: str) -> Any:
@@ -183,11 +183,13 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     ['Means over 50 topics: VB@10, nDCG@10.', 'k = 10; VB@10: alpha = 1.']
     """
     names = list(dict.fromkeys(map(printable, measures)))
-    known = {name: measure for name in names if (measure := parsed(name)) is not None}
-    cuts = sorted({cutoff for measure in known.values() if (cutoff := measure.params.get("cutoff")) is not None})
+    parsed_measures = {name: measure for name in names if (measure := parsed(name)) is not None}
+    cuts = sorted(
+        {cutoff for measure in parsed_measures.values() if (cutoff := measure.params.get("cutoff")) is not None}
+    )
     said = [f"k = {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
-    for name, measure in known.items():
+    for name, measure in parsed_measures.items():
         if computed and (engine := engines_of([name])):
             by_setting.setdefault(f"computed by {engine}", []).append(name)
         for setting in _HIDDEN:
@@ -202,8 +204,8 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
 
 def engines_of(measures: Iterable[str]) -> str:
     """Return the packages that evaluate measures of ir_measures, with versions; empty if this package does."""
-    known = [found for measure in measures if (found := parsed(measure)) is not None]
-    engines = [engine_of(measure) for measure in known if not isinstance(measure, Measure)]
+    parsed_measures = [measure_found for measure in measures if (measure_found := parsed(measure)) is not None]
+    engines = [engine_of(measure) for measure in parsed_measures if not isinstance(measure, Measure)]
     return ", ".join(filter(None, dict.fromkeys(engines)))
 
 
@@ -213,10 +215,10 @@ def better(measure: str) -> str | None:
     >>> better("nDCG@10"), better("NonRelCov@20"), better("Unjudged@10"), better("BNDCG(stat='std')@10")
     ('higher', 'lower', None, None)
     """
-    found = parsed(measure)
-    if isinstance(found, Measure):
-        return found.better
-    return None if found is not None and found.NAME in _COUNTS else "higher"
+    parsed_measure = parsed(measure)
+    if isinstance(parsed_measure, Measure):
+        return parsed_measure.better
+    return None if parsed_measure is not None and parsed_measure.NAME in _COUNTS else "higher"
 
 
 def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:

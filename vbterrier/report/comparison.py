@@ -34,69 +34,69 @@ _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
 GATE_FORMATS = ("table", "markdown", "json", "junit")
 
 
-def comparison_caption(found: Comparison) -> list[str]:
+def comparison_caption(result: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
-    systems, mean = found.systems, found.systems.iloc[0]
+    systems, mean = result.systems, result.systems.iloc[0]
     what = f"Means over {topics_of(systems['n_qids'])}"
-    said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(found))
+    said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(result))
     n_resamples = int(systems["n_resamples"].max())
     drawn = f", {n_resamples} resamples" if n_resamples else ""
     said.append(f"Intervals, {100 * mean['level']:g}%: {methods_of(systems)}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
         said.append("The best mean of a measure is bold.")
-    test = found.pairs["test"].iloc[0]
-    said.append(f"Differences: {test}, {corrected_over(found.pairs)}, at the level {found.alpha:g}.")
+    test = result.pairs["test"].iloc[0]
+    said.append(f"Differences: {test}, {corrected_over(result.pairs)}, at the level {result.alpha:g}.")
     # With a baseline, means have stars; otherwise they have letters.
-    stars = _star_note(found) if found.baseline is not None else ()
-    return said + [f"{line}." for line in (*stars, *_mark_notes(found))]
+    stars = _star_note(result) if result.baseline is not None else ()
+    return said + [f"{line}." for line in (*stars, *_mark_notes(result))]
 
 
-def _are_computed(found: Comparison) -> bool:
+def _are_computed(result: Comparison) -> bool:
     """Return True if values come from runs; numbers of missing topics are unknown for values of other programs."""
-    return bool(found.flags["n_missing"].notna().all())
+    return bool(result.flags["n_missing"].notna().all())
 
 
-def _star_note(found: Comparison) -> Iterator[str]:
-    if found.significant().any():
-        starred = "differs significantly" + (f" from {' or '.join(found.baselines)}" if found.baselines else "")
-        yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
+def _star_note(result: Comparison) -> Iterator[str]:
+    if result.significant().any():
+        starred = "differs significantly" + (f" from {' or '.join(result.baselines)}" if result.baselines else "")
+        yield f"{SIGNIFICANT} {starred}: adjusted p at most {result.alpha:g}"
 
 
-def _pair_notes(found: Comparison) -> Iterator[str]:
+def _pair_notes(result: Comparison) -> Iterator[str]:
     """Notes on effects, tests of equivalence and stars."""
     yield _EFFECT
-    if found.margin is not None:
-        yield f"p equivalence: two one-sided tests that a and b differ by {found.margin:g} or more, not adjusted"
-    yield from _star_note(found)
+    if result.margin is not None:
+        yield f"p equivalence: two one-sided tests that a and b differ by {result.margin:g} or more, not adjusted"
+    yield from _star_note(result)
 
 
-def _mark_notes(found: Comparison) -> Iterator[str]:
+def _mark_notes(result: Comparison) -> Iterator[str]:
     """Notes on letters and daggers."""
-    if found.baseline is None:
+    if result.baseline is None:
         yield "letters: systems that share a letter do not differ significantly"
-    for row in found.flags.drop_duplicates(["name", "flag"]).to_dict("records"):
+    for row in result.flags.drop_duplicates(["name", "flag"]).to_dict("records"):
         if row["flag"]:
             yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"
         elif not pd.isna(row["n_missing"]) and row["n_missing"]:
             yield f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings"
 
 
-def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[str]:
+def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list[str]:
     """Caption of a table of differences: measures, test, intervals; of some pairs if given."""
-    pairs = found.pairs if pairs is None else pairs
+    pairs = result.pairs if pairs is None else pairs
     one = pairs.iloc[0]
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
     what = f"Differences of systems over {topics_of(pairs['n_qids'])}"
     return [
-        *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(found)),
-        f"Test: {one['test']}; {corrected_over(pairs)}; level {found.alpha:g}.",
+        *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(result)),
+        f"Test: {one['test']}; {corrected_over(pairs)}; level {result.alpha:g}.",
         f"Intervals, {100 * one['level']:g}%: {methods_of(pairs)}; {drawn}seed {one['seed']}.",
-        *(f"{line}." for line in _pair_notes(found)),
+        *(f"{line}." for line in _pair_notes(result)),
     ]
 
 
 def comparison_report(
-    found: Comparison, style: str, *, systems: bool = False, compact: bool = False, **options: Any
+    result: Comparison, style: str, *, systems: bool = False, compact: bool = False, **options: Any
 ) -> str:
     """A verdict for each measure, systems, pairs and notes as text; csv and json hold the frames with all digits.
 
@@ -104,50 +104,50 @@ def comparison_report(
     counts of missing topics, instead of the pairs. ``compact``: :func:`compact_table`, with its ``options``.
     """
     if compact:
-        return compact_table(found, style, **options)
-    means = found.systems.merge(found.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
+        return compact_table(result, style, **options)
+    means = result.systems.merge(result.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
     if style == "csv":
-        return rendered(means if systems else found.pairs, style)
+        return rendered(means if systems else result.pairs, style)
     if style == "json":
-        frames = {"systems": means, "pairs": found.pairs, "flags": found.flags}
+        frames = {"systems": means, "pairs": result.pairs, "flags": result.flags}
         parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
-        return json.dumps({"verdict": verdicts(found), **parts}, indent=2, ensure_ascii=False)
-    above = [escaped(line, style) for line in verdicts(found)]
+        return json.dumps({"verdict": verdicts(result), **parts}, indent=2, ensure_ascii=False)
+    above = [escaped(line, style) for line in verdicts(result)]
     if style == "latex":
         # Verdicts are comments for the author, captions are for readers.
-        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, means, style)])
+        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(result, means, style)])
     if style == "markdown":
-        return "\n\n".join([*above, *_for_papers(found, means, style)])
-    shown = (_systems(found, means), ("missing", "topics")), (_pairs(found), ("won/lost/tied", "effect"))
+        return "\n\n".join([*above, *_for_papers(result, means, style)])
+    shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
     tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
-    return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(found))])
+    return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(result))])
 
 
-def _for_papers(found: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
+def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
     """Means and differences, each with its caption."""
-    caption, label = comparison_caption(found), "tab:systems"
+    caption, label = comparison_caption(result), "tab:systems"
     best = best_rows(means)
     if style == "latex" and means["measure"].nunique() <= MOST:
-        yield captioned(_wide(found, best), style, caption, label)
+        yield captioned(_wide(result, best), style, caption, label)
     else:
         bold = [(int(row), "mean") for row in best[best].index]
-        yield rendered(_systems(found, means), style, caption=caption, label=label, bold=bold)
+        yield rendered(_systems(result, means), style, caption=caption, label=label, bold=bold)
     if style != "latex":
-        yield rendered(_pairs(found), style, caption=pairs_caption(found))
+        yield rendered(_pairs(result), style, caption=pairs_caption(result))
         return
     # A table for each measure: together they are too wide for a page.
-    every = _pairs(found, one_table=False).groupby("measure", sort=False)
+    every = _pairs(result, one_table=False).groupby("measure", sort=False)
     for number, (measure, table) in enumerate(every, 1):
         shown = table.drop(columns="measure")
         shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
-        said = [*pairs_caption(found, found.pairs[found.pairs["measure"] == measure]), _SHORT_NOTE]
+        said = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
         yield rendered(shown, "latex", caption=said, label=f"tab:pairs-{number}")
 
 
-def _wide(found: Comparison, best: pd.Series[bool]) -> str:
+def _wide(result: Comparison, best: pd.Series[bool]) -> str:
     """Means and their marks as LaTeX, one column for each measure."""
-    frame = found.systems.reset_index(drop=True)
-    marks = frame["letters"] if found.baseline is None else _stars(frame, found)
+    frame = result.systems.reset_index(drop=True)
+    marks = frame["letters"] if result.baseline is None else _stars(frame, result)
     cells = []
     for value, mark, is_best in zip(frame["value"], marks, best, strict=True):
         text = latex.number(fixed(value))
@@ -155,31 +155,31 @@ def _wide(found: Comparison, best: pd.Series[bool]) -> str:
         cells.append((rf"\textbf{{{text}}}" if is_best else text) + raised)
     index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
     ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
-    flagged = set(found.flags.loc[found.flags["flag"] != "", "name"])
+    flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
     shown = {name: latex.escaped(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
     return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
 
 
 def compact_table(
-    found: Comparison, style: str, *, names: Mapping[str, str] | None = None, beside: Scores | None = None
+    result: Comparison, style: str, *, names: Mapping[str, str] | None = None, beside: Scores | None = None
 ) -> str:
     """One table for a paper: a row for each system, a column for each measure, means with marks of significance.
 
     ``names``: names of systems as in the text of the paper. ``beside``: scores of the same systems by measures that are
     not compared, as the share of unjudged documents. csv and json have a column of marks for each measure that is.
     """
-    known = dict.fromkeys(found.systems["name"])
-    if odd := [name for name in names or {} if name not in known]:
-        raise ParameterError(f"names: no system {odd[0]!r}, found {examples(known, 6)}.{nearest(odd[0], known)}")
-    marks = found.systems["letters"] if found.baseline is None else _stars(found.systems, found)
-    frame = found.systems.assign(mark=marks, best=best_rows(found.systems))[[*_CELL, "mark", "best"]]
+    systems = dict.fromkeys(result.systems["name"])
+    if odd := [name for name in names or {} if name not in systems]:
+        raise ParameterError(f"names: no system {odd[0]!r}, found {examples(systems, 6)}.{nearest(odd[0], systems)}")
+    marks = result.systems["letters"] if result.baseline is None else _stars(result.systems, result)
+    frame = result.systems.assign(mark=marks, best=best_rows(result.systems))[[*_CELL, "mark", "best"]]
     frame["name"] = frame["name"].astype(str)
     if beside is not None:
         more = beside.intervals.drop_duplicates(["name", "measure"])[_CELL].assign(mark="", best=False)
         frame = pd.concat([frame, more.assign(name=more["name"].astype(str))], ignore_index=True)
-    flagged = set(found.flags.loc[found.flags["flag"] != "", "name"])
-    shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, known)}
-    caption = _compact_caption(found, style, beside)
+    flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
+    shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, systems)}
+    caption = _compact_caption(result, style, beside)
     if style == "latex":
         texts = frame["value"].map(lambda value: latex.number(fixed(value, 3)))
         texts = texts.where(~frame["best"], r"\textbf{" + texts + "}")
@@ -194,7 +194,7 @@ def compact_table(
         if style in ("csv", "json"):
             wide[measure] = own["value"].to_numpy()
             if own["mark"].ne("").any():
-                wide[f"{measure} {'letters' if found.baseline is None else 'significant'}"] = own["mark"].to_numpy()
+                wide[f"{measure} {'letters' if result.baseline is None else 'significant'}"] = own["mark"].to_numpy()
             continue
         means = own["value"].map(lambda value: "" if pd.isna(value) else fixed(value, 3))
         wide[measure] = (means + " " + own["mark"].fillna("")).str.rstrip().to_numpy()
@@ -206,47 +206,49 @@ def compact_table(
 _CELL = ["name", "measure", "value"]
 
 
-def _compact_caption(found: Comparison, style: str, beside: Scores | None) -> list[str]:
+def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> list[str]:
     """Caption of a compact table: topics and measures, the test and its marks, and columns without a test."""
-    tested = list(found.systems["measure"].unique())
-    said = measures_sentence(f"Means over {topics_of(found.systems['n_qids'])}", tested, computed=_are_computed(found))
-    test = f"{found.pairs['test'].iloc[0]}, {corrected_over(found.pairs)}, at the level {found.alpha:g}"
+    tested = list(result.systems["measure"].unique())
+    said = measures_sentence(
+        f"Means over {topics_of(result.systems['n_qids'])}", tested, computed=_are_computed(result)
+    )
+    test = f"{result.pairs['test'].iloc[0]}, {corrected_over(result.pairs)}, at the level {result.alpha:g}"
     mark = "Systems that share a letter do not differ significantly"
-    if found.baseline is not None:
-        mark = f"{SIGNIFICANT} differs" if found.significant().any() else "No system differs"
-        mark += f" significantly from {' or '.join(found.baselines)}"
+    if result.baseline is not None:
+        mark = f"{SIGNIFICANT} differs" if result.significant().any() else "No system differs"
+        mark += f" significantly from {' or '.join(result.baselines)}"
     said.append(f"{mark} ({test}).")
-    if style != "table" and best_rows(found.systems).any():
+    if style != "table" and best_rows(result.systems).any():
         said.append("The best mean of a measure is bold.")
     if beside is not None:
         said.append(f"Without a test: {', '.join(beside.intervals['measure'].unique())}.")
-    rows = found.flags.drop_duplicates(["name", "flag"]).to_dict("records")
+    rows = result.flags.drop_duplicates(["name", "flag"]).to_dict("records")
     return said + [f"{FLAGGED} {row['name']} {row['flag']}." for row in rows if row["flag"]]
 
 
-def _stars(frame: pd.DataFrame, found: Comparison) -> list[str]:
-    significant = found.pairs[found.significant()].sort_values("flag", kind="stable")
+def _stars(frame: pd.DataFrame, result: Comparison) -> list[str]:
+    significant = result.pairs[result.significant()].sort_values("flag", kind="stable")
     rows = significant[["name_a", "measure", "flag"]].to_numpy().tolist()
     marks = {(name, measure): SIGNIFICANT + FLAGGED * bool(flag) for name, measure, flag in rows}
     return [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
 
 
-def marked(found: Comparison, measures: str | pd.Series[str], names: Iterable[str]) -> list[str]:
+def marked(result: Comparison, measures: str | pd.Series[str], names: Iterable[str]) -> list[str]:
     """Names of systems, with a dagger if a system is flagged by the measure (one for all names, or one for each)."""
-    names, flags = list(names), found.flags[found.flags["flag"] != ""]
+    names, flags = list(names), result.flags[result.flags["flag"] != ""]
     flagged = set(zip(flags["measure"], flags["name"], strict=True))
     keys = zip([measures] * len(names) if isinstance(measures, str) else measures, names, strict=True)
     return [f"{name}{FLAGGED if (measure, name) in flagged else ''}" for measure, name in keys]
 
 
-def _systems(found: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
+def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
     """One row for each system and measure."""
     means = frame["value"].map(fixed)
-    if found.baseline is not None:
-        means += _stars(frame, found)
-    text = {"run": marked(found, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
+    if result.baseline is not None:
+        means += _stars(frame, result)
+    text = {"run": marked(result, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
     text[_title(frame, "means")] = _range(frame)
-    if found.baseline is None:
+    if result.baseline is None:
         text["letters"] = frame["letters"]
     text["topics"] = frame["n_qids"]
     if frame["n_missing"].notna().all():
@@ -268,14 +270,14 @@ def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:
     return table if len(table["measure"].unique()) > 1 else table.drop(columns="measure")
 
 
-def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
-    frame = found.pairs.reset_index(drop=True)
+def _pairs(result: Comparison, *, one_table: bool = True) -> pd.DataFrame:
+    frame = result.pairs.reset_index(drop=True)
     flag = frame["flag"].map(lambda said: FLAGGED if said else "")
-    star = (SIGNIFICANT + flag).where(found.significant().reset_index(drop=True), "")
+    star = (SIGNIFICANT + flag).where(result.significant().reset_index(drop=True), "")
     counts = frame[["wins", "losses", "ties"]].to_numpy().tolist()
     text = {
-        "a": marked(found, frame["measure"], frame["name_a"]),
-        "b": marked(found, frame["measure"], frame["name_b"]),
+        "a": marked(result, frame["measure"], frame["name_a"]),
+        "b": marked(result, frame["measure"], frame["name_b"]),
         "measure": frame["measure"],
         "a - b": frame["diff"],
         _title(frame, "a - b"): _range(frame),
@@ -283,7 +285,7 @@ def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
         "effect": frame["effect_size"],
         "won/lost/tied": ["" if pd.isna(row[0]) else "/".join(map(str, row)) for row in counts],
     }
-    if found.margin is not None:
+    if result.margin is not None:
         text["p equivalence"] = frame["p_equivalence"].map(_p)
     table = pd.DataFrame(text)
     return _without_single_measure(table) if one_table else table
@@ -294,37 +296,37 @@ def _p(p: float) -> str:
     return "" if pd.isna(p) else f"{p:.4f}" if p >= 0.0001 or p == 0 else f"{p:.1e}"  # noqa: PLR2004
 
 
-def _notes(found: Comparison) -> Iterator[str]:
+def _notes(result: Comparison) -> Iterator[str]:
     """Notes on tests, intervals and marks, one line for each."""
-    one = found.pairs.iloc[0]
-    by_measure = found.pairs.drop_duplicates("measure")
+    one = result.pairs.iloc[0]
+    by_measure = result.pairs.drop_duplicates("measure")
     topics = ", ".join(
         f"{measure}: {topics_of([n])}" for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
     )
-    n_resamples = max(one["n_resamples"], int(found.systems["n_resamples"].max()))
+    n_resamples = max(one["n_resamples"], int(result.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
-    yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"
-    means, differences = methods_of(found.systems), methods_of(found.pairs)
+    yield f"{topics}; test: {one['test']}; {corrected_over(result.pairs)}"
+    means, differences = methods_of(result.systems), methods_of(result.pairs)
     yield f"intervals: of means, {means}; of differences, {differences}; {drawn}seed {one['seed']}"
-    yield from _pair_notes(found)
-    yield from _mark_notes(found)
+    yield from _pair_notes(result)
+    yield from _mark_notes(result)
 
 
-def verdicts(found: Comparison) -> list[str]:
+def verdicts(result: Comparison) -> list[str]:
     """Verdicts on significant differences, one line for each measure."""
-    return [_verdict(found, str(measure)) for measure in found.pairs["measure"].unique()]
+    return [_verdict(result, str(measure)) for measure in result.pairs["measure"].unique()]
 
 
-def _verdict(found: Comparison, measure: str) -> str:
+def _verdict(result: Comparison, measure: str) -> str:
     def listed(names: Iterable[str]) -> str:
-        every = marked(found, measure, names)
+        every = marked(result, measure, names)
         return ", ".join(every[:_LISTED]) + (f" and {len(every) - _LISTED} more" if len(every) > _LISTED else "")
 
-    of_measure, at = found.pairs["measure"] == measure, f"at the level {found.alpha:g}"
-    pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
-    if found.baselines:
+    of_measure, at = result.pairs["measure"] == measure, f"at the level {result.alpha:g}"
+    pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
+    if result.baselines:
         said = []
-        for base in found.baselines:
+        for base in result.baselines:
             own = pairs[pairs["name_b"] == base]
             differ, rest = own[own["significant"]], own[~own["significant"]]
             groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
@@ -334,11 +336,11 @@ def _verdict(found: Comparison, measure: str) -> str:
         return f"{measure}, {', '.join(said)}"
     if len(pairs) == 1:
         one = pairs.iloc[0]
-        a, b = marked(found, measure, [one["name_a"], one["name_b"]])
+        a, b = marked(result, measure, [one["name_a"], one["name_b"]])
         if not one["significant"]:
             return f"{measure}: {a} and {b} do not differ significantly {at}"
         return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {fixed(one['diff'])}"
-    best, same = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
     rivals = f"not significantly different: {listed(same)}" if same else "significantly different from all"
     return (
         f"{measure}: {int(pairs['significant'].sum())} of {len(pairs)} pairs of systems differ significantly {at}; "
@@ -346,20 +348,20 @@ def _verdict(found: Comparison, measure: str) -> str:
     )
 
 
-def gate_report(found: ReleaseGate, style: str) -> str:
+def gate_report(result: ReleaseGate, style: str) -> str:
     """The decision of a release gate with its differences, segments, documents to judge next and exclusions.
 
     ``style``: ``"table"``, ``"markdown"`` (for a pull request), ``"json"`` (all columns), or ``"junit"`` (XML: a test
     for each baseline, which fails for FAIL and is skipped for UNKNOWN).
     """
     choice("format", style, GATE_FORMATS)
-    frames = {"pairs": found.pairs, "segments": found.segments, "judge": found.judge, "excluded": found.excluded}
+    frames = {"pairs": result.pairs, "segments": result.segments, "judge": result.judge, "excluded": result.excluded}
     if style == "json":
         parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
-        head = {"decision": found.decision, "exit_code": found.exit_code}
+        head = {"decision": result.decision, "exit_code": result.exit_code}
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
-        pairs = found.pairs.to_dict("records")
+        pairs = result.pairs.to_dict("records")
         decisions = [row["decision"] for row in pairs]
         root = ET.Element("testsuites")
         counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
@@ -374,28 +376,28 @@ def gate_report(found: ReleaseGate, style: str) -> str:
             if tag is not None:
                 ET.SubElement(case, tag, message=message)
         out = ET.SubElement(suite, "system-out")
-        out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
+        out.text = "\n".join(map(printable, gate_report(result, "table").splitlines()))
         ET.indent(root)
         return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
-    above = escaped(found.summary(), style)
-    said = [f"## {above}" if style == "markdown" else above, *(escaped(line, style) for line in found.advice())]
-    said.append(rendered(_gate_rows(found.pairs), style))
-    if len(found.segments):
-        said += ["Segments, which do not change the decision:", rendered(_gate_rows(found.segments), style)]
-    if len(found.judge):
-        columns = [name for name in ("qid", "docno", "reason") if name in found.judge.columns]
-        said += ["Judge next, in this order:", rendered(found.judge[columns], style)]
-    one = found.pairs.iloc[0]
+    above = escaped(result.summary(), style)
+    said = [f"## {above}" if style == "markdown" else above, *(escaped(line, style) for line in result.advice())]
+    said.append(rendered(_gate_rows(result.pairs), style))
+    if len(result.segments):
+        said += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
+    if len(result.judge):
+        columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
+        said += ["Judge next, in this order:", rendered(result.judge[columns], style)]
+    one = result.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
-    if len(found.segments):
-        corrected += f", segments for {found.segments['n_tests'].iloc[0]} tests"
+    if len(result.segments):
+        corrected += f", segments for {result.segments['n_tests'].iloc[0]} tests"
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
     drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
     notes = (
-        f"{found.guarantee()} Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / "
+        f"{result.guarantee()} Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / "
         "of the baseline."
     )
-    excluded = found.excluded.to_dict("records")
+    excluded = result.excluded.to_dict("records")
     left_out = [f"{row['n']} {row['reason']}" + f" ({row['examples']})" * bool(row["examples"]) for row in excluded]
     said += [escaped(line, style) for line in (notes, *left_out)]
     return "\n\n".join(part.strip("\n") for part in said)

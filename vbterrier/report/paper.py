@@ -110,17 +110,19 @@ def _wide(scores: Scores) -> str:
 
 def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     """Caption: measures, topics, methods of intervals, and missing topics."""
-    found = scores.intervals
+    intervals = scores.intervals
     if topics:
         n = scores.values["qid"].nunique()
         return measures_sentence(f"Scores of each of {topics_of([n])}", scores.values["measure"].unique())
-    of = topics_of(found["n_qids"])
+    of = topics_of(intervals["n_qids"])
     what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
-    said = measures_sentence(what, found["measure"].unique())
+    said = measures_sentence(what, intervals["measure"].unique())
     if footing(scores):
-        levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
+        levels = " and ".join(
+            f"{100 * level:g}%" for level in intervals.loc[intervals["method"] != "none", "level"].unique()
+        )
         said.append(f"Intervals, {levels}: {footing(scores)}.")
-    if best_rows(found.drop_duplicates(_KEYS)).any():
+    if best_rows(intervals.drop_duplicates(_KEYS)).any():
         said.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     for name, n in zip(late["name"], late["n_missing"], strict=True):
@@ -149,7 +151,7 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
 )
 
 
-def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
+def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
     """Format results as a table with a caption that gives measures, k, n, method and seed.
 
     - ``found``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
@@ -166,11 +168,11 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     Raises ParameterError: another type of result, or an unknown style.
     """
     for kind, report, _ in _TABLES:
-        if isinstance(found, kind):
-            return report(found, style, **options)
-    if isinstance(found, pd.DataFrame):
-        return _frame(found, style, **options)
-    return system_tables.coverage_table(_reports(found), style, **options)
+        if isinstance(result, kind):
+            return report(result, style, **options)
+    if isinstance(result, pd.DataFrame):
+        return _frame(result, style, **options)
+    return system_tables.coverage_table(_reports(result), style, **options)
 
 
 def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **options: Any) -> str:
@@ -184,27 +186,27 @@ def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **op
     return "\n".join([text, *map(printable, said)]) if style == "table" else text
 
 
-def _reports(found: Any) -> list[CoverageReport]:
-    reports = [found] if isinstance(found, CoverageReport) else found
+def _reports(result: Any) -> list[CoverageReport]:
+    reports = [result] if isinstance(result, CoverageReport) else result
     if isinstance(reports, list) and reports and all(isinstance(one, CoverageReport) for one in reports):
         return reports
     raise ParameterError(
         "found: wanted the result of score, evaluate_intents, compare, rank_systems, leaderboard, coverage_report (or "
-        f"a list) or linking_report, or a frame; found {type(found).__name__}"
+        f"a list) or linking_report, or a frame; found {type(result).__name__}"
     )
 
 
-def caption_of(found: Any, **options: Any) -> list[str]:
+def caption_of(result: Any, **options: Any) -> list[str]:
     """Return the caption of a table, for formats without one; options as for :func:`paper_table`."""
     for kind, _, caption in _TABLES:
-        if isinstance(found, kind):
-            return caption(found, **options)
-    if isinstance(found, pd.DataFrame):
+        if isinstance(result, kind):
+            return caption(result, **options)
+    if isinstance(result, pd.DataFrame):
         return list(options.get("caption", []))
-    return system_tables.coverage_caption(_reports(found), **options)
+    return system_tables.coverage_caption(_reports(result), **options)
 
 
-def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None:
+def save_table(result: Any, path: str | os.PathLike[str], **options: Any) -> None:
     """Write a table in the format of the file's extension; the caption of a CSV file is written to a separate file.
 
     ``found, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
@@ -214,8 +216,8 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
     where = Path(path)
     style = style_of(where)
     with width(None):
-        pages = {where: paper_table(found, style, **options)}
-    caption = caption_of(found, **options) if style == "csv" else []
+        pages = {where: paper_table(result, style, **options)}
+    caption = caption_of(result, **options) if style == "csv" else []
     if caption:
         pages[where.with_suffix(".caption.txt")] = "\n".join(map(printable, caption))
     replace_files({target: f"{page}\n" for target, page in pages.items()})

@@ -91,9 +91,9 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
     return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
 
 
-def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> str:
+def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -> str:
     """Table of systems by expected rank, or of pairs of systems; csv and json hold the frame."""
-    frame = found.pairs if pairs else found.systems
+    frame = ranking.pairs if pairs else ranking.systems
     if style in ("csv", "json"):
         return rendered(frame, style)
     level, label = _level(frame), "tab:beats" if pairs else "tab:ranks"
@@ -118,12 +118,12 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
             "unjudged": frame["n_unjudged_share"],
         }
     table = pd.DataFrame(columns)
-    text = rendered(table, style, digits=3, caption=ranking_caption(found, pairs=pairs), label=label)
+    text = rendered(table, style, digits=3, caption=ranking_caption(ranking, pairs=pairs), label=label)
     if style != "table":
         return text
-    one = found.systems.iloc[0]
+    one = ranking.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
-    return f"{text}\n{one['measure']}, {topics_of([one['n_qids']])}; {drawn}: {_uncertain(found)}"
+    return f"{text}\n{one['measure']}, {topics_of([one['n_qids']])}; {drawn}: {_uncertain(ranking)}"
 
 
 def _level(frame: pd.DataFrame) -> str:
@@ -138,19 +138,19 @@ def _range(low: pd.Series[float], high: pd.Series[float], digits: int | None = 3
     return ends.where(low.notna() & high.notna(), "")
 
 
-def _uncertain(found: SystemRanking) -> str:
-    source, _, _ = found.systems["method"].iloc[0].partition(" (")
+def _uncertain(ranking: SystemRanking) -> str:
+    source, _, _ = ranking.systems["method"].iloc[0].partition(" (")
     return _UNCERTAIN[source]
 
 
-def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
+def ranking_caption(ranking: SystemRanking, *, pairs: bool = False) -> list[str]:
     """Caption: measure, topics, method, draws and seed."""
-    one = found.systems.iloc[0]
+    one = ranking.systems.iloc[0]
     what = "Pairwise preferences of systems" if pairs else "Expected ranks"
     return [
         *measures_sentence(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
-        f"Uncertain: {_uncertain(found)}.",
+        f"Uncertain: {_uncertain(ranking)}.",
         "a beats b: ties count half."
         if pairs
         else (
@@ -170,21 +170,21 @@ PARTS = {
 }
 
 
-def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str:
+def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str:
     """Tables of a leaderboard; csv has one part, json an object of all parts.
 
     ``part``: a part of :data:`PARTS`; empty for all that are not empty (csv: systems).
     """
-    frames = {name: getattr(found, name) for name in PARTS}
+    frames = {name: getattr(board, name) for name in PARTS}
     choice("part", part, ("", *PARTS))
     if style == "csv":
         return rendered(frames[part or "systems"], style)
     if style == "json":
         return json.dumps({name: json.loads(rendered(each, style)) for name, each in frames.items()}, indent=2)
     shown = frames if not part else {part: frames[part]}
-    if not part and not found.collections["name"].duplicated().any():
+    if not part and not board.collections["name"].duplicated().any():
         shown.pop("collections")
-    level, pages = _level(found.systems), []
+    level, pages = _level(board.systems), []
     for name, frame in shown.items():
         if not len(frame):
             continue
@@ -202,16 +202,16 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
             }
             table = pd.DataFrame(columns)
         elif name == "ranks":
-            title, table = f"{title}, {level}", found.ranks_by_source().rename(columns={"name": "run"})
+            title, table = f"{title}, {level}", board.ranks_by_source().rename(columns={"name": "run"})
         else:
             table = _with_range(shared_caption(frame)[1], level)
-            if name == "judges" and (frame["n_qids"] < found.systems["n_qids"].iloc[0]).any():
+            if name == "judges" and (frame["n_qids"] < board.systems["n_qids"].iloc[0]).any():
                 # Also if all judges labelled the same topics.
                 table = table.assign(n_qids=frame["n_qids"])
-        caption = [f"{title}.", *(leaderboard_caption(found) if name == "systems" else [])]
+        caption = [f"{title}.", *(leaderboard_caption(board) if name == "systems" else [])]
         pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label))
     if style == "table":
-        pages.append("\n".join([repr(found), *leaderboard_caption(found)]))
+        pages.append("\n".join([repr(board), *leaderboard_caption(board)]))
     return "\n\n".join(pages)
 
 
@@ -227,9 +227,9 @@ def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
 
 
-def leaderboard_caption(found: Leaderboard, *, part: str = "") -> list[str]:
+def leaderboard_caption(board: Leaderboard, *, part: str = "") -> list[str]:
     """Caption: measure, topics, method, draws and seed, and the definition of letters."""
-    one = found.systems.iloc[0]
+    one = board.systems.iloc[0]
     return [
         *([f"{PARTS[part][0]}."] if part else []),
         f"{one['measure']} over {topics_of([one['n_qids']])}.",
@@ -374,8 +374,8 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     if style == "json":
         parts = {"qrels": diagnosis.qrels, "runs": diagnosis.runs, "support": support}
         parts |= {"intents": diagnosis.intents} if len(diagnosis.intents) else {}
-        found = {name: json.loads(rendered(frame, style)) for name, frame in parts.items()}
-        return json.dumps({**found, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
+        objects = {name: json.loads(rendered(frame, style)) for name, frame in parts.items()}
+        return json.dumps({**objects, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
     runs = diagnosis.runs.rename(columns=RUN_TITLES)
     sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", runs)]
     if len(diagnosis.intents):
@@ -407,9 +407,9 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     if save is not None:
         written = copy_demo(save)
         runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
-        given = f"{runs} \\\n    --qrels {shlex.quote(str(save / 'qrels.txt'))}"
-        scored = f"  vbterrier score {given} \\\n    -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
-        parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {given}\n{scored}")
+        arguments = f"{runs} \\\n    --qrels {shlex.quote(str(save / 'qrels.txt'))}"
+        scored = f"  vbterrier score {arguments} \\\n    -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
+        parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {arguments}\n{scored}")
     else:
         parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
     return "\n\n".join(parts)

@@ -157,8 +157,8 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
         while room is not None and n > 1 and _needed(spans[name] for name in [*keys, *rest[:n]]) > room:
             n -= 1
         shown, rest = [*keys, *rest[:n]], rest[n:]
-        given = [numeric[name] for name in shown], [spans[name] for name in shown], title if not parts else ""
-        parts.append(_drawn(text[shown], *given, room))
+        layout = [numeric[name] for name in shown], [spans[name] for name in shown], title if not parts else ""
+        parts.append(_drawn(text[shown], *layout, room))
     if left_out:
         parts.append(prose(f"Not shown at {room} columns: {', '.join(left_out)}. A wider terminal shows more.", room))
     return "\n".join(parts)
@@ -226,9 +226,9 @@ def _drawn(text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], 
 
 def terminal_columns() -> int | None:
     """Return the width of standard output: that of COLUMNS or of the terminal, ``None`` for pipes and files."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
     except (AttributeError, OSError, ValueError):

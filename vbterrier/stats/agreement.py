@@ -175,8 +175,8 @@ def paired_t(differences: Floats) -> tuple[float, float]:
         return float(np.copysign(np.inf, differences[0])), 0.0
     from scipy import stats
 
-    found = stats.ttest_1samp(differences, 0.0)
-    return float(found.statistic), float(found.pvalue)
+    test = stats.ttest_1samp(differences, 0.0)
+    return float(test.statistic), float(test.pvalue)
 
 
 def bonferroni(p_values: Floats) -> Floats:

@@ -55,9 +55,9 @@ def explained_by_cuts(
     reduction = (cross * np.linalg.solve(gram, cross[:, :, :, None])[:, :, :, 0]).sum(axis=2)
     # Residuals at the level of rounding errors are 0.
     something = total > 1e-20 * (weights * y**2).sum(axis=1, keepdims=True)
-    found: Floats = np.full(reduction.shape, np.nan)
-    np.divide(reduction, total, out=found, where=valid & something)
-    return np.clip(found, 0.0, 1.0)
+    share: Floats = np.full(reduction.shape, np.nan)
+    np.divide(reduction, total, out=share, where=valid & something)
+    return np.clip(share, 0.0, 1.0)
 
 
 def _above(rows: Floats, cuts: Ints) -> Floats:
@@ -191,8 +191,8 @@ def breakpoint_sweep(
     whole("n_resamples", n_resamples, low=0)
     whole("seed", seed, low=0)
     columns = numeric_columns(table, [gain, coverage, *controls], gaps=[coverage])
-    known = np.flatnonzero(~np.isnan(columns[coverage]))
-    rows = known[np.argsort(columns[coverage][known], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(columns[coverage]))
+    rows = defined[np.argsort(columns[coverage][defined], kind="stable")]
     x, y = columns[coverage][rows], columns[gain][rows]
     scaled = (x - x.mean()) / (x.std() or 1.0) if len(x) else x
     shared = [np.ones(len(x)), *([scaled] if model == "lines" else [])]
@@ -202,8 +202,8 @@ def breakpoint_sweep(
         shared.append(centred / (np.abs(centred).max(initial=0.0) or 1.0))
     search = _Search(scaled, np.stack(shared, axis=1), MODELS[model], max(1, min_segment * len(x)))
     sweep = _sweep(search, x, y)
-    given = {"n_permutations": n_permutations, "n_resamples": n_resamples, "seed": seed}
-    counts: dict[str, Any] = {"n_qids": len(x), "n_undefined": len(columns[gain]) - len(x), "model": model, **given}
+    settings = {"n_permutations": n_permutations, "n_resamples": n_resamples, "seed": seed}
+    counts: dict[str, Any] = {"n_qids": len(x), "n_undefined": len(columns[gain]) - len(x), "model": model, **settings}
     if not len(sweep):
         warn(f"{coverage}: no cut leaves enough topics of different coverage in both segments, or gain does not vary")
         return Breakpoint(np.nan, np.nan, np.nan, level, np.nan, np.nan, np.nan, sweep, **counts)
@@ -243,8 +243,8 @@ class _Search:
 
     def best(self, y: Floats, weights: Floats) -> tuple[Ints, Floats]:
         """Return the best cut of each row and the proportion that it explains, 0 if there is none; shape (b,)."""
-        found = np.nan_to_num(self.explained(y, weights), nan=0.0)
-        return found.argmax(axis=1), found.max(axis=1)
+        share = np.nan_to_num(self.explained(y, weights), nan=0.0)
+        return share.argmax(axis=1), share.max(axis=1)
 
     def batches(self, n: int) -> Iterator[int]:
         """Split n rows into batches that fit in memory."""
@@ -275,11 +275,11 @@ def _limits(search: _Search, x: Floats, y: Floats, level: float, n_resamples: in
         weights = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
         cut, explained = search.best(y[None], weights)
         replicas.append(x[search.cuts[cut]][explained > 0])
-    found = np.concatenate(replicas) if replicas else np.empty(0)
-    if not len(found):
+    maxima = np.concatenate(replicas) if replicas else np.empty(0)
+    if not len(maxima):
         return float("nan"), float("nan")
     # Limits are observed coverages, not interpolated.
-    low, high = np.quantile(found, tail_probabilities(level), method="nearest")
+    low, high = np.quantile(maxima, tail_probabilities(level), method="nearest")
     return float(low), float(high)
 
 

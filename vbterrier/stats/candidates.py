@@ -121,8 +121,8 @@ class CandidateArrays:
         root = self.root or self
         if key not in root.cache:
             root.cache[key] = make(root)
-        found: T = root.cache[key]
-        return found
+        value: T = root.cache[key]
+        return value
 
     @cached_property
     def _index(self) -> tuple[dict[str, int], Lookup]:
@@ -132,10 +132,10 @@ class CandidateArrays:
         """Return the index, among these candidates, of each candidate of ``other``; -1 if there is none."""
         places, lookup = self._index
         here = np.array([places.get(topic, -1) for topic in other.topics], dtype=np.int64)[other.topic]
-        known = np.flatnonzero(here >= 0)
-        found = np.full(len(other), -1, dtype=np.int64)
-        found[known] = lookup.find_one(here[known], other.entity.take(known))
-        return found
+        rows = np.flatnonzero(here >= 0)
+        matched = np.full(len(other), -1, dtype=np.int64)
+        matched[rows] = lookup.find_one(here[rows], other.entity.take(rows))
+        return matched
 
 
 def _at(array: Floats | None, index: Any) -> Floats | None:

@@ -45,9 +45,9 @@ def adjusted(p_values: Floats, correction: str) -> Floats:
         return np.asarray(stats.false_discovery_control(p_values))
     order = np.argsort(p_values, kind="stable")
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    found = np.empty_like(stepped)
-    found[order] = np.minimum(stepped, 1.0)
-    return found
+    adjusted_p = np.empty_like(stepped)
+    adjusted_p[order] = np.minimum(stepped, 1.0)
+    return adjusted_p
 
 
 COLUMNS = (
@@ -184,8 +184,10 @@ def comparisons(
         _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
+    pairs_of_all = pd.concat(parts, ignore_index=True)
+    return pairs_of_all.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[
+        list(COLUMNS)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,13 +227,13 @@ def _compared(
         # The statistic of max-T is Student's, with a critical value for all pairs.
         inverted = "t" if correction == "max-t" else test
         low, high = inverted_limits(table.differences, inverted, its, rejected, bounds, **options)
-        found = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
-        found = found.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
-        found = found.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
+        pairs = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
+        pairs = pairs.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
+        pairs = pairs.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
         effects = _effects(table, its, margin, bounds, **options)
         about = test, correction, len(p_values)
         constant = (std_of(table.differences) == 0) & np.isfinite(low)
-        yield found.assign(**effects, method=[interval_label(*about, constant=each) for each in constant.tolist()])
+        yield pairs.assign(**effects, method=[interval_label(*about, constant=each) for each in constant.tolist()])
 
 
 def is_significant(p_adjusted: Any, level: Any) -> Any:
@@ -279,8 +281,8 @@ def _effects(
         equivalence = _equivalence(differences, margin)
         discrete = _is_discrete(differences) & ~np.isnan(equivalence)
         equivalence[discrete] = bounded_equivalence(differences[:, discrete], margin, bounds, n_resamples, seed)
-    found = {"effect_size": t_of(differences) / np.sqrt(len(differences)), "effect_low": low, "effect_high": high}
-    return {**found, **dict(zip(("wins", "losses", "ties"), counts, strict=True)), "p_equivalence": equivalence}
+    effects = {"effect_size": t_of(differences) / np.sqrt(len(differences)), "effect_low": low, "effect_high": high}
+    return {**effects, **dict(zip(("wins", "losses", "ties"), counts, strict=True)), "p_equivalence": equivalence}
 
 
 def _is_discrete(differences: Floats) -> Bools:

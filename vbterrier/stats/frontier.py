@@ -145,8 +145,8 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
     """Return the mean of each run, by name, and the number of topics."""
     rows = values[values["measure"] == measure]
     if not len(rows):
-        known = [str(name) for name in values["measure"].unique()]
-        raise InputError(f"values: no {measure}; found {examples(known)}.{nearest(measure, known)}")
+        names = [str(name) for name in values["measure"].unique()]
+        raise InputError(f"values: no {measure}; found {examples(names)}.{nearest(measure, names)}")
     table = rows.pivot(index="qid", columns="name", values="value")[rows["name"].unique()]
     if table.isna().any(axis=None):
         odd = table.index[table.isna().any(axis=1)]
@@ -167,9 +167,9 @@ def undominated(up: Floats, down: Floats) -> Bools:
     new = np.concatenate([[True], np.diff(down[order]) > 0])
     head = np.flatnonzero(new)[np.cumsum(new) - 1]
     before = np.concatenate([[-np.inf], best])[head]
-    found = np.empty(len(up), dtype=bool)
-    found[order] = (up[order] == up[order][head]) & (up[order] > before)
-    return found
+    is_undominated = np.empty(len(up), dtype=bool)
+    is_undominated[order] = (up[order] == up[order][head]) & (up[order] > before)
+    return is_undominated
 
 
 def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -211,6 +211,6 @@ def _pearson(up: Floats, down: Floats) -> Floats:
     left, right = (side - side.mean(axis=1, keepdims=True) for side in (up, down))
     scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
     varies = (np.ptp(up, axis=1) > 10.0**-_DECIMALS) & (np.ptp(down, axis=1) > 10.0**-_DECIMALS)
-    found: Floats = np.full(len(up), np.nan)
-    np.divide((left * right).sum(axis=1), scale, out=found, where=varies)
-    return np.clip(found, -1.0, 1.0)
+    correlation: Floats = np.full(len(up), np.nan)
+    np.divide((left * right).sum(axis=1), scale, out=correlation, where=varies)
+    return np.clip(correlation, -1.0, 1.0)

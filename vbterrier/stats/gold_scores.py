@@ -78,11 +78,11 @@ class RetrievedPairs:
 
     def sums(self, values: Floats | Bools) -> Floats:
         """Sum over the documents of each intent, shape (n, ...)."""
-        found = np.zeros((len(self.prob), *values.shape[1:]))
+        sums = np.zeros((len(self.prob), *values.shape[1:]))
         present, starts = np.unique(self.intent, return_index=True)
         if len(present):
-            found[present] = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
-        return found
+            sums[present] = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
+        return sums
 
 
 def log_odds(prob: Floats) -> Floats:
@@ -141,9 +141,9 @@ class Posterior:
         log_joint = _LOG_WEIGHTS + sums(self.labelled * (self.gold * logit + log_one))
         scale = log_joint.max(axis=1)
         some = (np.exp(_LOG_WEIGHTS) * np.maximum(-np.expm1(all_none), _TINY)).sum(axis=1)
-        found = np.where(self.seen[:, None], 1.0, -np.expm1(unseen_none))
+        expected = np.where(self.seen[:, None], 1.0, -np.expm1(unseen_none))
         joint, attested = np.exp(log_joint - scale[:, None]), sigmoid(self.v @ gamma)
-        return _Parts(logit, log_none, attested, all_none, unseen_none, joint, scale, some, found)
+        return _Parts(logit, log_none, attested, all_none, unseen_none, joint, scale, some, expected)
 
     def negative(self, coefficients: Floats) -> tuple[float, Floats]:
         """Negative logarithm of the density, and its gradient."""
@@ -170,8 +170,8 @@ class Posterior:
         """Coefficients of the largest density."""
         from scipy.optimize import minimize
 
-        found = minimize(self.negative, self.mean, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-        return np.asarray(found.x)
+        optimum = minimize(self.negative, self.mean, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        return np.asarray(optimum.x)
 
     def sample(self, n: int, draw: np.random.Generator) -> Floats:
         """Draw coefficients by sampling importance resampling (Rubin 1987), shape (n, p)."""
@@ -194,14 +194,14 @@ class Posterior:
         p = self.parts(coefficients, repetition)
         if_found = 1 - p.attested + p.attested / p.some
         total = (1 - p.attested) * p.joint.sum(axis=1) + p.attested * (p.joint * p.found).sum(axis=1) / p.some
-        found = []
+        curves = []
         for cutoff in cutoffs:
             shown = (self.pairs.rank < (np.inf if cutoff is None else cutoff))[:, None]
             uncovered = self.pairs.sums(p.log_none * (shown * (1 - self.labelled)))
             covered = if_found * (p.joint * -np.expm1(uncovered)).sum(axis=1) / total
-            known = self.pairs.sums((self.gold * shown)[:, 0]) > 0
-            found.append(np.where(known, 1.0, np.clip(covered, 0.0, 1.0)))
-        return np.stack(found)
+            attested = self.pairs.sums((self.gold * shown)[:, 0]) > 0
+            curves.append(np.where(attested, 1.0, np.clip(covered, 0.0, 1.0)))
+        return np.stack(curves)
 
 
 def gold_scores(

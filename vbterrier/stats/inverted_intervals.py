@@ -104,10 +104,10 @@ def effect_limits(differences: Floats, levels: Floats) -> tuple[Floats, Floats]:
 
     n = len(differences)
     t = t_of(differences) if n >= _MIN_TOPICS else np.full(differences.shape[1], np.nan)
-    known = np.isfinite(t) & (std_of(differences) > 0)
+    finite = np.isfinite(t) & (std_of(differences) > 0)
     limits = np.full((2, differences.shape[1]), np.nan)
-    tails = np.stack([1 - levels[known] / 2, levels[known] / 2])
-    limits[:, known] = special.nctdtrinc(n - 1, tails, t[known]) / np.sqrt(n)
+    tails = np.stack([1 - levels[finite] / 2, levels[finite] / 2])
+    limits[:, finite] = special.nctdtrinc(n - 1, tails, t[finite]) / np.sqrt(n)
     return limits[0], limits[1]
 
 
@@ -159,8 +159,8 @@ def _order_statistics(levels: Floats, n_draws: int, n_observed: int) -> Ints:
 def _largest(drawn: Floats, places: Ints) -> Floats:
     """Order statistics of each column, counted from the largest, which is 0; infinite for negative places."""
     ordered = np.sort(drawn, axis=0)
-    found = np.take_along_axis(ordered, len(drawn) - 1 - np.clip(places, 0, len(drawn) - 1)[None], axis=0)[0]
-    return np.where(places < 0, np.inf, found)
+    values = np.take_along_axis(ordered, len(drawn) - 1 - np.clip(places, 0, len(drawn) - 1)[None], axis=0)[0]
+    return np.where(places < 0, np.inf, values)
 
 
 def _rank_limit(differences: Floats, levels: Floats) -> Floats:

@@ -88,8 +88,8 @@ def cohen_kappa(
 
     with np.errstate(invalid="ignore", divide="ignore"):
         # statsmodels also divides by the standard error under independence, which may be 0.
-        found = cohens_kappa(counts, wt=weights)
-    value, variance = float(found.kappa), float(found.var_kappa)
+        kappa = cohens_kappa(counts, wt=weights)
+    value, variance = float(kappa.kappa), float(kappa.var_kappa)
     if variance <= _ZERO:
         warn("all labels agree, or a judge gives the same label to all items: the standard error is 0")
         return Kappa(value, np.nan, np.nan, agreement, len(codes))
@@ -173,9 +173,9 @@ def krippendorff_alpha(
     """
     _check(level, n_resamples, seed)
     frame = labels_of(labels)
-    flat, known = pd.factorize(frame.to_numpy(dtype=object).ravel())
+    flat, levels = pd.factorize(frame.to_numpy(dtype=object).ravel())
     codes = flat.reshape(frame.shape)
-    counts = np.stack([(codes == code).sum(axis=1) for code in range(len(known))], axis=1).reshape(len(frame), -1)
+    counts = np.stack([(codes == code).sum(axis=1) for code in range(len(levels))], axis=1).reshape(len(frame), -1)
     size = counts.sum(axis=1)
     used = size > 1
     if not used.any():
@@ -274,17 +274,17 @@ def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: st
         numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
         if weights is not None and not numeric:
             raise ParameterError(f"weights={weights!r} need an order of labels; give categories, from low to high")
-        known = pd.Index(pd.unique(pd.Series(flat))).sort_values()
+        categories_seen = pd.Index(pd.unique(pd.Series(flat))).sort_values()
     else:
-        known = pd.Index(list(categories))
-        if not known.is_unique:
+        categories_seen = pd.Index(list(categories))
+        if not categories_seen.is_unique:
             raise ParameterError(f"categories={list(categories)}: wanted each label once")
-    codes = np.asarray(known.get_indexer(pd.Index(flat)), dtype=np.int64)
+    codes = np.asarray(categories_seen.get_indexer(pd.Index(flat)), dtype=np.int64)
     if (codes < 0).any():
         odd = int(np.argmax(codes < 0))
-        legal = ", ".join(map(_text, known))
+        legal = ", ".join(map(_text, categories_seen))
         raise InputError(f"labels: item {odd // labels.shape[1]} has {_text(flat[odd])}, wanted one of {legal}")
-    return codes.reshape(labels.shape), len(known)
+    return codes.reshape(labels.shape), len(categories_seen)
 
 
 def _text(label: Any) -> str:
@@ -302,14 +302,14 @@ def _resampled(
 ) -> tuple[float, float]:
     """Return percentiles of a statistic of the column sums of terms, shape (n, n_terms), over resampled rows."""
     n, step = len(terms), max(1, _BATCH // len(terms))
-    found = np.empty(n_resamples)
+    draws = np.empty(n_resamples)
     for done in range(0, n_resamples, step):
         size = min(step, n_resamples - done)
         rows = draw.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
-        found[done : done + size] = statistic(times @ terms)
-    found = found[~np.isnan(found)]
-    low, high = np.quantile(found, tail_probabilities(level)) if len(found) else (np.nan, np.nan)
+        draws[done : done + size] = statistic(times @ terms)
+    draws = draws[~np.isnan(draws)]
+    low, high = np.quantile(draws, tail_probabilities(level)) if len(draws) else (np.nan, np.nan)
     return float(low), float(high)
 
 

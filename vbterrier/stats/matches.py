@@ -96,8 +96,8 @@ class AlignedMatches:
 
     @cached_property
     def _keys(self) -> dict[str, Words]:
-        given = self._docno
-        docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
+        source = self._docno
+        docno = source if isinstance(source, Ids) else ids_of(pd.Series(source, dtype=object), f"{self.name} 'docno'")
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
         entity = self.candidates.entity.take(self.intent).fingerprints
         mention = mix(entity ^ mix(docno.take(self._order).fingerprints ^ mix(topic)))
@@ -117,8 +117,8 @@ class AlignedMatches:
         if kind == "binary":
             gain = vb.binary_gain(places, weights, b * n)
         else:
-            known = None if self.known is None else np.tile(self.known[span], b)
-            if known is None and cutoff is None:
+            last_ranks = None if self.known is None else np.tile(self.known[span], b)
+            if last_ranks is None and cutoff is None:
                 raise ParameterError(
                     "gain='dcg' without a cutoff needs the number of known documents of each intent: give known with "
                     "the matches"
@@ -126,9 +126,9 @@ class AlignedMatches:
             ranks = np.tile(rank[retrieved], b)
             if noisy and self._multiple_tags:
                 places, ranks, weights = _best_of_each(places, ranks, weights)
-            found = vb.dcg_gain(places, weights, ranks, known=known, cutoff=cutoff, n_intents=b * n)
+            ratio = vb.dcg_gain(places, weights, ranks, last_rank=last_ranks, cutoff=cutoff, n_intents=b * n)
             # There can be more confused tags than known documents.
-            gain = np.minimum(found, 1.0) if noisy else found
+            gain = np.minimum(ratio, 1.0) if noisy else ratio
         gain = gain.reshape(b, n)
         nil = until >= 0
         gain[:, nil] = until[nil] >= (NEVER if cutoff is None else cutoff)

@@ -128,14 +128,14 @@ def _mean_limits(criteria: Criteria, differences: Floats, weights: Floats, tails
     n, mean = len(differences), np.average(differences, axis=0, weights=weights)
     # The linearised weighted mean, D + w (d - D)/w̄.
     linear = mean + (weights / weights.mean())[:, None] * (differences - mean)
-    found = mean + special.stdtrit(n - 1, tails)[:, None] * linear.std(axis=0, ddof=1) / np.sqrt(n)
+    ends = mean + special.stdtrit(n - 1, tails)[:, None] * linear.std(axis=0, ddof=1) / np.sqrt(n)
     same = np.ptp(differences, axis=0) == 0
     if same.any():
         # Equal differences have no spread: other queries may differ, by large losses only as far as these are bounded.
         reach = criteria.large_loss if criteria.counts_losses else np.inf
         bounds = tuple(np.clip(bound, mean[same] - reach, mean[same] + reach) for bound in criteria.bounds)
-        found[:, same] = constant_limits(mean[same], n, bounds, tails)
-    return np.asarray(found)
+        ends[:, same] = constant_limits(mean[same], n, bounds, tails)
+    return np.asarray(ends)
 
 
 def _share_limits(criteria: Criteria, lost: Floats, weights: Floats, name: str) -> Floats:
@@ -171,12 +171,12 @@ def _bounded(criteria: Criteria, values: Floats, weights: Floats, tails: Floats,
 
 def _sequences(values: Floats, weights: Floats, tails: Floats, bounds: Bounds) -> Floats:
     """The last limits of confidence sequences of each column, shape (2, m)."""
-    found = np.empty((2, values.shape[1]))
+    ends = np.empty((2, values.shape[1]))
     for place, column in enumerate(values.T):
         for side, (tail, end) in enumerate(((tails[0], "low"), (1 - tails[1], "high"))):
             last = confidence_sequence(column, level=1 - 2 * tail, bounds=bounds, weights=weights).iloc[-1]
-            found[side, place] = last[end]
-    return found
+            ends[side, place] = last[end]
+    return ends
 
 
 def share_sequences(lost: Floats, weights: Floats, below: float, above: float) -> Floats:

@@ -83,11 +83,11 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
             np.maximum.accumulate(drawn, axis=0, out=drawn)
             max_as_extreme[these] += np.count_nonzero(drawn >= threshold, axis=1)
             maximum = drawn[-1]
-    found = np.empty((2, len(order)))
+    p_values = np.empty((2, len(order)))
     # Adjusted p-values must not decrease with a smaller observed statistic.
     stepped = np.maximum.accumulate(max_as_extreme[::-1])[::-1]
-    found[:, order] = (np.stack([as_extreme, stepped]) + null.n_observed) / (null.n_draws + null.n_observed)
-    return found[0], found[1]
+    p_values[:, order] = (np.stack([as_extreme, stepped]) + null.n_observed) / (null.n_draws + null.n_observed)
+    return p_values[0], p_values[1]
 
 
 def simultaneous_level(differences: Floats, test: str, alpha: float, *, n_resamples: int, seed: int) -> float:
@@ -199,7 +199,7 @@ def _wilcoxon(differences: Floats) -> Floats:
 
     n = len(differences)
     largest = np.abs(differences).max(axis=0)
-    found = np.ones(differences.shape[1])
+    p_values = np.ones(differences.shape[1])
     differs = np.flatnonzero(largest > 0)
     # Differences that are equal except for rounding are ties.
     scaled = np.round(differences[:, differs] / largest[differs], 12)
@@ -208,13 +208,13 @@ def _wilcoxon(differences: Floats) -> Floats:
     if n <= _MAX_EXACT_TIES and tied.any():
         size = np.abs(scaled[:, tied])
         ranks = np.sign(scaled[:, tied]) * (stats.rankdata(size, axis=0) - (size == 0).sum(axis=0))
-        found[differs[tied]] = paired_p(ranks, "randomisation", n_resamples=2**n, seed=0)
+        p_values[differs[tied]] = paired_p(ranks, "randomisation", n_resamples=2**n, seed=0)
         differs, scaled, tied = differs[~tied], scaled[:, ~tied], tied[~tied]
     # SciPy uses one null distribution for all columns of a call, exact if no column has ties: separate these columns.
     for columns in (tied, ~tied):
         if columns.any():
-            found[differs[columns]] = stats.wilcoxon(scaled[:, columns], axis=0).pvalue
-    return found
+            p_values[differs[columns]] = stats.wilcoxon(scaled[:, columns], axis=0).pvalue
+    return p_values
 
 
 class RankIntervals(NamedTuple):
@@ -253,8 +253,10 @@ def rank_intervals(
     largest = np.zeros(draws.shape[1])
 
     def critical(statistic: Floats) -> float:
-        found = float(np.quantile(statistic, level, method="higher"))
-        return inflation * (-float(special.stdtrit(df, float(special.ndtr(-found)))) if np.isfinite(df) else found)
+        quantile = float(np.quantile(statistic, level, method="higher"))
+        return inflation * (
+            -float(special.stdtrit(df, float(special.ndtr(-quantile)))) if np.isfinite(df) else quantile
+        )
 
     for system in range(n):
         gap = draws - draws[system]

@@ -176,20 +176,20 @@ def prediction_powered(
         {"name": name, "measure": measure, "label": label, **_estimated(group, level=level, lam=fixed, target=target)}
         for (name, measure, label), group in joined.groupby(["name", "measure", "label"], sort=False)
     ]
-    found = pd.DataFrame(rows, columns=list(COLUMNS)).assign(level=level, method=_METHODS[target])
-    few = found["n_labelled"] < _FEW
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).assign(level=level, method=_METHODS[target])
+    few = table["n_labelled"] < _FEW
     if few.any():
         warn(
-            f"{examples(found.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
+            f"{examples(table.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
             "intervals from so few labels are too narrow"
         )
-    flat = (found["high"] - found["low"] <= _ROUNDING) & (found["n_labelled"] < found["n_qids"])
+    flat = (table["high"] - table["low"] <= _ROUNDING) & (table["n_labelled"] < table["n_qids"])
     if flat.any():
         warn(
-            f"{examples(found.loc[flat, 'name'].unique())}: no label contradicts another label or the score, so that "
+            f"{examples(table.loc[flat, 'name'].unique())}: no label contradicts another label or the score, so that "
             "the interval has zero width, which is too narrow; label more queries"
         )
-    return found
+    return table
 
 
 def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[str, str] | None) -> pd.DataFrame:
@@ -219,12 +219,12 @@ def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, s
         pairs = dict.fromkeys(scores, labels[0] if predicts is None else predicts)
     else:
         pairs = {name: name for name in [*scores, *labels]}
-    for wanted, found, frame in ((pairs, scores, "predicted"), (pairs.values(), labels, "labelled")):
+    for wanted, present, frame in ((pairs, scores, "predicted"), (pairs.values(), labels, "labelled")):
         for name in wanted:
-            if found and name not in found:
+            if present and name not in present:
                 raise ParameterError(
-                    f"{frame} has no measure {name!r}, but {examples(found)}; state the labels that each score "
-                    f"predicts, as predicts={{'ES@5': 'success'}}.{nearest(name, found)}"
+                    f"{frame} has no measure {name!r}, but {examples(present)}; state the labels that each score "
+                    f"predicts, as predicts={{'ES@5': 'success'}}.{nearest(name, present)}"
                 )
     return pairs
 
@@ -234,8 +234,8 @@ def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
     is_base = (joined["name"] == baseline).to_numpy()
     if not is_base.any():
         names = list(joined["name"].unique())
-        known = f"{examples(names)}.{nearest(baseline, names)}"
-        raise ParameterError(f"baseline={baseline!r}: no such system; found {known}")
+        choices = f"{examples(names)}.{nearest(baseline, names)}"
+        raise ParameterError(f"baseline={baseline!r}: no such system; found {choices}")
     keys = ["qid", "measure"]
     base = joined.loc[is_base, [*keys, "value", "truth"]]
     parts = []
@@ -269,7 +269,7 @@ def _estimated(group: pd.DataFrame, *, level: float, lam: float | None, target: 
         prediction_powered_mean(y[has], f[has], f[~has], level=level, lam=weight, target=target)
         for weight in (lam, 0.0)
     )
-    width, plain_width = (float(found.high - found.low) for found in (powered, plain))
+    width, plain_width = (float(result.high - result.low) for result in (powered, plain))
     estimates = {"value": powered.value, "low": powered.low, "high": powered.high, "lam": powered.lam}
     without = {"labelled": plain.value, "labelled_low": plain.low, "labelled_high": plain.high, "predicted": f.mean()}
     ratio = width / plain_width if plain_width > _ROUNDING else np.nan

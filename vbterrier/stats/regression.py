@@ -41,20 +41,20 @@ def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = (
     """
     frame = frame_of(table, "table")
     require(frame, list(names), "table")
-    found: dict[str, Floats] = {}
+    columns: dict[str, Floats] = {}
     for name in names:
         column, where = frame[name], f"table column {name!r}"
-        known = column.notna().to_numpy()
-        if name not in gaps and not known.all():
-            row = int(np.argmin(known))
+        is_number = column.notna().to_numpy()
+        if name not in gaps and not is_number.all():
+            row = int(np.argmin(is_number))
             raise InputError(f"{where}: row {row} has no value, wanted a number for every topic; leave the topic out")
         # Fill missing values with 0, so that errors name the rows of the table.
-        values = numbers_of(column if known.all() else column.astype(object).where(column.notna(), 0.0), where)
-        values = np.where(known, values, np.nan)
+        values = numbers_of(column if is_number.all() else column.astype(object).where(column.notna(), 0.0), where)
+        values = np.where(is_number, values, np.nan)
         if np.isinf(values).any():
             raise InputError(f"{where}: row {int(np.argmax(np.isinf(values)))} is infinite, wanted a finite number")
-        found[name] = values
-    return found
+        columns[name] = values
+    return columns
 
 
 def coverage_strata(
@@ -125,9 +125,9 @@ def strata_of(coverage: Floats, n_strata: int) -> Ints:
     Equal values share a stratum, no stratum is empty, and the sum of the squared sizes of the strata is minimal. With
     fewer values than strata, each value is a stratum.
     """
-    known = ~np.isnan(coverage)
-    found = np.full(len(coverage), -1)
-    values, value, sizes = np.unique(coverage[known], return_inverse=True, return_counts=True)
+    defined = ~np.isnan(coverage)
+    stratum = np.full(len(coverage), -1)
+    values, value, sizes = np.unique(coverage[defined], return_inverse=True, return_counts=True)
     s = min(n_strata, len(values))
     # Numbers of topics below each value, and of all.
     below = np.concatenate([[0], np.cumsum(sizes)])
@@ -136,8 +136,8 @@ def strata_of(coverage: Floats, n_strata: int) -> Ints:
     cuts = np.searchsorted(2 * s * below, (2 * np.arange(s + 1) * n) - s) if s else np.zeros(1, dtype=np.int64)
     if s and np.ptp(np.diff(below[cuts])) > 1:
         cuts = _most_equal(below, s)
-    found[known] = np.searchsorted(cuts[1:], value, side="right")
-    return found
+    stratum[defined] = np.searchsorted(cuts[1:], value, side="right")
+    return stratum
 
 
 def _most_equal(below: Ints, s: int) -> Ints:
@@ -206,20 +206,20 @@ def gain_regressions(
     columns = numeric_columns(table, names, gaps=measures)
     base = np.stack([np.ones(len(columns[gain])), *(columns[name] for name in controls)], axis=1)
     rows = [_fitted(name, columns[name], base, columns[gain], level) for name in measures]
-    found = pd.DataFrame(rows, columns=list(REGRESSION_COLUMNS))
-    tested = found["p_value"].notna()
-    found.loc[tested, "p_adjusted"] = adjusted(found.loc[tested, "p_value"].to_numpy(), "holm")
-    return found
+    regressions = pd.DataFrame(rows, columns=list(REGRESSION_COLUMNS))
+    tested = regressions["p_value"].notna()
+    regressions.loc[tested, "p_adjusted"] = adjusted(regressions.loc[tested, "p_value"].to_numpy(), "holm")
+    return regressions
 
 
 def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float) -> tuple[Any, ...]:
-    known = ~np.isnan(measure)
-    n, nan = int(known.sum()), float("nan")
-    counts = (n, len(known) - n, "HC3")
-    base = base[known]
+    defined = ~np.isnan(measure)
+    n, nan = int(defined.sum()), float("nan")
+    counts = (n, len(defined) - n, "HC3")
+    base = base[defined]
     # A column that depends on earlier ones does not change the other coefficients.
     kept = [place for place in range(base.shape[1]) if _rank(base[:, : place + 1]) > _rank(base[:, :place])]
-    design = np.column_stack([base[:, kept], measure[known]])
+    design = np.column_stack([base[:, kept], measure[defined]])
     m = design.shape[1]
     if n <= m or _rank(design) < m:
         reason = f"{n} topics for {m} coefficients; a regression needs more topics"
@@ -227,9 +227,9 @@ def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float
         return (name, *[nan] * 7, *counts, nan, nan)
     from statsmodels.api import OLS
 
-    plain = OLS(gain[known], design).fit()
+    plain = OLS(gain[defined], design).fit()
     # R² is undefined for a constant gain.
-    r_squared = float(plain.rsquared) if np.ptp(gain[known]) > 0 else nan
+    r_squared = float(plain.rsquared) if np.ptp(gain[defined]) > 0 else nan
     basis, _ = np.linalg.qr(design)
     leverage = (basis**2).sum(axis=1)  # the diagonal of the hat matrix
     if leverage.max() > _FULL_LEVERAGE:

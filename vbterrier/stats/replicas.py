@@ -165,9 +165,9 @@ class Replicas:
 
     def of(self, system: str, statistic: Statistic) -> Floats:
         """Return the scores of one system and statistic, shape (B, n_topics)."""
-        for what, one, known in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
-            if one not in known:
-                raise ParameterError(f"{what} {str(one)!r} was not replicated; found {examples(map(str, known))}")
+        for what, one, present in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
+            if one not in present:
+                raise ParameterError(f"{what} {str(one)!r} was not replicated; found {examples(map(str, present))}")
         return np.asarray(self.values[self.systems.index(system), self.statistics.index(statistic)])
 
     @property
@@ -184,12 +184,12 @@ class Replicas:
         """Return scores of the joint intents of all queries as those of one query, from :func:`moment_statistics`."""
 
         def scores(values: Floats) -> Floats:
-            found = []
+            columns = []
             for statistic in statistics:
                 success, spread, top = (values[:, self.statistics.index(one)] for one in moment_statistics([statistic]))
                 moments = (success, success**2 + spread**2, top)
-                found.append(statistic.of(PooledSuccess(*(moment.mean(axis=-1) for moment in moments))))
-            return np.stack(found, axis=1)[..., None]
+                columns.append(statistic.of(PooledSuccess(*(moment.mean(axis=-1) for moment in moments))))
+            return np.stack(columns, axis=1)[..., None]
 
         values, point = scores(self.values), scores(self.point)
         return replace(self, topics=[""], statistics=list(statistics), values=values, point=point)
@@ -306,8 +306,8 @@ def _aligned(
 ) -> list[list[AlignedMatches]]:
     """Return the rankings of each system: one, or one for each frame of the variants and one for the given queries."""
     return [
-        [AlignedMatches(one, candidates, name) for one in ([given] if isinstance(given, Matches) else given)]
-        for name, given in systems.items()
+        [AlignedMatches(one, candidates, name) for one in ([matches] if isinstance(matches, Matches) else matches)]
+        for name, matches in systems.items()
     ]
 
 
@@ -320,11 +320,11 @@ def check_perturbation(perturbation: Any) -> None:
 def numbered(names: Iterable[str]) -> list[str]:
     """Append numbers to repeated names, so that perturbations of the same class have separate random streams."""
     seen: Counter[str] = Counter()
-    found = []
+    numbered_names = []
     for name in names:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name} {seen[name]}")
-    return found
+        numbered_names.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return numbered_names
 
 
 class _ReplicaPlan:
@@ -373,8 +373,8 @@ class _ReplicaPlan:
                     each_kind = [list(of_kind) for of_kind in zip(*noisy, strict=True)]
                 else:
                     each_kind = [[gain[:, draws.candidates.span] for gain in of_kind] for of_kind in gains[number]]
-                found = [_of_variant(of_kind, state) for of_kind in each_kind]
-                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
+                gains_of_kinds = [_of_variant(of_kind, state) for of_kind in each_kind]
+                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in gains_of_kinds]
                 for column, statistic in enumerate(self.statistics):
                     success = served[self.kinds.index(statistic.kind)]
                     values[number, column, rows, first:last] = statistic.of(success)
@@ -411,12 +411,12 @@ def _of_variant(gains: list[Floats], state: State) -> Floats:
     if len(gains) == 1 or state.variant is None:
         return gains[-1]
     variant = state.variant[:, state.candidates.topic]
-    found = np.empty(np.broadcast_shapes(variant.shape, gains[0].shape))
+    chosen_gain = np.empty(np.broadcast_shapes(variant.shape, gains[0].shape))
     for number, gain in enumerate(gains):
         # The last ranking is that of the queries as given, number -1.
         uses = variant == (number if number < len(gains) - 1 else -1)
-        np.copyto(found, gain, where=uses)
-    return found
+        np.copyto(chosen_gain, gain, where=uses)
+    return chosen_gain
 
 
 def _shown(

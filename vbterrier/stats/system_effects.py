@@ -138,13 +138,17 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
         scale = (error / n) ** 0.5 if error > 0 else np.nan
         reach = _critical_range(level, k, int(df[2])) * scale if error > 0 else np.nan
         bounds = score_bounds(f"{measure} - ")
-        found = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff)
-        found = found.assign(low=np.maximum(diff - reach, bounds[0]), high=np.minimum(diff + reach, bounds[1]))
+        compared = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff)
+        compared = compared.assign(low=np.maximum(diff - reach, bounds[0]), high=np.minimum(diff + reach, bounds[1]))
         alone = 2 * special.stdtr(df[2], -np.abs(diff) / (2**0.5 * scale))
         adjusted = stats.studentized_range.sf(np.abs(diff) / scale, k, df[2]) if error > 0 else np.nan
-        found = found.assign(p_value=alone, p_adjusted=adjusted, n_qids=n, test="two-way ANOVA", correction="Tukey HSD")
-        found = found.assign(n_tests=len(chosen), level=level, method="Tukey HSD, simultaneous", n_resamples=0, seed=0)
-        pairs.append(found)
+        compared = compared.assign(
+            p_value=alone, p_adjusted=adjusted, n_qids=n, test="two-way ANOVA", correction="Tukey HSD"
+        )
+        compared = compared.assign(
+            n_tests=len(chosen), level=level, method="Tukey HSD, simultaneous", n_resamples=0, seed=0
+        )
+        pairs.append(compared)
     if not tables:
         return AnalysisOfVariance(*(pd.DataFrame(columns=list(names)) for names in (VARIANCE_COLUMNS, TUKEY_COLUMNS)))
     every = pd.concat(pairs, ignore_index=True)[list(TUKEY_COLUMNS)]
@@ -225,16 +229,16 @@ def bayesian_comparison(
         if not chosen:
             continue
         differences = np.stack([table[:, names.index(a)] - table[:, names.index(b)] for a, b in chosen], axis=1)
-        known = std_of(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
-        if not known.all():
+        varies = std_of(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
+        if not varies.all():
             warn(
-                f"{measure}: {int((~known).sum())} of {len(known)} pairs differ by the same amount on all topics, so "
+                f"{measure}: {int((~varies).sum())} of {len(varies)} pairs differ by the same amount on all topics, so "
                 "that their posterior is unknown"
             )
-        found = np.full((5, len(chosen)), np.nan)
+        summaries = np.full((5, len(chosen)), np.nan)
         limits = _student if posterior == "conjugate" else _bayesian_bootstrap
-        found[:, known] = limits(differences[:, known], rope, level, n_draws, seed)
-        low, high, above, better, worse = found
+        summaries[:, varies] = limits(differences[:, varies], rope, level, n_draws, seed)
+        low, high, above, better, worse = summaries
         part = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=differences.mean(axis=0))
         part = part.assign(low=low, high=high, p_a_above=above, p_a_better=better, p_rope=1 - better - worse)
         parts.append(part.assign(p_b_better=worse, n_qids=len(differences)))

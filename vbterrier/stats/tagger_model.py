@@ -101,8 +101,8 @@ class TaggerErrors:
         rates = tagged.candidates.cached(("tagger rates", id(self.model)), self._rates)
         here = tagged.candidates.span.start + tagged.intent
         unit, own = tagged.keys["entity"], tagged.keys["mention"]
-        found = betaincinv(rates.found[here], rates.missed[here], draws.keyed("rate", unit))
-        wrong = draws.keyed("wrong", own) >= found
+        threshold = betaincinv(rates.found[here], rates.missed[here], draws.keyed("rate", unit))
+        wrong = draws.keyed("wrong", own) >= threshold
         lost = wrong & (draws.keyed("lost", unit) < self.model.lost)
         other = rates.taken_for(here, draws.keyed("which", unit), draws.keyed("other", unit))
         lost |= wrong & (tagged.candidates.sizes[tagged.topic] == 1)
@@ -112,8 +112,8 @@ class TaggerErrors:
     def _rates(self, candidates: CandidateArrays) -> _Rates:
         """Return the rates of all candidates."""
         names = candidates.entity.text.to_pylist()
-        known = self.model.entities.set_index("entity_id").reindex(names)
-        n_gold, n_found = (known[column].fillna(0).to_numpy(np.float64) for column in ("n_gold", "n_found"))
+        counts = self.model.entities.set_index("entity_id").reindex(names)
+        n_gold, n_found = (counts[column].fillna(0).to_numpy(np.float64) for column in ("n_gold", "n_found"))
         frame = pd.DataFrame({"entity_id": names, "topic": candidates.topic, "row": np.arange(len(names))})
         others = frame.rename(columns={"entity_id": "taken_for", "row": "other"})
         pairs = frame.merge(self.model.confusions, on="entity_id").merge(others, on=["topic", "taken_for"])
@@ -218,19 +218,19 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     >>> model.entities[["entity_id", "n_gold", "n_found"]].values.tolist()
     [['team', 2, 0], ['country', 1, 1]]
     """
-    given, right = (TagFrame(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
-    for table in (given, right):
+    tagged, right = (TagFrame(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    for table in (tagged, right):
         if table.topics is not None:
             raise InputError(f"{table.name}: found a column qid; a tagger model needs tags of documents, drop qid")
-    require_same_kind(given.docno, right.docno, "tags column 'docno'", "gold column 'docno'")
-    require_same_kind(given.entity, right.entity, "tags column 'entity_id'", "gold column 'entity_id'")
+    require_same_kind(tagged.docno, right.docno, "tags column 'docno'", "gold column 'docno'")
+    require_same_kind(tagged.entity, right.entity, "tags column 'entity_id'", "gold column 'entity_id'")
     labelled = _documents(documents, right)
-    inside, outside = (_pairs(table, labelled) for table in (given, right))
+    inside, outside = (_pairs(table, labelled) for table in (tagged, right))
     if len(labelled) < _FEW:
         warn(f"{len(labelled)} labelled documents: rates of the tagger are mostly guesses; label at least {_FEW}")
     if not len(inside):
         warn(
-            f"tags have none of the labelled documents: {examples(given.docno.text[:4].to_pylist())} against "
+            f"tags have none of the labelled documents: {examples(tagged.docno.text[:4].to_pylist())} against "
             f"{examples(labelled['docno'].iloc[:4])}; check the ids"
         )
     n_spurious = len(inside) - int(_in(inside, outside).sum())
@@ -330,7 +330,7 @@ def _in(frame: pd.DataFrame, other: pd.DataFrame) -> Any:
     return frame.merge(other, how="left", on=list(frame.columns), indicator="side")["side"].eq("both").to_numpy()
 
 
-def _beta_binomial(found: Floats, n: Floats, log_odds: Floats) -> tuple[float, float, float]:
+def _beta_binomial(successes: Floats, n: Floats, log_odds: Floats) -> tuple[float, float, float]:
     """Return the most probable intercept, slope and strength of beta-binomial counts."""
     from scipy.optimize import minimize
     from scipy.special import betaln
@@ -341,7 +341,7 @@ def _beta_binomial(found: Floats, n: Floats, log_odds: Floats) -> tuple[float, f
     def negative(at: Floats) -> float:
         mean, strength = rates(at)
         alpha, beta = mean * strength, (1 - mean) * strength
-        likelihood = (betaln(alpha + found, beta + n - found) - betaln(alpha, beta)).sum()
+        likelihood = (betaln(alpha + successes, beta + n - successes) - betaln(alpha, beta)).sum()
         return float(((at / _PRIOR_SD) ** 2).sum() / 2 - likelihood)
 
     at = minimize(negative, np.zeros(3), method="L-BFGS-B").x

@@ -109,12 +109,12 @@ def interval_rows(
     for table in tables:
         ranges = [np.array([bounds(measure) for measure in table.measures]).T for bounds in (score_bounds, mean_bounds)]
         draws = _draws(method, seed, "", table.qids)
-        found = _topics_intervals(table.values, level, method, draws, n_resamples, *ranges)
+        limits = _topics_intervals(table.values, level, method, draws, n_resamples, *ranges)
         columns = zip(
-            table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
+            table.places, table.names, table.measures, table.values.mean(axis=0), limits.low, limits.high, strict=True
         )
         for column, (place, name, measure, mean, low, high) in enumerate(columns):
-            made = found.method_of(column)
+            made = limits.method_of(column)
             drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
             rows[place] = (name, measure, mean, low, high, level, made, len(table.qids), drawn, seed)
     return [rows[place] for place in sorted(rows)]
@@ -122,8 +122,8 @@ def interval_rows(
 
 def topics_interval(values: Floats, **options: Any) -> Interval:
     """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,)."""
-    found = topics_intervals(np.asarray(values, dtype=np.float64)[:, None], **options)
-    return Interval(float(found.low[0]), float(found.high[0]), found.method_of(0))
+    interval = topics_intervals(np.asarray(values, dtype=np.float64)[:, None], **options)
+    return Interval(float(interval.low[0]), float(interval.high[0]), interval.method_of(0))
 
 
 def topics_intervals(

@@ -159,8 +159,8 @@ class TopicStatistics(Shown):
         return means[0], np.clip(limits, *np.array([mean_bounds(measure) for measure in measures]).T)
 
     def _count(self, key: tuple[str, str], column: _Column) -> None:
-        known = self._columns.get(key)
-        self._columns[key] = column if known is None else known + column
+        former = self._columns.get(key)
+        self._columns[key] = column if former is None else former + column
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,11 @@ def disc_ratio(
     for start in range(0, n_resamples, step):
         rows = draw.integers(n, size=(min(step, n_resamples - start), n))
         replicas[start : start + step] = _ratio(above[rows].sum(axis=1), below[rows].sum(axis=1))
-    known = replicas[~np.isnan(replicas)]
-    if not len(known):
+    defined = replicas[~np.isnan(replicas)]
+    if not len(defined):
         return Ratio(value, np.nan, np.nan, n)
     # Order statistics are defined even if some ratios are infinite.
-    low, high = np.quantile(known, tail_probabilities(level), method="nearest")
+    low, high = np.quantile(defined, tail_probabilities(level), method="nearest")
     return Ratio(value, float(low), float(high), n)
 
 
@@ -276,8 +276,8 @@ class PooledScores:
         """Return the scores of systems from their mean moments, shape (..., n, n_measures)."""
         moments = means.reshape(*means.shape[:-1], -1, *self.shape[1:])
         of_kind = [PooledSuccess(*np.moveaxis(moments[..., kind, :], -1, 0)) for kind in range(len(self.kinds))]
-        found = [statistic.of(of_kind[self.kinds.index(statistic.kind)]) for statistic in self.statistics.values()]
-        return np.asarray(np.stack(found, axis=-1), dtype=np.float64)
+        values = [statistic.of(of_kind[self.kinds.index(statistic.kind)]) for statistic in self.statistics.values()]
+        return np.asarray(np.stack(values, axis=-1), dtype=np.float64)
 
     def intervals(
         self, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
@@ -326,9 +326,9 @@ class PooledScores:
         limits = _limits(self.scores(resampled), self.scores(mean), self.scores(left_out), tails, method)
         every, point, left = (means.reshape(-1, *self.shape) for means in (resampled, mean, left_out))
         of_means = _limits(every, point[0], left, tails, method)
-        given = self.rows.reshape(self.n, *self.shape)
-        constant = np.ptp(given, axis=0) == 0
-        of_means[:, constant] = constant_limits(given[0, constant], self.n, (0.0, 1.0), tails)
+        table = self.rows.reshape(self.n, *self.shape)
+        constant = np.ptp(table, axis=0) == 0
+        of_means[:, constant] = constant_limits(table[0, constant], self.n, (0.0, 1.0), tails)
         of_means = np.clip(of_means, 0.0, 1.0)
         for column, statistic in enumerate(self.statistics.values()):
             own = (slice(None), *self._moment_of(statistic))
@@ -370,12 +370,12 @@ class PooledScores:
         p_value = np.stack([self._exchanged(*pair, n_resamples, seed) for pair in zip(a, b, strict=True)])
         frames = []
         for column, measure in enumerate(self.statistics):
-            found = pd.DataFrame(named, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff[:, column])
+            table = pd.DataFrame(named, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff[:, column])
             low, high = limits[:, :, column] if self.n > 1 else np.full((2, len(named)), np.nan)
             corrected = adjusted(p := p_value[:, column], "holm")
-            frames.append(found.assign(low=low, high=high, p_value=p, p_adjusted=corrected, n_tests=len(named)))
-        found = pd.concat(frames, ignore_index=True).assign(n_qids=self.n, test=TESTS["randomisation"])
-        made = found.assign(correction="holm", level=level, method=f"topics ({method})")
+            frames.append(table.assign(low=low, high=high, p_value=p, p_adjusted=corrected, n_tests=len(named)))
+        table = pd.concat(frames, ignore_index=True).assign(n_qids=self.n, test=TESTS["randomisation"])
+        made = table.assign(correction="holm", level=level, method=f"topics ({method})")
         none = dict.fromkeys(("effect_size", "effect_low", "effect_high", "p_equivalence"), np.nan)
         made = made.assign(n_resamples=n_resamples, seed=seed, **none)
         made[["wins", "losses", "ties"]] = pd.NA

@@ -232,10 +232,10 @@ def combine_sources(
     parts = np.stack(list(named.values()))
     noise_share = 1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws
     # Errors that topics share do not vary over topics.
-    found = _Components(scored, within, noise_share * (within if common is None else drawn), parts, counts)
-    contributions = found.contributions()
-    low, high = found.share_limits(contributions, level)
-    resampled = found.resampled(contributions[:, 0])
+    components = _Components(scored, within, noise_share * (within if common is None else drawn), parts, counts)
+    contributions = components.contributions()
+    low, high = components.share_limits(contributions, level)
+    resampled = components.resampled(contributions[:, 0])
     if method == "nested":
         limits = _limits(resampled + noise + (0.0 if common is None else common), level)
     else:

@@ -118,12 +118,12 @@ class Variants:
         most = max(0 if v.violations is None else v.violations.shape[1] for v in sources)
         violations = np.zeros((*base.shape, most)) if by_constraint else None
         for row, (source, place) in enumerate(zip(sources, places, strict=True)):
-            known = place >= 0
-            base[row, place[known]] = source.log_base[known]
+            present = place >= 0
+            base[row, place[present]] = source.log_base[present]
             if delta is not None and source.delta is not None:
-                delta[row, place[known]] = source.delta[known]
+                delta[row, place[present]] = source.delta[present]
             if violations is not None and source.violations is not None:
-                violations[row, place[known], : source.violations.shape[1]] = source.violations[known]
+                violations[row, place[present], : source.violations.shape[1]] = source.violations[present]
         has = np.array([np.isin(whole.topics, variant.topics) for variant in self._read])
         if not has.any() and len(whole):
             raise InputError(
@@ -133,8 +133,8 @@ class Variants:
         n_constraints = np.zeros(len(whole.topics), dtype=np.int64)
         for source in sources:
             topics = places_of(source.topics, whole.topics)
-            known = topics >= 0
-            n_constraints[topics[known]] = np.maximum(n_constraints[topics[known]], source.n_constraints[known])
+            present = topics >= 0
+            n_constraints[topics[present]] = np.maximum(n_constraints[topics[present]], source.n_constraints[present])
         return has, n_constraints, base, delta, violations
 
     @cached_property
@@ -190,8 +190,8 @@ def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
     """Return the row of each candidate of a variant among the intents, -1 for queries that are not evaluated."""
     require_same_kind(whole.qid, variant.qid, "intents column 'qid'", "variants column 'qid'")
     require_same_kind(whole.entity, variant.entity, "intents column 'entity_id'", "variants column 'entity_id'")
-    found = whole.find(variant)
-    unknown = (found < 0) & np.isin(variant.topics, whole.topics)[variant.topic]
+    place = whole.find(variant)
+    unknown = (place < 0) & np.isin(variant.topics, whole.topics)[variant.topic]
     if unknown.any():
         at = int(np.argmax(unknown))
         raise InputError(
@@ -199,4 +199,4 @@ def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
             "is not among the intents; match the systems with the frame that "
             "vbterrier.stats.with_variants(intents, perturbations) returns, and replicate with it"
         )
-    return found
+    return place

@@ -147,8 +147,8 @@ class ScoreDistributions(Shown):
             # Common levels are computed along with the first one unless each needs a search.
             cheap = all(distribution.is_sorted for distribution in self.distributions)
             levels = np.array([level, *(other for other in COMMON_LEVELS if cheap and other not in self._quantiles)])
-            found = np.array([each.quantiles(levels) for each in self.distributions]).reshape(len(self), len(levels))
-            self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
+            values = np.array([each.quantiles(levels) for each in self.distributions]).reshape(len(self), len(levels))
+            self._quantiles.update(zip(levels.tolist(), values.T, strict=True))
         return self._quantiles[level]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:

@@ -151,11 +151,11 @@ class GradeDraws:
             overall = self._overall(parts)
         else:
             overall = self._overall_of_some
-        for each, found in parts:
-            counts = found.counts + self._unseen(each, found.counts, overall)
+        for each, drawn in parts:
+            counts = drawn.counts + self._unseen(each, drawn.counts, overall)
             counts += self.evidence.counts[each, :, None].astype(np.int32)
             documents = slice(int(self._stored_ends[each.start]), int(self._stored_ends[each.stop]))
-            yield DrawnTopics(each, documents, found.levels, counts)
+            yield DrawnTopics(each, documents, drawn.levels, counts)
 
     @cached_property
     def levels(self) -> NDArray[np.uint8]:
@@ -214,7 +214,7 @@ class GradeDraws:
         run_keys = fingerprints.mix(runs + np.array(turn, dtype=np.uint64)) ^ self._call_keys[2]
         of_run = symmetric(run_keys, n, self._normal)
         of_topic = np.sqrt(constants.topic**2 + selected * constants.topic_selected**2)
-        found, keys = [], np.split(self._call_keys[_COEFS:], np.cumsum(sizes)[:-1])
+        steps, keys = [], np.split(self._call_keys[_COEFS:], np.cumsum(sizes)[:-1])
         for number, (step, own) in enumerate(zip(model.steps, keys, strict=True)):
             part, fitted = constants.higher if number else 1.0, step.regression
             root = np.linalg.cholesky(fitted.coef_cov * constants.inflation)
@@ -223,8 +223,8 @@ class GradeDraws:
             of_topic_rows = slice(first, first + len(rows))
             weights = np.concatenate([coef, part * of_shift, rows, part * constants.of_run * of_run])
             noise = part * np.stack([shared, of_topic])
-            found.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
-        return found
+            steps.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
+        return steps
 
     def _step(self, number: int, topics: slice, rows: slice) -> tuple[Singles, Singles]:
         """The step of a block of topics.
@@ -320,20 +320,20 @@ class GradeDraws:
 
     def _overall(self, parts: Sequence[tuple[slice, _Found]]) -> _Overall:
         judged = sum(self._inside[topics, 1:].sum() for topics, _ in parts)
-        drawn = np.sum([found.counts.sum(axis=0) for _, found in parts], axis=0)
+        drawn = np.sum([step.counts.sum(axis=0) for _, step in parts], axis=0)
         share = judged / np.maximum(judged + drawn[1:].sum(axis=0), 1e-9)
         n_topics = sum(topics.stop - topics.start for topics, _ in parts)
-        shares = [self._judged_share(topics, found.counts, share).sum(axis=0, dtype=float) for topics, found in parts]
+        shares = [self._judged_share(topics, step.counts, share).sum(axis=0, dtype=float) for topics, step in parts]
         inside = np.sum([self._inside[topics].sum(axis=0) for topics, _ in parts], axis=0)[:, None]
         return _Overall(share, np.sum(shares, axis=0) / n_topics, (inside + drawn) / n_topics + 1e-3)
 
-    def _judged_share(self, topics: slice, found: NDArray[np.int32], overall: Floats) -> Singles:
+    def _judged_share(self, topics: slice, drawn: NDArray[np.int32], overall: Floats) -> Singles:
         """The judged share of the relevant documents of each topic, shape (n_topics, n_draws).
 
         A beta distribution with the share of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``.
         """
         judged = self._inside[topics, 1:].sum(axis=1)[:, None]
-        others = np.maximum(found[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
+        others = np.maximum(drawn[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
         first, second = (
             gammas(self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(number), self.n_draws, self._normal, shape)
             for number, shape in ((1, judged + 4 * overall + 1e-3), (2, others))
@@ -342,7 +342,7 @@ class GradeDraws:
         share: Singles = np.clip(first / (first + second + np.float32(1e-30)), np.float32(0.02), np.float32(1 - 1e-7))
         return np.asarray(np.maximum(share**lowered, np.float32(0.02)))
 
-    def _unseen(self, topics: slice, found: NDArray[np.int32], overall: _Overall) -> NDArray[np.int32]:
+    def _unseen(self, topics: slice, drawn: NDArray[np.int32], overall: _Overall) -> NDArray[np.int32]:
         """Relevant documents that no run retrieves and nobody judged, shape (n_topics, L, n_draws).
 
         The judged share q of the relevant documents in the evidence estimates that of the documents outside (see
@@ -357,7 +357,7 @@ class GradeDraws:
         from scipy import special
 
         evidence, model, n = self.evidence, self.model, self.n_draws
-        unseen = np.zeros(found.shape, dtype=np.int32)
+        unseen = np.zeros(drawn.shape, dtype=np.int32)
         # A topic without unjudged documents has its pool as it is.
         open_ = np.flatnonzero(np.diff(self._ends[topics.start : topics.stop + 1]))
         if not len(open_) or not model.steps:
@@ -369,19 +369,19 @@ class GradeDraws:
             model.constants.hidden_sd * symmetric(self._call_keys[4:5], n, self._normal)[0]
         )
         hidden = ((1 - reached) * size * (1 - overall.judged)).astype(np.float32)
-        share = self._judged_share(topics, found, overall.judged)
+        share = self._judged_share(topics, drawn, overall.judged)
         share *= reached
-        for level in range(1, found.shape[1]):
-            known = evidence.outside[topics, level]
+        for level in range(1, drawn.shape[1]):
+            n_beyond = evidence.outside[topics, level]
             rate = ((evidence.outside[:, level].sum() + 0.5) / len(evidence.topics) / overall.mean_share).astype(
                 np.float32
             )
-            within = (found[:, level] + (self._inside[topics, level, None] + 1e-3)).astype(np.float32)
+            within = (drawn[:, level] + (self._inside[topics, level, None] + 1e-3)).astype(np.float32)
             prior = within / overall.relevant[level].astype(np.float32) + np.float32(UNSEEN_SHRINKAGE)
             prior *= rate / np.float32(1 + UNSEEN_SHRINKAGE)
             prior += hidden * np.float32(HIDDEN_LEVELS ** (level - 1)) * within
             keys = self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(2 * level + 1)
-            expected = gammas(keys, n, self._normal, (known + UNSEEN_SHAPE)[:, None])
+            expected = gammas(keys, n, self._normal, (n_beyond + UNSEEN_SHAPE)[:, None])
             expected *= (1 - share) / (np.float32(UNSEEN_SHAPE) / prior + share)
             uniform = uniforms(keys + np.uint64(1), n)
             unseen[open_, level] = poissons(expected[open_], uniform[open_], special.ndtri)

@@ -119,8 +119,8 @@ class EstimatedDistribution(ScoreDistributions):
                     yield own, self._whole(own, block.counts[place], (topic[these] - start, rank[these]), levels)
                     continue
                 gain, weights = self._terms
-                known = weighted_sums(at(gain, judged.levels[own]), weights)
-                scores = np.repeat(known[:, None], n_draws, axis=1)
+                judged_part = weighted_sums(at(gain, judged.levels[own]), weights)
+                scores = np.repeat(judged_part[:, None], n_draws, axis=1)
                 if len(levels):
                     with_documents, starts = np.unique(topic[these] - start, return_index=True)
                     gains = gain.take(levels)
@@ -158,11 +158,11 @@ class EstimatedDistribution(ScoreDistributions):
     @cached_property
     def distributions(self) -> list[ScoreDistribution]:
         """The draws of each topic as a distribution."""
-        found: list[ScoreDistribution | None] = [None] * len(self)
+        distributions: list[ScoreDistribution | None] = [None] * len(self)
         for own, scores in self._parts():
             for topic, one in zip(own.tolist(), _samples(scores), strict=True):
-                found[topic] = one
-        return [one for one in found if one is not None]
+                distributions[topic] = one
+        return [one for one in distributions if one is not None]
 
     def quantile(self, level: float) -> Floats:
         """The quantile of each topic, see :meth:`ScoreDistributions.quantile`."""
@@ -182,11 +182,11 @@ class EstimatedDistribution(ScoreDistributions):
 
     def _each(self, of: Callable[[ScoreDistribution], Any]) -> Floats:
         """A statistic of the distribution of each topic, of which one block is in memory."""
-        found: list[Any] = [None] * len(self)
+        values: list[Any] = [None] * len(self)
         for own, scores in self._parts():
             for topic, one in zip(own.tolist(), _samples(scores), strict=True):
-                found[topic] = of(one)
-        return np.array(found)
+                values[topic] = of(one)
+        return np.array(values)
 
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
         mean, variance = np.full((2, len(self)), np.nan)

@@ -221,9 +221,9 @@ class Evidence:
         if depth >= self.depth:
             return self
         kept = self.rank <= depth
-        found, item = np.unique(self.item[kept], return_inverse=True)
-        docno, labels = self.docno.take(found), self.labels[:, found]
-        cut = replace(self, depth=depth, topic=self.topic[found], level=self.level[found], docno=docno, labels=labels)
+        items, item = np.unique(self.item[kept], return_inverse=True)
+        docno, labels = self.docno.take(items), self.labels[:, items]
+        cut = replace(self, depth=depth, topic=self.topic[items], level=self.level[items], docno=docno, labels=labels)
         return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
 
 
@@ -237,9 +237,9 @@ def evidence_of(
     topic, level, docno = entries.topic[first], np.maximum(entries.level[first], -1), entries.docno.take(first)
     # The lookup compares ids, not only fingerprints.
     item = Lookup(topic, docno).find_one(entries.topic, entries.docno)
-    given = np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, topic, docno)
+    machine = np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, topic, docno)
     about = (list(entries.runs), entries.topics, entries.counts, cutoff, depth)
-    return Evidence(*about, topic, level, docno, entries.run, entries.rank, item, given)
+    return Evidence(*about, topic, level, docno, entries.run, entries.rank, item, machine)
 
 
 def logit(share: Floats) -> Floats:
@@ -250,8 +250,8 @@ def logit(share: Floats) -> Floats:
 
 def _standardised(values: Floats, among: Bools | None = None) -> Floats:
     """Values with mean 0 and standard deviation 1 among some documents, clipped at 4; 0 for the others."""
-    known = values if among is None else values[among]
-    scaled = (values - known.mean()) / (known.std() + 1e-9)
+    reference = values if among is None else values[among]
+    scaled = (values - reference.mean()) / (reference.std() + 1e-9)
     scaled = np.clip(scaled, -MOST_DEVIATIONS, MOST_DEVIATIONS)
     return scaled if among is None else np.where(among, scaled, 0.0)
 
@@ -353,7 +353,7 @@ def _neighbours(evidence: Evidence) -> Floats:
     return np.asarray(np.bincount(item, value, minlength=len(evidence)) / np.maximum(n, 1))
 
 
-def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:
+def label_columns(labels: Floats, is_judged: Bools, hit: Bools) -> Floats:
     """The labels of each labeller on a scale of logits, shape (m, n_labellers).
 
     It is the logit of an isotonic regression of relevance (``hit``) on the label among the judged documents
@@ -366,15 +366,15 @@ def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:
     from sklearn.isotonic import IsotonicRegression
 
     for number, label in enumerate(labels):
-        given = ~np.isnan(label)
-        both = given & known
-        outcome = hit[both[known]].astype(np.float64)
+        labelled = ~np.isnan(label)
+        both = labelled & is_judged
+        outcome = hit[both[is_judged]].astype(np.float64)
         if not len(outcome):
             continue
         least = 0.5 / (len(outcome) + 1)
         rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(label[both], outcome)
-        scaled = logit(rising.predict(label[given]))
-        columns[given, number] = scaled - logit(rising.predict(label[both])).mean()
+        scaled = logit(rising.predict(label[labelled]))
+        columns[labelled, number] = scaled - logit(rising.predict(label[both])).mean()
     return columns
 
 
@@ -416,10 +416,10 @@ def selection(evidence: Evidence) -> tuple[float, float]:
     log_ratio = (deviations[1] - deviations[0] + np.log(variances[1] / variances[0])) / 2
     sigma = 1 / (1 + np.exp(-np.clip(log_ratio, -30, 30)))
     close = evidence.best_rank <= 2 * k
-    known, unknown = (evidence.best_rank[close & mask] for mask in (evidence.level >= 0, evidence.level < 0))
-    if not len(known) or not len(unknown):
+    judged_ranks, unknown = (evidence.best_rank[close & mask] for mask in (evidence.level >= 0, evidence.level < 0))
+    if not len(judged_ranks) or not len(unknown):
         return float(sigma), 0.0
-    gap = [(known <= depth).mean() - (unknown <= depth).mean() for depth in range(1, 2 * k)]
+    gap = [(judged_ranks <= depth).mean() - (unknown <= depth).mean() for depth in range(1, 2 * k)]
     return float(sigma), float(max(0.0, *gap))
 
 
@@ -499,12 +499,12 @@ def pool_depth(evidence: Evidence) -> int:
     n, judged = _by_rank(evidence)
     depth, k = evidence.depth, evidence.cutoff
     topics = max(len(np.unique(evidence.topic)), 1)
-    total, known = (np.concatenate([[0.0], np.cumsum(values)]) for values in (n, judged))
+    total, n_judged = (np.concatenate([[0.0], np.cumsum(values)]) for values in (n, judged))
 
     def share(start: Ints, stop: Ints) -> Floats:
         """Judged shares of the ranks ``start + 1`` to ``stop``, NaN without documents."""
         size = total[stop] - total[start]
-        return np.where(size > 0, (known[stop] - known[start]) / np.maximum(size, 1), np.nan)
+        return np.where(size > 0, (n_judged[stop] - n_judged[start]) / np.maximum(size, 1), np.nan)
 
     top, last = share(np.array([0, max(k - WINDOW, 0)]), np.array([min(FIRST_RANKS, k), k]))
     # Two standard errors, since few topics show a share roughly.

@@ -251,8 +251,8 @@ class EvidenceModel(Shown):
                 meta = json_of(file.read(_MOST_META))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
-        known = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
-        numbers = known and all(type(meta.get(key)) is int for key in ("horizon", "seed"))
+        is_model = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
+        numbers = is_model and all(type(meta.get(key)) is int for key in ("horizon", "seed"))
         if not numbers or type(meta.get("cutoff")) not in (int, type(None)) or not isinstance(meta.get("runs"), list):
             raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
         runs = _by_name(_frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score"))
@@ -260,8 +260,8 @@ class EvidenceModel(Shown):
         qrels = _frame(folder / _QRELS, ("qid", "docno", "label"), "label")
         labels = None
         if (folder / _LABELS).exists():
-            given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
-            labels = _by_name(given.rename(columns={"grade": "label"}))
+            labels_frame = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
+            labels = _by_name(labels_frame.rename(columns={"grade": "label"}))
         options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
         named = {str(name): runs.get(str(name), empty) for name in meta["runs"]}
         try:
@@ -311,8 +311,8 @@ class EvidenceModel(Shown):
         total, unseen = (of[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
         judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
-        found = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}
-        return pd.DataFrame({**judged, **found, "low": low, "high": high, "level": level})
+        counts = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}
+        return pd.DataFrame({**judged, **counts, "low": low, "high": high, "level": level})
 
     def selection(self) -> pd.DataFrame:
         """Return why documents were not judged, as far as it shows: sigma, ks, gate, horizon, judged_share, n_runs.
@@ -333,28 +333,28 @@ class EvidenceModel(Shown):
         relevant judged documents.
         """
         model, evidence = self._fitted, self._fitted.evidence
-        known = np.flatnonzero(evidence.level >= 0)
-        if not len(known) or not model.steps:
+        rows = np.flatnonzero(evidence.level >= 0)
+        if not len(rows) or not model.steps:
             return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
-        hit, topic, n = evidence.level[known] > 0, evidence.topic[known], len(evidence.topics)
-        fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
-        predicted, pool = np.empty((2, len(known)))
+        hit, topic, n = evidence.level[rows] > 0, evidence.topic[rows], len(evidence.topics)
+        fold = (evidence.keys[rows] % np.uint64(_FOLDS)).astype(np.int64)
+        predicted, pool = np.empty((2, len(rows)))
         for part in range(_FOLDS):
             out = fold == part
             level = evidence.level.copy()
-            level[known[out]] = -1
+            level[rows[out]] = -1
             others = replace(evidence, level=level)
             held = fit_step(others, features_of(others), 1)
-            predicted[out] = sigmoid(held.regression.logit(held.design[known[out]], topic[out]))
+            predicted[out] = sigmoid(held.regression.logit(held.design[rows[out]], topic[out]))
             overall = (hit[~out].sum() + 0.5) / ((~out).sum() + 1)
             relevant = np.bincount(topic[~out], hit[~out], minlength=n)
             pool[out] = ((relevant + overall) / (np.bincount(topic[~out], minlength=n) + 1))[topic[out]]
         loss, loss_pool = (-np.log(np.where(hit, p, 1 - p).clip(1e-9)).mean() for p in (predicted, pool))
         tenth = np.minimum((predicted * 10).astype(np.int64), 9)
         tenths = pd.DataFrame({"predicted": predicted, "relevant": hit}).groupby(tenth)
-        found = tenths.mean().reset_index(drop=True).assign(log_loss=loss, log_loss_pool=loss_pool)
-        found.insert(0, "n", tenths.size().to_numpy())
-        return found
+        table = tenths.mean().reset_index(drop=True).assign(log_loss=loss, log_loss_pool=loss_pool)
+        table.insert(0, "n", tenths.size().to_numpy())
+        return table
 
     def _line(self) -> str:
         evidence = self._fitted.evidence

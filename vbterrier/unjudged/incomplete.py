@@ -391,8 +391,8 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
     labels = [np.maximum(integers_of(each.frame["label"], "qrels column 'label'"), 0) for each in (pool, whole_pool)]
     grades = np.union1d(*labels)
     ids = ((part.qid.text.to_pylist(), part.docno.text.to_pylist()) for part in (pool, whole_pool))
-    known, every = (pd.MultiIndex.from_arrays(columns) for columns in ids)
-    is_new = ~every.isin(known)
+    judged_pairs, every = (pd.MultiIndex.from_arrays(columns) for columns in ids)
+    is_new = ~every.isin(judged_pairs)
     retrieved = {name: whole_pool.retrieved(run, cutoff) & is_new for name, run in runs_of(runs).items()}
     retrieved["all"] = np.logical_or.reduce(list(retrieved.values()))
     in_pool = np.array([(labels[0] == grade).sum() for grade in grades])

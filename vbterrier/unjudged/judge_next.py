@@ -221,9 +221,9 @@ class _Documents:
     def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
         """The plan, with a row per judgment."""
         document = np.array([self.ends[step.topic] + step.document for step in steps], dtype=np.int64)
-        found = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
+        listed = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
         places: dict[int, list[tuple[int, int]]] = {}
-        for which, run, rank in found[["document", "run", "rank"]].itertuples(index=False):
+        for which, run, rank in listed[["document", "run", "rank"]].itertuples(index=False):
             places.setdefault(which, []).append((run, rank))
         names = self.distributions[0].topics
         narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)

@@ -92,8 +92,8 @@ class Metric(Protocol):
 
 def metric_text(metric: Metric) -> str:
     """The name of a metric with the parameters that are not the default, as ``RBP(p=0.95)``."""
-    known: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
-    own = [f"{one.name}={value!r}" for one in known if (value := getattr(metric, one.name)) != one.default]
+    parameters: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
+    own = [f"{one.name}={value!r}" for one in parameters if (value := getattr(metric, one.name)) != one.default]
     return metric.name + f"({','.join(own)})" * bool(own)
 
 
@@ -359,8 +359,8 @@ def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increm
 
 def at(gain: Floats, levels: Ints) -> Floats:
     """The gain at each rank, 0 for levels -1 and -2."""
-    found: Floats = np.append(gain, [0.0, 0.0]).take(levels)
-    return found
+    gains: Floats = np.append(gain, [0.0, 0.0]).take(levels)
+    return gains
 
 
 def _behind(judged: JudgedTop, terms: Floats) -> Floats:
@@ -377,8 +377,8 @@ def _binary(judged: JudgedTop, rel: int) -> Floats:
 
 def _highest(judged: JudgedTop) -> int:
     """The highest grade of any document; with ``compat``, ``grades`` also contains unused grades."""
-    given = judged.judgments.counts.any(axis=0)
-    return int(judged.judgments.grades[given].max(initial=0))
+    present = judged.judgments.counts.any(axis=0)
+    return int(judged.judgments.grades[present].max(initial=0))
 
 
 def _check_top(judged: JudgedTop, top: int) -> None:

@@ -170,11 +170,11 @@ def fit_step(
     because a weak one invents high grades deep in the lists. Coefficients of runs have an estimated variance. Labellers
     whose labels would lower the probability of relevance are left out.
     """
-    known = evidence.level >= level - 1
-    hit = evidence.level[known] >= level
+    eligible = evidence.level >= level - 1
+    hit = evidence.level[eligible] >= level
     first = level == 1
     has_labels = with_labels and len(evidence.labels) > 0
-    columns = label_columns(evidence.labels, known, hit) if has_labels else np.empty((len(evidence), 0))
+    columns = label_columns(evidence.labels, eligible, hit) if has_labels else np.empty((len(evidence), 0))
     while True:
         parts = [features.fixed, columns, features.by_run]
         design = np.column_stack(parts) if columns.size else features.design
@@ -185,15 +185,17 @@ def fit_step(
         ridge[0] = INTERCEPT_RIDGE
         prior = np.array(FIRST_VARIANCES if first else HIGHER_VARIANCES)
         shared = kind == 2  # noqa: PLR2004 - the third part
-        topic, n_topics = evidence.topic[known], len(evidence.topics)
-        fitted = fit_mixed_logit(design[known], hit, topic, n_topics, ridge=ridge, variance_prior=prior, shared=shared)
+        topic, n_topics = evidence.topic[eligible], len(evidence.topics)
+        fitted = fit_mixed_logit(
+            design[eligible], hit, topic, n_topics, ridge=ridge, variance_prior=prior, shared=shared
+        )
         falling = fitted.coef[kind == 1] < 0
         if not falling.any():
             break
         columns = columns[:, ~falling]
     intercepts = None
     if exact:
-        offset = fitted.logit(design[known], topic) - fitted.effect[topic, 0]
+        offset = fitted.logit(design[eligible], topic) - fitted.effect[topic, 0]
         variances = {"variance": float(fitted.variance[0]), "variance_prior": float(prior[0])}
         intercepts = exact_intercepts(offset, hit, topic, n_topics, **variances, ridge=INTERCEPT_RIDGE)
     return GradeStep(fitted, design, intercepts)

@@ -197,8 +197,8 @@ class MachineLabels:
     MachineLabels(llm)
     """
 
-    def __init__(self, given: Any) -> None:
-        self._labellers = [_labeller(name, labels) for name, labels in _named(given)]
+    def __init__(self, source: Any) -> None:
+        self._labellers = [_labeller(name, labels) for name, labels in _named(source)]
         self.names = [labeller.name for labeller in self._labellers]
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
@@ -212,12 +212,12 @@ class MachineLabels:
 
     def lookup(self, topics: Sequence[str], topic: Ints, docno: Ids) -> Floats:
         """Return the label of each document, NaN if a labeller gave none, shape (n_labellers, n_documents)."""
-        found = np.full((len(self), len(docno)), np.nan)
-        for labeller, row in zip(self._labellers, found, strict=True):
+        labels = np.full((len(self), len(docno)), np.nan)
+        for labeller, row in zip(self._labellers, labels, strict=True):
             own = places(topics, labeller.topics)[topic]
             at = labeller.lookup.find_one(own, docno)
             row[at >= 0] = labeller.label[at[at >= 0]]
-        return found
+        return labels
 
     @property
     def fingerprint(self) -> bytes:
@@ -248,40 +248,40 @@ class MachineLabels:
         labels = self.lookup(judgments.topics, judgments.topic, judgments.docno)
         unused = [each for each, row in zip(self._labellers, labels, strict=True) if np.isnan(row).all()]
         if unused:
-            found, wanted = (examples(each.docno.text[:4].to_pylist()) for each in (unused[0], judgments))
+            ids, wanted = (examples(each.docno.text[:4].to_pylist()) for each in (unused[0], judgments))
             warn(
                 f"labels {unused[0].name!r}: no judged document has a label, so nothing can be learned from them: it "
-                f"has {found}; {judgments.name} has {wanted}"
+                f"has {ids}; {judgments.name} has {wanted}"
             )
 
 
-def labels_of(given: Any) -> MachineLabels | None:
+def labels_of(source: Any) -> MachineLabels | None:
     """Return machine labels from any form, ``None`` for none."""
-    return given if given is None or isinstance(given, MachineLabels) else MachineLabels(given)
+    return source if source is None or isinstance(source, MachineLabels) else MachineLabels(source)
 
 
-def _named(given: Any) -> list[tuple[str, Any]]:
-    if isinstance(given, (str, os.PathLike)):
-        given = [given]
-    if is_frame(given):
-        return [("labels", given)]
-    if isinstance(given, Mapping):
-        named = [(str(name), labels) for name, labels in given.items()]
-    elif isinstance(given, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in given):
-        named = [pair for path in given for pair in read_judges(path).items()]
+def _named(source: Any) -> list[tuple[str, Any]]:
+    if isinstance(source, (str, os.PathLike)):
+        source = [source]
+    if is_frame(source):
+        return [("labels", source)]
+    if isinstance(source, Mapping):
+        named = [(str(name), labels) for name, labels in source.items()]
+    elif isinstance(source, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in source):
+        named = [pair for path in source for pair in read_judges(path).items()]
     else:
         raise InputError(
             "labels: wanted a frame (qid, docno, label), a path, or a mapping of name to these; found "
-            f"{type(given).__name__}"
+            f"{type(source).__name__}"
         )
     if not named:
         raise InputError("labels: none; give the labels of at least one machine, or leave labels= out")
     return named
 
 
-def _labeller(name: str, given: Any) -> _Labeller:
+def _labeller(name: str, source: Any) -> _Labeller:
     what = f"labels {name!r}"
-    frame = read_labels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, what, LABELS)
+    frame = read_labels(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, what, LABELS)
     require(frame, ("qid", "docno", "label"), what)
     if not len(frame):
         raise InputError(f"{what}: no rows")
@@ -300,9 +300,9 @@ def _labeller(name: str, given: Any) -> _Labeller:
 
 def frames_of(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
     """Return the judged documents with their labels, sorted: qid, docno, grade, a column for each labeller."""
-    found = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
+    values = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
     frame = _pairs(judgments).assign(grade=np.maximum(judgments.label, 0))
-    return frame.assign(**dict(zip(labels.names, found, strict=True))).sort_values(["qid", "docno"], ignore_index=True)
+    return frame.assign(**dict(zip(labels.names, values, strict=True))).sort_values(["qid", "docno"], ignore_index=True)
 
 
 def _pairs(labelled: _Labeller | Judgments) -> pd.DataFrame:

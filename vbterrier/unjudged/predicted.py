@@ -126,12 +126,12 @@ def folds(topics: Sequence[str], judged: Ints, n_folds: int, seed: int) -> Ints:
 
 def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, progress: bool = False) -> Floats:
     """Cross-fitted probabilities of relevance: models are fitted without the fold that they predict, shape (m,)."""
-    known = level >= 0
+    is_judged = level >= 0
     chance = np.empty(len(features))
     alike = False
     for part in tracked(np.unique(fold).tolist(), "models", shown=progress, unit="fold"):
         asked = fold == part
-        learned = known if part < 0 else known & ~asked
+        learned = is_judged if part < 0 else is_judged & ~asked
         relevant = level[learned] > 0
         if relevant.all() or not relevant.any():
             alike = True
@@ -165,8 +165,8 @@ def _isotonic(features: Floats, relevant: Bools) -> Model:
     least = 0.5 / (len(relevant) + 1)
     rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(features[:, 0], relevant)
 
-    def calibrated(given: Floats) -> Floats:
-        return np.column_stack([logit(rising.predict(given[:, 0])), given[:, -N_CONTEXT:]])
+    def calibrated(columns: Floats) -> Floats:
+        return np.column_stack([logit(rising.predict(columns[:, 0])), columns[:, -N_CONTEXT:]])
 
     model = _logistic(calibrated(features), relevant)
     return lambda asked: model(calibrated(asked))
@@ -318,7 +318,7 @@ def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Flo
     of_split = expected_strength(pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant)))
     # Without the item itself.
     remaining = counts[evidence.topic] - (evidence.level[:, None] == np.arange(counts.shape[1]))
-    known = remaining[:, 1:].sum(axis=1)
-    share: Floats = logit((known + strength * overall) / (remaining.sum(axis=1) + strength))
-    split: Floats = (remaining[:, 1:] + of_split * grades) / (known + of_split)[:, None]
+    n_relevant = remaining[:, 1:].sum(axis=1)
+    share: Floats = logit((n_relevant + strength * overall) / (remaining.sum(axis=1) + strength))
+    split: Floats = (remaining[:, 1:] + of_split * grades) / (n_relevant + of_split)[:, None]
     return share, split

@@ -69,12 +69,12 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
     above = number[:, None] * relevant[topic]
     # Without any relevant document, grade 0 gets all probability.
-    found = np.column_stack([1.0 - above.sum(axis=1), above])
+    probabilities = np.column_stack([1.0 - above.sum(axis=1), above])
     if len(listed):
-        found[listed] = _of_grades(judged, rows[listed], lists)
+        probabilities[listed] = _of_grades(judged, rows[listed], lists)
     first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
     prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
-    prob[topic, np.arange(len(topic)) - first[topic]] = found
+    prob[topic, np.arange(len(topic)) - first[topic]] = probabilities
     return prob
 
 
@@ -110,12 +110,12 @@ def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
     total = np.bincount(owner, weights=chance, minlength=len(rows))
     _refuse(judged, rows, ~(np.abs(total - 1) <= TOLERANCE), "probabilities that do not sum to 1")
     level = np.minimum(np.searchsorted(grades, grade), len(grades) - 1)
-    known = grades[level] == grade
-    unknown = any_of(~known & (chance > 0))
+    matches = grades[level] == grade
+    unknown = any_of(~matches & (chance > 0))
     held = ", ".join(map(str, grades.tolist()))
     _refuse(judged, rows, unknown, f"a grade that {judged.judgments.name} do not hold; they hold {held}")
     prob = np.zeros((len(rows), len(grades)))
-    prob[owner[known], level[known]] = chance[known] / total[owner[known]]
+    prob[owner[matches], level[matches]] = chance[matches] / total[owner[matches]]
     return prob
 
 
@@ -127,14 +127,14 @@ def _lists(cells: list[Any]) -> Any:
         return None
 
 
-def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
+def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, text: str) -> None:
     """Raise an error for the first bad cell, if any."""
     if not bad.any():
         return
     row, run = int(rows[int(np.argmax(bad))]), judged.run
     raise InputError(
         f"{run.name} column {COLUMN!r}: document {run.docno.text[row].as_py()!r} of query "
-        f"{run.topics[run.topic[row]]!r} (row {row}) holds {found}; each unjudged document of the cut needs a list of "
+        f"{run.topics[run.topic[row]]!r} (row {row}) holds {text}; each unjudged document of the cut needs a list of "
         "the probabilities of grade 0, 1, 2, ..., or one number, its probability of relevance"
         f" ({int(bad.sum())} of {len(bad)} documents)"
     )
@@ -192,11 +192,13 @@ def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
     Only grades 0 to 3 are used; the pool is the union over all topics; shares are at least 1e-6 before the priors are
     averaged and normalised; if all documents up to the cutoff are unjudged, they have grade 0.
     """
-    known = np.isin(judged.judgments.grades, ECIR23_GRADES)
-    pool = shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
-    run = shares(judged.counts * known)
+    in_paper = np.isin(judged.judgments.grades, ECIR23_GRADES)
+    pool = shares((judged.judgments.counts * in_paper).sum(axis=0, keepdims=True))
+    run = shares(judged.counts * in_paper)
     parts = {"pool": [pool], "run": [run], "pool+run": [pool, run]}[prior]
-    prob = sum((np.where(known, np.maximum(part, ECIR23_FLOOR), 0.0) for part in parts), np.zeros((1, len(known))))
+    prob = sum(
+        (np.where(in_paper, np.maximum(part, ECIR23_FLOOR), 0.0) for part in parts), np.zeros((1, len(in_paper)))
+    )
     prob = np.broadcast_to(prob / prob.sum(axis=1, keepdims=True), judged.counts.shape).copy()
     prob[judged.counts.sum(axis=1) == 0] = np.eye(1, prob.shape[1])
     return prob[:, None]

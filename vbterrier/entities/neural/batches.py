@@ -134,8 +134,8 @@ class Batches:
         owner, link = spans(starts[:-1], starts[1:])
         place = link - starts[owner]
         shape = len(encoded), max(int(np.diff(starts).max(initial=0)), 1)
-        found, weight = np.full(shape, -1), np.zeros(shape, np.float32)
-        found[owner, place], weight[owner, place] = self._entity[link], pool.weight[link]
+        entity_rows, weight = np.full(shape, -1), np.zeros(shape, np.float32)
+        entity_rows[owner, place], weight[owner, place] = self._entity[link], pool.weight[link]
         return Batch(
             score=self._score[rows],
             document=self._document[rows],
@@ -147,10 +147,10 @@ class Batches:
             entities=self._text_vectors[entities],
             vectors=self._vectors[entities],
             weight=self._weight[chosen],
-            document_entities=self._text_vectors[found],
-            document_vectors=self._vectors[found],
+            document_entities=self._text_vectors[entity_rows],
+            document_vectors=self._vectors[entity_rows],
             link_weight=weight,
-            same=(found[:, None, :] == entities[:, None]).astype(np.float32),
+            same=(entity_rows[:, None, :] == entities[:, None]).astype(np.float32),
         )
 
 
@@ -182,15 +182,15 @@ def _weights(listed: TopEntities, entity_weight: str) -> Single:
 def texts_of(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
     """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run."""
     docno, where = run["docno"].iloc[rows].tolist(), "texts"
-    found: list[Any]
+    values: list[Any]
     if texts is not None:
         # A mapping may be anything with `in` and `[id]`.
-        found = [texts[each] if each in texts else None for each in docno]  # noqa: SIM401
+        values = [texts[each] if each in texts else None for each in docno]  # noqa: SIM401
     elif "text" in run.columns:
-        found, where = run["text"].iloc[rows].tolist(), "column 'text'"
+        values, where = run["text"].iloc[rows].tolist(), "column 'text'"
     else:
         raise InputError("run: no column 'text'; add the texts of documents, or pass texts= (by docno)")
-    for each, text in zip(docno, found, strict=True):
+    for each, text in zip(docno, values, strict=True):
         if not isinstance(text, str):
             raise InputError(f"run: document {each!r} has no text in {where}, found {text!r}")
-    return found
+    return values

@@ -66,14 +66,14 @@ class Networks:
 class PretrainedEncoder:
     """An encoder that is loaded at the first use; see :class:`TokenVectors`."""
 
-    def __init__(self, given: Any) -> None:
-        is_pair = isinstance(given, (list, tuple)) and len(given) == 2 and hasattr(given[1], "base_model")  # noqa: PLR2004
-        if not (given is None or isinstance(given, (str, os.PathLike)) or is_pair or is_of_sentences(given)):
+    def __init__(self, source: Any) -> None:
+        is_pair = isinstance(source, (list, tuple)) and len(source) == 2 and hasattr(source[1], "base_model")  # noqa: PLR2004
+        if not (source is None or isinstance(source, (str, os.PathLike)) or is_pair or is_of_sentences(source)):
             raise ParameterError(
-                f"found {type(given).__name__} as an encoder, wanted the folder of a checkpoint, a pair of tokenizer "
+                f"found {type(source).__name__} as an encoder, wanted the folder of a checkpoint, a pair of tokenizer "
                 "and model of transformers, or a SentenceTransformer or CrossEncoder with such a model"
             )
-        self.given = given
+        self.given = source
         self._loaded: Networks | None = None
 
     @property
@@ -122,9 +122,9 @@ class PretrainedEncoder:
         return {**self.__dict__, "_loaded": None}
 
 
-def is_of_sentences(given: Any) -> bool:
+def is_of_sentences(source: Any) -> bool:
     """Return True for models of sentence-transformers with an encoder of transformers."""
-    return getattr(given, "transformers_model", None) is not None
+    return getattr(source, "transformers_model", None) is not None
 
 
 # The latest topics, which stages in a sequence encode again in every fold, and which all stages with the default
@@ -134,16 +134,16 @@ def _encoded(
     networks: Networks, pairs: tuple[tuple[str, str], ...], n_layers: int
 ) -> tuple[Single, Single, Single | None]:
     queries, texts = zip(*pairs, strict=True)
-    given = networks.tokens(list(queries), list(texts))
+    inputs = networks.tokens(list(queries), list(texts))
     with module_of_extra("torch", "neural").inference_mode(), single_threaded():
-        found = (networks.scorer or networks.encoder)(**given, output_hidden_states=True)
+        outputs = (networks.scorer or networks.encoder)(**inputs, output_hidden_states=True)
     scores = None
     if networks.scorer is not None:
-        logits = found.logits.numpy()
+        logits = outputs.logits.numpy()
         scores = logits[:, -1] - logits[:, 0] if logits.shape[1] > 1 else logits[:, 0]
-    hidden = found.hidden_states[-1 - n_layers]
+    hidden = outputs.hidden_states[-1 - n_layers]
     # A copy, because a view would keep the vectors of all tokens.
-    return (hidden if n_layers else hidden[:, :1].clone()).numpy(), given["attention_mask"].numpy(), scores
+    return (hidden if n_layers else hidden[:, :1].clone()).numpy(), inputs["attention_mask"].numpy(), scores
 
 
 @cache
@@ -228,16 +228,16 @@ class TokenVectors:
     def __call__(self, text: str) -> Single:
         """Return the vectors of the last layer without those of the special tokens, shape (n_tokens, d)."""
         networks = self._checkpoint.networks
-        given = networks.tokens([text], most=self.max_tokens, return_special_tokens_mask=True)
-        ordinary = given.pop("special_tokens_mask")[0] == 0
+        inputs = networks.tokens([text], most=self.max_tokens, return_special_tokens_mask=True)
+        ordinary = inputs.pop("special_tokens_mask")[0] == 0
         with module_of_extra("torch", "neural").inference_mode(), single_threaded():
-            made: Single = networks.encoder(**given).last_hidden_state[0, ordinary].numpy()
+            made: Single = networks.encoder(**inputs).last_hidden_state[0, ordinary].numpy()
         return made
 
     def __repr__(self) -> str:
-        given = self.checkpoint
-        named = given if isinstance(given, (str, os.PathLike)) else type(given).__name__
-        return f"TokenVectors({'' if given is None else f'{named}, '}max_tokens={self.max_tokens})"
+        checkpoint = self.checkpoint
+        named = checkpoint if isinstance(checkpoint, (str, os.PathLike)) else type(checkpoint).__name__
+        return f"TokenVectors({'' if checkpoint is None else f'{named}, '}max_tokens={self.max_tokens})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TokenVectors):

@@ -47,8 +47,8 @@ class PairEncoder(NeuralModel):
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
         pairs, score = batch
         hidden, mask, own = self.checkpoint.pairs(tuple(pairs), self.n_layers)
-        found = {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
-        return found if own is None else {**found, "own": own[:, None].astype(np.float32)}
+        inputs = {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
+        return inputs if own is None else {**inputs, "own": own[:, None].astype(np.float32)}
 
     @property
     def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -68,9 +68,9 @@ class PairEncoder(NeuralModel):
         mask = (1 - x["mask"][:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
         for at, layer in enumerate(self.checkpoint.layers(self.n_layers)):
             own = {name: p[f"layer{at}.{name}"] for name, _ in layer.named_parameters()}
-            found = torch.func.functional_call(layer, own, (hidden, mask))
+            outputs = torch.func.functional_call(layer, own, (hidden, mask))
             # Some versions of transformers return a tuple.
-            hidden = found[0] if isinstance(found, tuple) else found
+            hidden = outputs[0] if isinstance(outputs, tuple) else outputs
         # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
         learned = hidden[:, 0] @ p["head"]
         for name in self.scaled:
@@ -319,10 +319,10 @@ def judge_entities(
 
 
 def _grade(reply: Any, where: str) -> int:
-    found = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", reply) if isinstance(reply, str) else []
-    if len(found) != 1 or found[0] not in GRADES:
+    grades = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", reply) if isinstance(reply, str) else []
+    if len(grades) != 1 or grades[0] not in GRADES:
         raise InputError(f"{where}: replied {str(reply)[:60]!r}, wanted one grade: 0, 1 or 2")
-    return int(found[0])
+    return int(grades[0])
 
 
 class LanguageModelEntities(EntityStage):

@@ -126,8 +126,8 @@ class KNRM(NeuralModel):
         self.channels = channels
 
     def features(self, batch: Batch) -> Arrays:
-        found = matches(batch)
-        kernels = np.concatenate([found[name].sum(axis=1) for name in self.channels], axis=1)
+        matched = matches(batch)
+        kernels = np.concatenate([matched[name].sum(axis=1) for name in self.channels], axis=1)
         return {"score": batch.score, "kernels": kernels}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
@@ -201,11 +201,11 @@ class Duet(NeuralModel):
     scaled = ("word", "entity", "attention")
 
     def features(self, batch: Batch) -> Arrays:
-        found = matches(batch)
+        matched = matches(batch)
         return {
             "score": batch.score,
-            "word": np.concatenate([found["ww"].sum(axis=1), found["we"].sum(axis=1)], axis=1),
-            "entity": np.concatenate([found["ew"], found["ee"]], axis=2),
+            "word": np.concatenate([matched["ww"].sum(axis=1), matched["we"].sum(axis=1)], axis=1),
+            "entity": np.concatenate([matched["ew"], matched["ee"]], axis=2),
             "attention": query_entities(batch),
         }
 

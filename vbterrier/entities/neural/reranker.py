@@ -68,9 +68,9 @@ def train(
     The parameters before training count as epoch 0. Topics are sorted by id and shuffled by the seed.
     """
     torch = module_of_extra("torch", "neural")
-    in_order = (sorted(given, key=lambda topic: topic.qid) for given in (training, validation))
+    in_order = (sorted(topics, key=lambda topic: topic.qid) for topics in (training, validation))
     # Topics with one label do not contribute.
-    used, checked = ([topic for topic in given if len(set(topic.label.tolist())) > 1] for given in in_order)
+    used, checked = ([topic for topic in topics if len(set(topic.label.tolist())) > 1] for topics in in_order)
     if not used:
         raise InputError(
             f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "
@@ -94,9 +94,9 @@ def train(
                     optimiser.step()
             with module_of_extra("torch", "neural").no_grad():
                 ndcgs = [ndcg(model.forward(p, x).numpy(), label) for x, label in to_check]
-            found = float(np.mean(ndcgs)) if ndcgs else float(epoch)
-            if found > best:
-                best, since = found, 0
+            score = float(np.mean(ndcgs)) if ndcgs else float(epoch)
+            if score > best:
+                best, since = score, 0
                 kept = {name: values.detach().numpy().copy() for name, values in p.items()}
             else:
                 since += 1
@@ -361,15 +361,15 @@ class NeuralReranker(OnDocuments, NeuralStage):
 
     def _taught(self, teaching: Teaching) -> Prepared:
         if not is_trained(self.entities):
-            found = self._prepared(teaching.training)
-            for source in found.sources:
+            prepared = self._prepared(teaching.training)
+            for source in prepared.sources:
                 require_independent(source, "entities", folds=False)
-            return found
+            return prepared
         stage = self.with_entities(teaching.crossed(self.entities))
         return stage._prepared(teaching.training)  # noqa: SLF001 - a copy of this stage
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         labels, run = LabelFrame(qrels), prepared.run
         label = judged(labels, run.topic_ids, run.topics, run.topic, run.docno, ("run", "run"))
-        label, known = np.where(label >= self.rel, label, 0), places(run.topics, labels.topics)
-        return [label[rows] if known[at] >= 0 else None for at, rows in enumerate(prepared.rows)]
+        label, has_labels = np.where(label >= self.rel, label, 0), places(run.topics, labels.topics)
+        return [label[rows] if has_labels[at] >= 0 else None for at, rows in enumerate(prepared.rows)]

@@ -37,8 +37,10 @@ class Topics:
         bad = (text < 0) | (text != text[self.first][self._code])
         if bad.any():
             row = int(np.argmax(bad))
-            qid, found = self.names[self._code[row]], "no text" if text[row] < 0 else "a different text"
-            raise InputError(f"input: row {row} has {found} for query {qid!r}; give all rows of a query the same text")
+            qid, problem = self.names[self._code[row]], "no text" if text[row] < 0 else "a different text"
+            raise InputError(
+                f"input: row {row} has {problem} for query {qid!r}; give all rows of a query the same text"
+            )
         return [str(each) for each in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
 
     def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
@@ -122,7 +124,7 @@ def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
     """Return the pool of the given topics, in the order of the pool; topics outside it are reported."""
     place = places(topics, pool.topics)
     if (place < 0).any():
-        lost = [topic for topic, found in zip(topics, place.tolist(), strict=True) if found < 0]
+        lost = [topic for topic, index in zip(topics, place.tolist(), strict=True) if index < 0]
         warn(f"input: {agreeing(len(lost), 'topics are not in links and have no entities')} ({examples(lost)})")
     return part(pool, np.sort(place[place >= 0]))
 

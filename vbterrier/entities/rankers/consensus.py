@@ -328,5 +328,5 @@ def random_scores(topics: list[str], topic: Ints, entity: Ids, seed: int) -> Flo
     """Return a uniform random number in [0, 1) that the seed and the ids of each pair determine, shape (n,)."""
     words = np.array([stream(seed, "entities", qid).integers(2**63) for qid in topics], dtype=np.uint64)
     # The upper 53 bits, the precision of a double.
-    found: Floats = (mix(mix(entity.fingerprints) + words[topic]) >> np.uint64(11)) / 2.0**53
-    return found
+    scores: Floats = (mix(mix(entity.fingerprints) + words[topic]) >> np.uint64(11)) / 2.0**53
+    return scores

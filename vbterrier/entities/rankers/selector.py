@@ -83,7 +83,7 @@ def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
     column = [numbers.setdefault(word, len(numbers)) for each in words for word in each]
     row = np.repeat(np.arange(len(words)), sizes)
     contains = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(numbers), 1)))
-    left, right = (np.array([texts[text] for text in given], dtype=np.int64) for given in (query, name))
+    left, right = (np.array([texts[text] for text in side], dtype=np.int64) for side in (query, name))
     shared: Floats = np.asarray(contains[left].multiply(contains[right]).sum(axis=1)).reshape(-1)
     union = sizes[left] + sizes[right] - shared
     return np.stack([shared, shared / np.maximum(union, 1), shared / np.maximum(sizes[left], 1)], axis=1)
@@ -135,8 +135,8 @@ def document_labels_of(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
         warn(f"entity run: {agreeing(len(lost), 'topics are not in qrels and are not used')} ({examples(lost)})")
     df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(pool.pairs))
     of_pair = LABELS[partitions(df_relevant, pool.df)]
-    known = (aligned.pair >= 0) & ~unjudged[run.topic]
-    return np.where(known, aligned.of_pairs(of_pair), UNJUDGED).astype(np.int64)
+    labelled = (aligned.pair >= 0) & ~unjudged[run.topic]
+    return np.where(labelled, aligned.of_pairs(of_pair), UNJUDGED).astype(np.int64)
 
 
 def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:

@@ -24,13 +24,13 @@ def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
 
     A warning reports texts that no entity has: the keys are then usually other ids.
     """
-    known = texts or {}
-    if known and ids and not any(each in known for each in ids):
+    named = texts or {}
+    if named and ids and not any(each in named for each in ids):
         warn(
             f"none of {len(set(ids))} entities has a text or name, and their ids are used ({examples(ids)}); check "
             "that the texts have the same entity ids as the links and runs"
         )
-    return [known[each] if each in known else each.replace("_", " ") for each in ids]
+    return [named[each] if each in named else each.replace("_", " ") for each in ids]
 
 
 def unit(vectors: Floats) -> Floats:
@@ -42,8 +42,8 @@ def unit(vectors: Floats) -> Floats:
 class Vectors:
     """Vectors of entities by id: ``given`` ones, or else computed and cached ones."""
 
-    def __init__(self, make: Callable[[list[str]], Any], given: Mapping[str, Any] | None) -> None:
-        self._make, self._given = make, given
+    def __init__(self, make: Callable[[list[str]], Any], known_texts: Mapping[str, Any] | None) -> None:
+        self._make, self._given = make, known_texts
         self._made: dict[str, Floats] = {}
 
     def __call__(self, ids: list[str]) -> Floats:
@@ -55,24 +55,24 @@ class Vectors:
             return unit(np.stack([self._made[each] for each in ids]))
         if isinstance(self._given, VectorFile):
             rows = self._given.rows(ids)
-            found = rows >= 0
+            has_vector = rows >= 0
         else:
-            found = np.array([each in self._given for each in ids], dtype=bool)
-        if not found.any():
+            has_vector = np.array([each in self._given for each in ids], dtype=bool)
+        if not has_vector.any():
             return np.full((len(ids), 0), np.nan)
         if isinstance(self._given, VectorFile):
-            vectors = self._given.table(rows[found])
+            vectors = self._given.table(rows[has_vector])
         else:
-            known = [each for each, has in zip(ids, found.tolist(), strict=True) if has]
-            vectors = table([self._given[each] for each in known], known, "entities")
+            present = [each for each, has in zip(ids, has_vector.tolist(), strict=True) if has]
+            vectors = table([self._given[each] for each in present], present, "entities")
         made = np.full((len(ids), vectors.shape[1]), np.nan)
-        made[found] = unit(vectors)
+        made[has_vector] = unit(vectors)
         return made
 
 
-def known_vectors(given: Mapping[str, Any], ids: list[str], without: str) -> Floats:
+def known_vectors(vectors: Mapping[str, Any], ids: list[str], without: str) -> Floats:
     """Return unit vectors of ids, zeros for ids without a vector, which a warning reports, shape (n, d)."""
-    made = Vectors(list, given)(ids) if ids else np.zeros((0, 0))
+    made = Vectors(list, vectors)(ids) if ids else np.zeros((0, 0))
     missing = np.isnan(made).any(axis=1) | (made.shape[1] == 0)
     if missing.any():
         lost = list(dict.fromkeys(ids[place] for place in np.flatnonzero(missing).tolist()))

@@ -217,8 +217,8 @@ class Neighbours:
     def smoothed(self, score: Floats) -> Floats:
         """Return the weighted mean score of each document's neighbours, its own score without any."""
         summed = np.asarray(self._weight @ score)
-        found: Floats = np.divide(summed, self._total, out=score.astype(np.float64), where=self._total > 0)
-        return found
+        means: Floats = np.divide(summed, self._total, out=score.astype(np.float64), where=self._total > 0)
+        return means
 
 
 class DocumentVectors:
@@ -274,26 +274,26 @@ class DocumentVectors:
             weights, pool = self._weights(confidence=confidence), self.pool
             shape = len(pool), len(self._vectors)
             links = sparse.csr_array((weights, self._place[pool.entity], pool.starts), shape=shape)
-            found = np.empty(len(pool))
+            lengths = np.empty(len(pool))
             for some in _blocks(len(pool)):
                 sums = np.asarray(links[some] @ self._vectors)
-                found[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-            self._lengths[confidence] = found
+                lengths[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+            self._lengths[confidence] = lengths
         return self._lengths[confidence]
 
 
 def _inner(left: Floats, row: Ints, right: Floats, column: Ints) -> Floats:
     """Return the inner products of rows of two tables, shape (n,)."""
-    found = np.empty(len(row))
+    products = np.empty(len(row))
     for some in _blocks(len(row)):
-        found[some] = np.einsum("ij,ij->i", left[row[some]], right[column[some]])
-    return found
+        products[some] = np.einsum("ij,ij->i", left[row[some]], right[column[some]])
+    return products
 
 
 def _blocks(n: int) -> Iterator[slice]:
     return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
 
 
-def _known(given: Mapping[str, Any], ids: Ids, what: str) -> Floats:
+def _known(vectors: Mapping[str, Any], ids: Ids, what: str) -> Floats:
     """Return unit vectors, zeros for ids without a vector (with a warning), shape (n, d)."""
-    return known_vectors(given, ids.text.to_pylist(), f"{what} have no vector and are ignored")
+    return known_vectors(vectors, ids.text.to_pylist(), f"{what} have no vector and are ignored")

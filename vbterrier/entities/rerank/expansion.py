@@ -85,11 +85,11 @@ def bm25(
         own = topic == each
         length = terms.length[documents]
         norm = k1 * (1 - b + b * length / max(length.mean(), 1e-300))
-        owner, found, count = terms.postings(word[own])
+        owner, posting, count = terms.postings(word[own])
         # A text belongs to at most one document of a topic.
         place[documents] = np.arange(len(documents))
-        inside = place[found] >= 0
-        owner, at, count = owner[inside], place[found[inside]], count[inside]
+        inside = place[posting] >= 0
+        owner, at, count = owner[inside], place[posting[inside]], count[inside]
         place[documents] = -1
         df = np.bincount(owner, minlength=int(own.sum()))
         idf = np.log1p((len(documents) - df + 0.5) / (df + 0.5))
@@ -100,11 +100,11 @@ def bm25(
 
 def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
     """Return the text of each entity, or its name if it has no text."""
-    found = entity_texts(names := ids.text.to_pylist(), texts)
-    for each, text in zip(names, found, strict=True):
+    texts_of_entities = entity_texts(names := ids.text.to_pylist(), texts)
+    for each, text in zip(names, texts_of_entities, strict=True):
         if not isinstance(text, str):
             raise InputError(f"texts: entity {each!r} has {text!r}, wanted text")
-    return found
+    return texts_of_entities
 
 
 class ExpandByEntities(OnEntities):
@@ -270,9 +270,9 @@ class ExpansionReranker(Interpolation):
 
     def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
         """Return the words of each topic that a text contains, with their weights."""
-        found = list(words_of(described(listed.ids, self.texts)))
-        entity = np.concatenate([np.empty(0, dtype=np.int64), *(owner for owner, _ in found)])
-        words = [word for _, some in found for word in some]
+        words_of_documents = list(words_of(described(listed.ids, self.texts)))
+        entity = np.concatenate([np.empty(0, dtype=np.int64), *(owner for owner, _ in words_of_documents)])
+        words = [word for _, some in words_of_documents for word in some]
         share = 1 / np.maximum(np.bincount(entity, minlength=len(listed.topic)), 1) / listed.n[listed.topic]
         every = pd.DataFrame({"topic": listed.topic[entity], "word": words, "weight": share[entity]})
         frame = every.groupby(["topic", "word"], as_index=False).agg({"weight": "sum"})

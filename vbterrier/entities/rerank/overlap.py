@@ -26,8 +26,8 @@ def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confid
     if link_weight == "entity":
         total = np.bincount(listed.owner, link, minlength=len(per_entity))
         per_entity = np.divide(per_entity, total, out=np.zeros(len(per_entity)), where=total > 0)
-    found = listed.summed(per_entity[listed.owner] * link)
-    return found / np.maximum(np.diff(pool.starts), 1) if link_weight == "document" else found
+    scores = listed.summed(per_entity[listed.owner] * link)
+    return scores / np.maximum(np.diff(pool.starts), 1) if link_weight == "document" else scores
 
 
 class OverlapReranker(Interpolation):
@@ -124,8 +124,8 @@ class Sharing:
     def smoothed(self, score: Floats) -> Floats:
         """Return the mean, over a document's entities, of their mean scores; its own score without entities."""
         of_entity = self._mean(score[self.document], self.entity, self.n_entities)
-        found = self._mean(of_entity[self.entity], self.document, self.n_documents)
-        return np.where(np.isnan(found), score, found)
+        means = self._mean(of_entity[self.entity], self.document, self.n_documents)
+        return np.where(np.isnan(means), score, means)
 
     def _mean(self, values: Floats, owner: Ints, n: int) -> Floats:
         total = np.bincount(owner, self.weight * values, minlength=n)

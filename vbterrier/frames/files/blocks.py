@@ -78,8 +78,10 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
         for at, table in read(source, n_bytes, offset):
             columns = columns or table.column_names
             if table.column_names != columns:
-                found = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
-                raise FileError(source.path, f"one of several files of a run, which must be alike: has columns {found}")
+                problem = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
+                raise FileError(
+                    source.path, f"one of several files of a run, which must be alike: has columns {problem}"
+                )
             block = RunBlock(table, Place(file, at))
             _LOG.debug("%s: a block of %s rows", printable(source.path), f"{len(table):,}")
             if row < len(table):
@@ -90,28 +92,28 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
 def parts_of(run: Any) -> tuple[Path, ...]:
     """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``."""
     if isinstance(run, (list, tuple)):
-        found = [part for each in run for part in parts_of(each)]
+        paths = [part for each in run for part in parts_of(each)]
     else:
         path = Path(run)
         try:
             if path.is_dir():
-                found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+                paths = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
             elif glob.has_magic(str(run)) and not path.exists():
                 # Path.glob reads `a**` and `**` in another way since Python 3.13.
                 matches = glob.glob(str(run), recursive=True)  # noqa: PTH207
-                found = sorted(each for each in map(Path, matches) if each.is_file())
+                paths = sorted(each for each in map(Path, matches) if each.is_file())
             else:
-                found = [path]
+                paths = [path]
         except (OSError, ValueError) as error:
             # A folder without permission to read, a name that is too long.
             raise FileError(run, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
-    if not found:
+    if not paths:
         raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
-    for each in found:
+    for each in paths:
         if each.exists() and not each.is_file():
             raise FileError(each, "is a pipe or a device; memory= reads files more than once: write it to a file")
         Source.at(each, None)
-    return tuple(found)
+    return tuple(paths)
 
 
 def is_parts(run: Any) -> bool:
@@ -130,8 +132,8 @@ def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
     """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB", of ``least`` or more."""
     number, unit = value, ""
     if isinstance(value, str):
-        found = _AMOUNT.fullmatch(value.strip())
-        number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
+        match = _AMOUNT.fullmatch(value.strip())
+        number, unit = (float(match[1]), match[2].casefold()) if match else (None, "")
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not least <= number * _UNITS[unit] < inf:
         limit = "64 MiB" if least == LEAST_MEMORY else least
@@ -268,7 +270,7 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
                 writers[number].write_table(ordered.slice(start, int(stops[number]) - start))
             for name, number in zip(names, part.tolist(), strict=True):
                 topics[number].add(name)
-    return {f"{number}.arrow": len(found) for number, found in sorted(topics.items())}
+    return {f"{number}.arrow": len(topics_of_part) for number, topics_of_part in sorted(topics.items())}
 
 
 def parted(path: Path) -> Iterator[RunBlock]:

@@ -119,8 +119,8 @@ def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = 
         write_run(ranked, path, name)
     elif form == "beir":
         groups = ranked.groupby("qid", sort=False)
-        found = {str(qid): dict(zip(part["docno"], part["score"].tolist(), strict=True)) for qid, part in groups}
-        write_text(path, json.dumps(found, ensure_ascii=False) + "\n")
+        scores = {str(qid): dict(zip(part["docno"], part["score"].tolist(), strict=True)) for qid, part in groups}
+        write_text(path, json.dumps(scores, ensure_ascii=False) + "\n")
     else:
         about = {"Snapshot Name": name, "Query Text": guarded(ranked["qid"]), "Doc ID": guarded(ranked["docno"])}
         table = pd.DataFrame({**about, "Doc Position": ranked["rank"]})
@@ -165,10 +165,10 @@ def json_text(frame: pd.DataFrame, form: str, index: str) -> str:
         queries.setdefault(query, []).append(rated)
     if form == "workbench":
         listed = [{"query": query, "ratings": ratings} for query, ratings in queries.items()]
-        found: dict[str, Any] = {"type": "IMPORT_JUDGMENT", "judgmentRatings": listed}
+        exported: dict[str, Any] = {"type": "IMPORT_JUDGMENT", "judgmentRatings": listed}
     else:
-        found = {"requests": [{"id": query, "ratings": ratings} for query, ratings in queries.items()]}
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        exported = {"requests": [{"id": query, "ratings": ratings} for query, ratings in queries.items()]}
+    return json.dumps(exported, indent=2, ensure_ascii=False) + "\n"
 
 
 def _labels(frame: pd.DataFrame, missing: Any) -> list[Any]:
@@ -176,7 +176,7 @@ def _labels(frame: pd.DataFrame, missing: Any) -> list[Any]:
     if "label" not in frame.columns:
         return [missing] * len(frame)
     rated = frame["label"].notna().to_numpy()
-    found = np.full(len(frame), missing, dtype=object)
+    labels = np.full(len(frame), missing, dtype=object)
     numbers = numbers_of(frame["label"][rated], "ratings column 'label'")
-    found[rated] = [int(number) if number % 1 == 0 else number for number in numbers.tolist()]
-    return list(found)
+    labels[rated] = [int(number) if number % 1 == 0 else number for number in numbers.tolist()]
+    return list(labels)

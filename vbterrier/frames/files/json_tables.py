@@ -45,25 +45,25 @@ def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tupl
     Returns the frame, the number of rows without a rating, which are left out, and the form of the file:
     ``json_lines``, ``rank_eval``, ``workbench`` or ``nested``.
     """
-    found = _document(source, number, line)
-    if found is None:
+    value = _document(source, number, line)
+    if value is None:
         return *_lines(source, kind), "json_lines"
-    if isinstance(found, dict) and any(name in found for name in _RANK_EVAL) and kind.is_pairs:
-        frame, form = _rank_eval(source, found, kind), "rank_eval"
+    if isinstance(value, dict) and any(name in value for name in _RANK_EVAL) and kind.is_pairs:
+        frame, form = _rank_eval(source, value, kind), "rank_eval"
     else:
-        is_workbench = isinstance(found, dict) and "judgmentRatings" in found
-        frame, form = _nested(source, found, kind), "workbench" if is_workbench else "nested"
+        is_workbench = isinstance(value, dict) and "judgmentRatings" in value
+        frame, form = _nested(source, value, kind), "workbench" if is_workbench else "nested"
     return *_checked(source, kind, frame, None), form
 
 
-def object_table(source: Source, kind: FileKind, found: Any) -> tuple[pd.DataFrame, int]:
+def object_table(source: Source, kind: FileKind, value: Any) -> tuple[pd.DataFrame, int]:
     """The table of an object that was read from another format."""
-    return _checked(source, kind, _nested(source, found, kind), None)
+    return _checked(source, kind, _nested(source, value, kind), None)
 
 
-def _nested(source: Source, found: Any, kind: FileKind) -> pd.DataFrame:
+def _nested(source: Source, value: Any, kind: FileKind) -> pd.DataFrame:
     try:
-        frame = table_of(found, kind.vocabulary)
+        frame = table_of(value, kind.vocabulary)
     except ValueError as error:
         raise FileError(source.path, str(error)) from error
     columns = ", ".join(map(str, frame.columns))
@@ -77,9 +77,9 @@ def _document(source: Source, number: int, line: bytes) -> Any:
         return None
     try:
         text = source.text().decode("utf-8-sig")
-        found = json_of(text)
+        value = json_of(text)
         if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise FileError(source.path, "holds half of a surrogate pair; write the file again") from error
     except RepeatedMemberError as error:
@@ -92,7 +92,7 @@ def _document(source: Source, number: int, line: bytes) -> Any:
         raise FileError(source.path, message, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise FileError(source.path, f"is not JSON ({error}): {shown(line)}", line=number) from error
-    return found
+    return value
 
 
 def _is_record(line: bytes) -> bool:
@@ -111,35 +111,35 @@ def _is_record(line: bytes) -> bool:
 def object_of(source: Source, number: int, line: bytes) -> dict[str, Any]:
     """Parse a line of JSON lines."""
     try:
-        found = json_of(line.decode())
+        value = json_of(line.decode())
         if b"\\u" in line:
             # JSON can spell half a surrogate pair, which is not valid text.
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
     except RepeatedMemberError as error:
         raise FileError(source.path, str(error), line=number) from error
     except (ValueError, RecursionError) as error:
         raise FileError(source.path, f"is not JSON ({error}): {shown(line)}; repair the line", line=number) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
-    return found
+    return value
 
 
 def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
     rows, numbers, members = [], [], dict[str, None]()
-    known: dict[tuple[str, ...], list[str]] = {}
+    renamed: dict[tuple[str, ...], list[str]] = {}
     for number, line in source.lines():
         if not line.strip():
             continue
         try:
-            given = records_of(object_of(source, number, line), kind.vocabulary)
+            records = records_of(object_of(source, number, line), kind.vocabulary)
         except ValueError as error:
             if isinstance(error, FileError):
                 raise
             raise FileError(source.path, str(error), line=number) from error
-        for record in given:
+        for record in records:
             names = tuple(record)
-            if names not in known:
-                columns = known[names] = kind.vocabulary.renamed(names)
+            if names not in renamed:
+                columns = renamed[names] = kind.vocabulary.renamed(names)
                 members |= dict.fromkeys(columns)
                 if len(members) > _MAX_MEMBERS:
                     # Each member is a column of all rows: a small file would take much memory.
@@ -148,7 +148,7 @@ def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
                 if len(set(columns)) < len(columns):
                     message = f"has two members of one meaning among {', '.join(names)}; keep one"
                     raise FileError(source.path, message, line=number)
-            rows.append(dict(zip(known[names], record.values(), strict=True)))
+            rows.append(dict(zip(renamed[names], record.values(), strict=True)))
             numbers.append(number)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(source.path), ", ".join(members))
     frame = pd.DataFrame(rows, columns=list(members), dtype=object)
@@ -183,22 +183,22 @@ def _checked(
         row = int(kept[place])
         value = frame[name].iloc[place] if name in frame.columns else None
         is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
-        given = "missing" if is_missing else shown(str(value)) if wanted != "text" else repr(value)
+        text = "missing" if is_missing else shown(str(value)) if wanted != "text" else repr(value)
         members = rows[row] if rows is not None else frame.columns
-        found = f"; found {', '.join(map(str, members)) or 'none'}" if wanted == "text" or is_missing else ""
+        members_present = f"; found {', '.join(map(str, members)) or 'none'}" if wanted == "text" or is_missing else ""
         where = "" if numbers is not None else f"object {row + 1}: "
         line = None if numbers is None else numbers[row]
-        raise FileError(source.path, f"{where}member {name!r} is {given}, wanted {wanted}{found}", line=line)
+        raise FileError(source.path, f"{where}member {name!r} is {text}, wanted {wanted}{members_present}", line=line)
 
     columns: dict[str, Any] = {}
     for name in frame.columns if len(frame) else ():
-        given = frame[name].tolist()
+        values = frame[name].tolist()
         if name in kind.numeric:
-            columns[name] = _numbers(given, name, kind, fail)
+            columns[name] = _numbers(values, name, kind, fail)
         elif (name in kind.columns or name in IDS & set(kind.vocabulary.named)) and name != kind.unrated:
-            columns[name] = _texts(given, name, fail)
+            columns[name] = _texts(values, name, fail)
         else:
-            columns[name] = given
+            columns[name] = values
     for name in kind.required:
         if len(frame) and name not in columns:
             fail(0, name, _wanted(kind, name))
@@ -257,20 +257,20 @@ def _with_expected(
         if own is None or own != own:  # noqa: PLR0124 - NaN, of rows without the member
             label[place] = expected_grade(probs)
             if label[place] is None:
-                given = "missing" if probs != probs else shown(repr(probs))  # noqa: PLR0124 - NaN
-                message = f"member 'prob' is {given}, wanted a list of probabilities, or grades and probabilities"
+                text = "missing" if probs != probs else shown(repr(probs))  # noqa: PLR0124 - NaN
+                message = f"member 'prob' is {text}, wanted a list of probabilities, or grades and probabilities"
                 line = None if numbers is None else numbers[int(kept[place])]
                 raise FileError(source.path, message, line=line)
     return frame.assign(label=pd.Series(label, frame.index, dtype=object))
 
 
-def expected_grade(given: Any) -> float | None:
+def expected_grade(value: Any) -> float | None:
     """Return the expected grade under probabilities, ``None`` for anything else."""
-    pairs = list(enumerate(given)) if isinstance(given, list) else []
-    pairs = list(given.items()) if isinstance(given, dict) else pairs
-    known = [(number_of(grade), number_of(prob)) for grade, prob in pairs]
-    grades = [grade for grade, _ in known if grade is not None]
-    probs = [prob for _, prob in known if prob is not None]
+    pairs = list(enumerate(value)) if isinstance(value, list) else []
+    pairs = list(value.items()) if isinstance(value, dict) else pairs
+    numbers = [(number_of(grade), number_of(prob)) for grade, prob in pairs]
+    grades = [grade for grade, _ in numbers if grade is not None]
+    probs = [prob for _, prob in numbers if prob is not None]
     if len(grades) < len(pairs) or len(probs) < len(pairs) or sum(probs) <= 0 or min(probs) < 0:
         return None
     return sum(grade * prob for grade, prob in zip(grades, probs, strict=True)) / sum(probs)
@@ -281,32 +281,32 @@ def warn_of_failures(source: Source, n_failed: int, n_answers: int, where: str =
     warn(f"{printable(source.path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}")
 
 
-def _texts(given: list[Any], name: str, fail: Any) -> list[str]:
+def _texts(values: list[Any], name: str, fail: Any) -> list[str]:
     """Texts, and integers as their digits."""
-    kinds = set(map(type, given))
+    kinds = set(map(type, values))
     if kinds <= {str, int}:
-        found = given if kinds == {str} else [value if type(value) is str else str(value) for value in given]
-        if name not in IDS or all(found):
-            return found
-    for place, value in enumerate(given):
+        texts = values if kinds == {str} else [value if type(value) is str else str(value) for value in values]
+        if name not in IDS or all(texts):
+            return texts
+    for place, value in enumerate(values):
         is_text = isinstance(value, str) and (value or name not in IDS)
         if not is_text and (not isinstance(value, int) or isinstance(value, bool)):
             fail(place, name, "text")
-    return [str(value) for value in given]
+    return [str(value) for value in values]
 
 
-def _numbers(given: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray[Any]:
+def _numbers(values: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray[Any]:
     is_whole = name in kind.whole
-    if set(map(type, given)) == {int} and is_whole and min(given) >= -(2**63) and max(given) < 2**63:
-        return np.array(given, dtype=np.int64)
+    if set(map(type, values)) == {int} and is_whole and min(values) >= -(2**63) and max(values) < 2**63:
+        return np.array(values, dtype=np.int64)
     finite = kind.unrated == "label"
-    found = [number_of(value, finite=finite) for value in given]
-    for place, number in enumerate(found):
+    numbers = [number_of(value, finite=finite) for value in values]
+    for place, number in enumerate(numbers):
         if number is None or (is_whole and not (abs(number) < 2**63 and number % 1 == 0)):
             fail(place, name, _wanted(kind, name))
     if not is_whole:
-        return np.array(found, dtype=np.float64)
-    return np.array([value if type(value) is int else int(float(value)) for value in given], dtype=np.int64)
+        return np.array(numbers, dtype=np.float64)
+    return np.array([value if type(value) is int else int(float(value)) for value in values], dtype=np.int64)
 
 
 def number_of(value: Any, *, finite: bool = True) -> float | None:
@@ -314,24 +314,26 @@ def number_of(value: Any, *, finite: bool = True) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, np.number)):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) or (math.isinf(found) and not finite) else None
+    return number if math.isfinite(number) or (math.isinf(number) and not finite) else None
 
 
-def _rank_eval(source: Source, found: dict[str, Any], kind: FileKind) -> pd.DataFrame:
+def _rank_eval(source: Source, document: dict[str, Any], kind: FileKind) -> pd.DataFrame:
     """Ratings, or ranked hits, of the ranking evaluation API of OpenSearch and Elasticsearch."""
-    found = found.get("rank_eval", found)
-    if not isinstance(found, dict) or not {"requests", "details"} & set(found):
+    document = document.get("rank_eval", document)
+    if not isinstance(document, dict) or not {"requests", "details"} & set(document):
         raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
     is_run = kind.unrated != "label"
-    if is_run and not isinstance(found.get("details"), dict):
+    if is_run and not isinstance(document.get("details"), dict):
         raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
-    if is_run and (failures := found.get("failures")):
+    if is_run and (failures := document.get("failures")):
         raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
     rows = []
-    for qid, documents in _rated_queries(source, found, "details" if is_run or "requests" not in found else "requests"):
+    for qid, documents in _rated_queries(
+        source, document, "details" if is_run or "requests" not in document else "requests"
+    ):
         for rank, one in enumerate(documents, 1):
             given = one.get("hit", one) if isinstance(one, dict) else one
             if not isinstance(given, dict):
@@ -375,10 +377,10 @@ def cbor_of(content: bytes) -> Any:
     >>> cbor_of(bytes.fromhex("a1627131a162643102"))
     {'q1': {'d1': 2}}
     """
-    found, stop = _cbor(content, 0)
+    value, stop = _cbor(content, 0)
     if stop != len(content):
         raise ValueError(f"{len(content) - stop} bytes follow the object")
-    return found
+    return value
 
 
 def _cbor(content: bytes, start: int) -> tuple[Any, int]:

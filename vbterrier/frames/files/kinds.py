@@ -68,16 +68,16 @@ class FileKind:
             return COMMENT
         return None if self.separator == "\t" or self.needs_header else REMARK
 
-    def renamed(self, given: Sequence[str]) -> list[str]:
+    def renamed(self, names: Sequence[str]) -> list[str]:
         """The columns of a table with the names of this package; others that share a name are numbered."""
-        found = self.vocabulary.renamed(given)
-        known = {*self.columns, *self.vocabulary.named, *self.vocabulary.optional}
-        counts, places = Counter(found), Counter[str]()
-        for place, name in enumerate(found):
+        names = self.vocabulary.renamed(names)
+        concepts = {*self.columns, *self.vocabulary.named, *self.vocabulary.optional}
+        counts, places = Counter(names), Counter[str]()
+        for place, name in enumerate(names):
             places[name] += 1
-            if counts[name] > 1 and name not in known and places[name] > 1:
-                found[place] = f"{name} ({places[name]})"
-        return found
+            if counts[name] > 1 and name not in concepts and places[name] > 1:
+                names[place] = f"{name} ({places[name]})"
+        return names
 
 
 def first_line(kind: FileKind, source: Source) -> tuple[int, bytes]:
@@ -94,17 +94,17 @@ def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must:
     """Return the layout that a header line names, or None if the line is none; ``must``: the first row of a sheet."""
     for separator in "," if must else _separators(kind, line):
         try:
-            given = split(line, separator, blanks=separator == " ")
+            header = split(line, separator, blanks=separator == " ")
         except MisfitError as error:
             if kind.is_pairs:
                 return None
             raise FileError(path, str(error), line=number) from error
-        names = kind.renamed(given)
-        if must or kind.needs_header or _is_header(kind, given, names):
-            require_columns(path, names, kind.required, number, given)
+        names = kind.renamed(header)
+        if must or kind.needs_header or _is_header(kind, header, names):
+            require_columns(path, names, kind.required, number, header)
             numeric = tuple(name for name in names if name in kind.numeric)
             unrated = kind.unrated if kind.unrated in names and "score" not in names else ""
-            heads = dict(zip(names, given, strict=True))
+            heads = dict(zip(names, header, strict=True))
             return Layout(
                 tuple(names),
                 numeric,
@@ -131,20 +131,20 @@ def _separators(kind: FileKind, line: bytes) -> str:
     )
 
 
-def _is_header(kind: FileKind, given: Sequence[str], names: Sequence[str]) -> bool:
+def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str]) -> bool:
     """Return True for a header.
 
     It names query and document, or one of them and a rating; in other files it names a header word, begins with the
     name of an id, or holds nothing but headings.
     """
     if kind.is_pairs:
-        known = {"qid", "docno", *kind.numeric, *kind.vocabulary.named}.intersection(names)
-        return {"qid", "docno"} <= known or (len(known) > 1 and not known.isdisjoint(("qid", "docno")))
-    words = list(map(simplified, given))
-    named = kind.header_words.intersection((*given, *words))
+        recognised = {"qid", "docno", *kind.numeric, *kind.vocabulary.named}.intersection(names)
+        return {"qid", "docno"} <= recognised or (len(recognised) > 1 and not recognised.isdisjoint(("qid", "docno")))
+    words = list(map(simplified, header))
+    named = kind.header_words.intersection((*header, *words))
     # A text beside an id may be a name, too: two columns must be known.
-    known = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)
-    are_known = len(known) > 1 and known.issuperset(kind.vocabulary.named)
+    recognised = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)
+    are_known = len(recognised) > 1 and recognised.issuperset(kind.vocabulary.named)
     return bool(words[0] in ID_WORDS or HEADINGS.issuperset(words) or named or are_known)
 
 

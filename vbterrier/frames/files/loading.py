@@ -108,12 +108,12 @@ def _loaded(source: Source, kind: FileKind) -> Loaded:
 
 def _parquet(source: Source, kind: FileKind) -> Loaded:
     table = whole_table(source)
-    given = table.column_names
-    table = table.rename_columns(kind.renamed(given))
+    columns = table.column_names
+    table = table.rename_columns(kind.renamed(columns))
     n_rows = len(table)
     if kind.unrated == "label" and "label" in table.column_names:
         table = with_values(table, "label")
-    typed = typed_table(source, table, kind.required, kind.numeric, whole=kind.whole, given=given)
+    typed = typed_table(source, table, kind.required, kind.numeric, whole=kind.whole, columns=columns)
     return Loaded(typed.to_pandas(), "table", n_rows - len(table))
 
 
@@ -144,13 +144,13 @@ def _text(source: Source, kind: FileKind) -> Loaded:
 
 def _layout(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool) -> Layout:
     """Return the layout of text, with or without a header."""
-    found = header_layout(kind, path, number, line, must=must)
-    if found is not None:
-        columns = ", ".join(found.names)
+    layout = header_layout(kind, path, number, line, must=must)
+    if layout is not None:
+        columns = ", ".join(layout.names)
         _LOG.info(
-            "%s: recognised a table with the columns %s, separated by %r", printable(path), columns, found.separator
+            "%s: recognised a table with the columns %s, separated by %r", printable(path), columns, layout.separator
         )
-        return found
+        return layout
     plain = plain_layout(kind, path, number, line)
     _LOG.info("%s: recognised lines of %s", printable(path), plain.kind or plain.form or " ".join(plain.names))
     return plain

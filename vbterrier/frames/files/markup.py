@@ -28,10 +28,10 @@ def topics_of_markup(source: Source) -> pd.DataFrame:
     head = source.text()[: 1 << 16]
     if b"<top>" in head.lower():
         return _sgml_topics(source)
-    found = _parsed(source)
-    if not found.topics:
+    parsed = _parsed(source)
+    if not parsed.topics:
         raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
-    rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in found.topics]
+    rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in parsed.topics]
     return _complete(source, rows)
 
 
@@ -56,8 +56,8 @@ def _complete(source: Source, rows: list[dict[str, str]]) -> pd.DataFrame:
     for place, row in enumerate(rows, 1):
         for name in TOPICS.named:
             if not row.get(name):
-                found = ", ".join(row) or "nothing"
-                raise FileError(source.path, f"topic {place} of {len(rows)} has no {name}; it has {found}: add one")
+                members = ", ".join(row) or "nothing"
+                raise FileError(source.path, f"topic {place} of {len(rows)} has no {name}; it has {members}: add one")
     frame = pd.DataFrame(rows).fillna("")
     return frame[[*TOPICS.named, *(name for name in frame.columns if name not in TOPICS.named)]]
 
@@ -76,23 +76,23 @@ class _Parser:
     def _fail(self, message: str) -> None:
         raise FileError(self._source.path, message, line=self.parser.CurrentLineNumber)
 
-    def _start(self, tag: str, given: dict[str, str]) -> None:
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
         is_part = tag in ("topic", "subtopic") or self._path[-1:] == ["topic"]
         self._path.append(tag)
         if not is_part:
             return
         self._text.clear()
-        number = (given.get("number") or given.get("id") or "").strip()
+        number = (attributes.get("number") or attributes.get("id") or "").strip()
         if tag == "topic":
             self.topics.append({"qid": number} if number else {})
         elif tag == "subtopic":
             inside = "topic" in self._path
             if not inside:
                 self._fail('a subtopic outside a topic; wanted <topic number="1"> around it')
-            for name, known in (("topic", self.topics[-1].get("qid")), ("subtopic", number)):
-                if not known:
+            for name, identifier in (("topic", self.topics[-1].get("qid")), ("subtopic", number)):
+                if not identifier:
                     self._fail(f'<{name}> has no number; wanted <{name} number="1">')
-            self.rows.append([self.topics[-1]["qid"], number, "", given.get("type", "")])
+            self.rows.append([self.topics[-1]["qid"], number, "", attributes.get("type", "")])
 
     def _end(self, tag: str) -> None:
         self._path.pop()
@@ -114,24 +114,24 @@ class _Parser:
 
 
 def _parsed(source: Source) -> _Parser:
-    found = _Parser(source)
+    parsed = _Parser(source)
     try:
         with source.stream() as stream:
             while piece := stream.read(_PIECE):
-                found.parser.Parse(piece, False)
-        found.parser.Parse(b"", True)
+                parsed.parser.Parse(piece, False)
+        parsed.parser.Parse(b"", True)
     except expat.ExpatError as error:
         message = f"is not XML ({expat.ErrorString(error.code)}); repair the line"
         raise FileError(source.path, message, line=error.lineno) from error
-    return found
+    return parsed
 
 
 def web_topics(source: Source) -> pd.DataFrame:
     """Subtopics of a TREC Web topic file: qid, entity_id, name, type."""
-    found = _parsed(source)
-    if not found.rows:
+    parsed = _parsed(source)
+    if not parsed.rows:
         raise FileError(source.path, 'has no subtopic; wanted <subtopic number="1"> inside <topic number="1">')
-    return pd.DataFrame(found.rows, columns=["qid", "entity_id", "name", "type"])
+    return pd.DataFrame(parsed.rows, columns=["qid", "entity_id", "name", "type"])
 
 
 def equal_intents(source: Source) -> pd.DataFrame:

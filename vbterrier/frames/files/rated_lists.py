@@ -115,8 +115,8 @@ def read_rated_list(
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
     kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
     listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)
-    given = listed.frame["label"]
-    rated = given.notna() & (given.astype(str).str.strip() != "")
+    labels = listed.frame["label"]
+    rated = labels.notna() & (labels.astype(str).str.strip() != "")
     frame = listed.frame[rated].reset_index(drop=True)
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
@@ -182,12 +182,12 @@ def _book(path: StrPath, max_bytes: int | None) -> pd.DataFrame | None:
     else:
         long = frame.melt(["qid", "docno"], var_name="judge", value_name="label", ignore_index=False)
         long = long.sort_index(kind="stable").reset_index(drop=True)
-    given = long["label"].astype(str).str.strip()
-    long = long[given != ""].assign(label=pd.to_numeric(given[given != ""], errors="coerce").astype("float64"))
+    labels = long["label"].astype(str).str.strip()
+    long = long[labels != ""].assign(label=pd.to_numeric(labels[labels != ""], errors="coerce").astype("float64"))
     if long["label"].isna().any():
         row = long[long["label"].isna()].iloc[0]
         about = f"{row['docno']!r} for query {row['qid']!r} by {row['judge']!r}"
-        cell = given[given != ""][long["label"].isna()].iloc[0]
+        cell = labels[labels != ""][long["label"].isna()].iloc[0]
         raise FileError(Path(path), f"the rating of {about} is {printable(cell)}, wanted a number")
     return long.assign(judge=long["judge"].map(lambda name: name if isinstance(name, str) and name else "Unknown"))
 
@@ -203,11 +203,11 @@ def _is_book(source: Source) -> bool:
         layout = header_layout(BOOK, source.path, number, line)
     except FileError:
         return False
-    known = {"qid", "docno", *BOOK.columns, *BOOK.vocabulary.optional, "score", "rank", "iteration", STATUS}
+    concepts = {"qid", "docno", *BOOK.columns, *BOOK.vocabulary.optional, "score", "rank", "iteration", STATUS}
     names = () if layout is None else layout.names
     if layout is None or layout.heads != ("query", "docid"):
         return False
-    return len(names) > 2 and known.intersection(names) == {"qid", "docno"} and not any(map(PROB.fullmatch, names))  # noqa: PLR2004
+    return len(names) > 2 and concepts.intersection(names) == {"qid", "docno"} and not any(map(PROB.fullmatch, names))  # noqa: PLR2004
 
 
 def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None, unit: float) -> RatedList:
@@ -310,10 +310,10 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
 
 def spellings(queries: Iterable[str], others: Iterable[str] = ()) -> tuple[str, str] | None:
     """A query in two spellings, which differ in case, blanks or Unicode form, as in others first; or ``None``."""
-    known = {_folded(query): query for query in others}
+    by_form = {_folded(query): query for query in others}
     for query in queries:
-        if known.setdefault(_folded(query), query) != query:
-            return known[_folded(query)], query
+        if by_form.setdefault(_folded(query), query) != query:
+            return by_form[_folded(query)], query
     return None
 
 

@@ -468,8 +468,8 @@ def _text_of(source: Source, place: int, row: dict[str, Any], name: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or (not value and name == "qid"):
-        given = "missing" if name not in row else f"{value!r}"
-        message = f"member {name!r} is {given}, wanted text; found {', '.join(row) or 'none'}"
+        text = "missing" if name not in row else f"{value!r}"
+        message = f"member {name!r} is {text}, wanted text; found {', '.join(row) or 'none'}"
         raise FileError(source.path, message, line=place)
     return value
 

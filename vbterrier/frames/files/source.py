@@ -111,8 +111,8 @@ class Source:
     def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
         """Open the unpacked bytes from ``start``; reading any of the ``refused`` bytes raises ``UntidyError``."""
         with self.raw() as raw:
-            found = _COMPRESSED.match(self._head(raw))
-        kind = None if found is None else found.lastgroup
+            match = _COMPRESSED.match(self._head(raw))
+        kind = None if match is None else match.lastgroup
         stream = _Stream(self, _unpacked(self.raw(), kind), refused)
         if kind is None:
             stream.inner.seek(start)
@@ -228,8 +228,8 @@ def _missing(path: Path) -> str:
         return "is a link to nothing: correct the link"
     if not path.parent.is_dir():
         return f"no such file, nor the folder {path.parent}: correct the path"
-    known = nearest(path.name, (other.name for other in path.parent.iterdir()))
-    return f"no such file in the folder {path.parent}: correct the path.{known}"
+    suggestion = nearest(path.name, (other.name for other in path.parent.iterdir()))
+    return f"no such file in the folder {path.parent}: correct the path.{suggestion}"
 
 
 class MisfitError(ValueError):
@@ -238,9 +238,9 @@ class MisfitError(ValueError):
     - ``remedy``: the remedy; empty if ``found`` contains it
     """
 
-    def __init__(self, found: str, remedy: str = "") -> None:
-        self.found = found
-        super().__init__("; ".join(filter(None, (found, remedy))))
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.found = problem
+        super().__init__("; ".join(filter(None, (problem, remedy))))
 
 
 @dataclass(frozen=True)
@@ -332,10 +332,10 @@ def _check_number(name: str, value: str, *, is_whole: bool) -> None:
         try:
             whole_number(value)
         except ValueError as error:
-            found = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
+            problem = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
             is_fraction = name == "label" and _NUMBER.fullmatch(value.strip()) and "." in value
             remedy = "read fractions with unit=, the smallest step of their scale" if is_fraction else "repair the line"
-            raise MisfitError(found, remedy) from error
+            raise MisfitError(problem, remedy) from error
         return
     try:
         real_number(value)
@@ -388,11 +388,11 @@ def json_of(text: str | bytes, **options: Any) -> Any:
 
 
 def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
+    mapping = dict(members)
+    if len(mapping) < len(members):
         twice = next(name for name, n in Counter(name for name, _ in members).items() if n > 1)
         raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
-    return found
+    return mapping
 
 
 def refuse_constant(constant: str) -> Any:
@@ -400,7 +400,7 @@ def refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def shown(found: bytes | str) -> str:
+def shown(content: bytes | str) -> str:
     """Quote a text for a message, shortened to 80 characters."""
-    text = found.decode(errors="replace") if isinstance(found, bytes) else found
+    text = content.decode(errors="replace") if isinstance(content, bytes) else content
     return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "...")

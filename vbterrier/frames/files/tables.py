@@ -59,18 +59,22 @@ def require_width(path: Path, n_columns: int, line: int | None = None) -> None:
 
 
 def require_columns(
-    path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None, given: Sequence[str] | None = None
+    path: Path,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    line: int | None = None,
+    original: Sequence[str] | None = None,
 ) -> None:
     """Check the column names of a file; ``given`` are those of the file, if they were renamed."""
-    require_width(path, len(found), line)
+    require_width(path, len(columns), line)
     for name in wanted:
-        if name not in found:
-            own = found if given is None else given
+        if name not in columns:
+            own = columns if original is None else original
             near = nearest(name, own)
             listed = ", ".join(own[:_MAX_LISTED]) + (", ..." if len(own) > _MAX_LISTED else "")
             message = f"wanted columns {', '.join(wanted)}; missing {name}; found {listed}.{near}"
             raise FileError(path, message, line=line)
-    for name, n in Counter(found).items():
+    for name, n in Counter(columns).items():
         if n > 1:
             raise FileError(path, f"column {shown(name)} occurs {n} times; keep one", line=line)
 
@@ -223,8 +227,8 @@ def misfit_error(source: Source, layout: Layout) -> FileError:
             with suppress(MisfitError):
                 if first and not layout.header and (hint := layout.hint(line)):
                     return FileError(source.path, f"{error.found}; {hint}", line=number)
-            known = f" (recognised as {layout.kind})" * bool(layout.kind)
-            return FileError(source.path, f"{error}{known}", line=number)
+            kind = f" (recognised as {layout.kind})" * bool(layout.kind)
+            return FileError(source.path, f"{error}{kind}", line=number)
         first = False
     return FileError(source.path, "cannot be read although no line looks wrong; please report this with the file")
 
@@ -297,12 +301,12 @@ def typed_table(
     before: int = 0,
     *,
     whole: frozenset[str] = WHOLE,
-    given: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Any:
     """Convert the columns of rows of a Parquet file as :func:`parquet_table` does; ``before`` rows precede them."""
     # The index metadata of pandas would make to_pandas() turn columns into an index.
     table = table.replace_schema_metadata(None)
-    require_columns(source.path, table.column_names, wanted, given=given)
+    require_columns(source.path, table.column_names, wanted, original=columns)
     for place, name in enumerate(table.column_names):
         if name in _WORDS or name in numeric:
             column = _typed(source, name, table[name], is_numeric=name in numeric, is_whole=name in whole)

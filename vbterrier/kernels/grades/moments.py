@@ -62,13 +62,13 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     many = n_counts > _FEW_COUNTS * n_unjudged**2
     by_levels = many & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * part.n_active <= MAX_WORK) & part.is_shared
     # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
-    known = np.full(len(binding), np.nan)
+    exact_mean = np.full(len(binding), np.nan)
     if by_levels.any():
-        known[by_levels] = mean[binding[by_levels]] - _shortfall(part.select(np.flatnonzero(by_levels)))
-    mean[binding], variance[binding] = known, np.nan
+        exact_mean[by_levels] = mean[binding[by_levels]] - _shortfall(part.select(np.flatnonzero(by_levels)))
+    mean[binding], variance[binding] = exact_mean, np.nan
     states = np.flatnonzero(~by_levels | with_variance)
-    found = _limited_moments(part.select(states), n_counts[states], known[states], with_variance=with_variance)
-    mean[binding[states]], variance[binding[states]] = found
+    limited = _limited_moments(part.select(states), n_counts[states], exact_mean[states], with_variance=with_variance)
+    mean[binding[states]], variance[binding[states]] = limited
     return mean, variance
 
 
@@ -140,18 +140,18 @@ def _n_counts(model: UnjudgedModel) -> NDArray[Any]:
 
 
 def _limited_moments(
-    model: UnjudgedModel, n_counts: NDArray[Any], known: Floats, *, with_variance: bool
+    model: UnjudgedModel, n_counts: NDArray[Any], exact_mean: Floats, *, with_variance: bool
 ) -> tuple[Floats, Floats]:
     """The dynamic programs, for topics with the same states together.
 
     ``n_counts`` are the numbers of :func:`_n_counts`; ``known`` are means of a recursion or NaN.
     """
-    moments_of = np.stack([known, np.full(len(model), np.nan)])
+    moments_of = np.stack([exact_mean, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * n_counts
     # The pairs of counts of u documents that landed and are left over are C(u + 4, 4).
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
-    pairs[np.isnan(known)] = np.inf
+    pairs[np.isnan(exact_mean)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_pairs, by_caps = by_counts & (counts > pairs), ~by_counts & ~model.depends
     walks: list[tuple[Any, Any, Callable[[UnjudgedModel, Floats], tuple[Floats, Floats]]]] = [
@@ -168,7 +168,7 @@ def _limited_moments(
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
-            moments_of[:, alike] = compute(model.select(alike), known[alike])
+            moments_of[:, alike] = compute(model.select(alike), exact_mean[alike])
     return moments_of[0], moments_of[1]
 
 
@@ -371,13 +371,13 @@ def _landing(n_unjudged: int, cap: int) -> Ints:
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
     """The expectation over the next draw of values that depend on the counts after it, shape (S, n)."""
-    found = values.take(after[0], axis=0)
-    found *= chance[0]
+    value = values.take(after[0], axis=0)
+    value *= chance[0]
     for share, place in zip(chance[1:], after[1:], strict=True):
         reached = values.take(place, axis=0)
         reached *= share
-        found += reached
-    return found
+        value += reached
+    return value
 
 
 def _total_gain(counts: Ints, gain: Floats, caps: Floats) -> Floats:

@@ -112,9 +112,9 @@ class ResidualVariance:
     def value_of_judging(self) -> Floats:
         """The variance that the judgment of each document removes, mean over the scores, shape (u,)."""
         own = np.diagonal(self._covariance)
-        known = own <= self._least
-        removed: Floats = (self._score_covariance**2).mean(axis=0) / np.where(known, 1.0, own)
-        return np.where(known, 0.0, removed)
+        is_constant = own <= self._least
+        removed: Floats = (self._score_covariance**2).mean(axis=0) / np.where(is_constant, 1.0, own)
+        return np.where(is_constant, 0.0, removed)
 
     def judge(self, document: int) -> None:
         """Condition on the judgment of a document."""

@@ -52,9 +52,9 @@ def known_names(attribute: str, values: list[str]) -> Iterator[tuple[str, str, s
     ([('state', 'NY', 'New York'), ('state', 'OH', 'Ohio')], [])
     """
     table = _TABLES.get(attribute.lower(), {})
-    known = [value for value in values if value in table]
-    if values and len(known) >= _LEAST * len(values):
-        for value in known:
+    codes = [value for value in values if value in table]
+    if values and len(codes) >= _LEAST * len(values):
+        for value in codes:
             yield from ((attribute, value, name) for name in table[value])
 
 

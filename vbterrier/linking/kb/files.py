@@ -153,8 +153,10 @@ class Records:
         self.types, self.labels_are_aliases = dict(types or {}), labels_are_aliases
         for name, kind in self.types.items():
             if kind not in TYPES:
-                known = ", ".join(map(repr, TYPES))
-                raise ParameterError(f"types: {name!r} is {kind!r}, wanted one of {known}.{nearest(str(kind), TYPES)}")
+                choices = ", ".join(map(repr, TYPES))
+                raise ParameterError(
+                    f"types: {name!r} is {kind!r}, wanted one of {choices}.{nearest(str(kind), TYPES)}"
+                )
 
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
@@ -163,8 +165,8 @@ class Records:
             raise staging.record_error(row, f"is {type(record).__name__}, wanted {wanted}")
         entity = record.get("id")
         if entity is None:
-            found = ", ".join(map(str, list(record)[:9])) or "none"
-            raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {found}")
+            keys = ", ".join(map(str, list(record)[:9])) or "none"
+            raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {keys}")
         for name, wanted in _SINGULAR.items():
             if name in record:
                 raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {wanted}")
@@ -196,12 +198,12 @@ class Records:
                 raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {wanted}")
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
-        given = record.get("attributes")
-        if not _is_missing(given) and not isinstance(given, Mapping):
-            fault = f"wanted a mapping of names to values, found {type(given).__name__}"
+        attributes = record.get("attributes")
+        if not _is_missing(attributes) and not isinstance(attributes, Mapping):
+            fault = f"wanted a mapping of names to values, found {type(attributes).__name__}"
             raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
         further = ((name, value) for name, value in record.items() if name not in _KEYS and name not in COUNTS)
-        for name, value in [*(given.items() if isinstance(given, Mapping) else ()), *further]:
+        for name, value in [*(attributes.items() if isinstance(attributes, Mapping) else ()), *further]:
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if not _is_missing(one):
                     staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))

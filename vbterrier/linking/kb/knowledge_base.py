@@ -108,9 +108,11 @@ class Names:
             some = forms[begin : begin + _AT_ONCE]
             trigrams = [_trigrams(form) for form in some]
             every = sorted(set().union(*trigrams))
-            known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
+            counts = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
             for form, own in zip(some, trigrams, strict=True):
-                near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, min_similarity)
+                near = self._sharing(
+                    form, {trigram: counts[trigram] for trigram in own & counts.keys()}, min_similarity
+                )
                 texts = dict(self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist()))
                 yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
 
@@ -251,9 +253,9 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link each text, treated as one mention; scale ``"probability"``, or ``"score"`` of a fuzzy look-up."""
-        found = self.lookup(texts, how=self.how)
-        found["start"], found["end"] = np.int64(0), found["mention"].str.len().astype(np.int64)
-        return Links(found[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
+        table = self.lookup(texts, how=self.how)
+        table["start"], table["end"] = np.int64(0), table["mention"].str.len().astype(np.int64)
+        return Links(table[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
 
     def lookup(
         self,
@@ -308,19 +310,19 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))
         if how == "fuzzy":
-            found = self._fuzzy(distinct, min_similarity, limit)
+            senses = self._fuzzy(distinct, min_similarity, limit)
         else:
-            found = self._senses("mention" if how == "exact" else "form", "text", distinct, limit)
-        rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
+            senses = self._senses("mention" if how == "exact" else "form", "text", distinct, limit)
+        rows = wanted.merge(senses, on="key").sort_values(["text", "rank"], ignore_index=True)
         kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
         return rows[list(_COLUMNS)].astype(kinds)
 
     def names(self, ids: Sequence[str]) -> list[str]:
         """Return the name of each entity, after redirects; empty if unknown."""
         ends = self.resolve(ids)
-        found = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
-        known = dict(found)
-        return [known.get(entity, "") for entity in ends]
+        rows = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
+        names = dict(rows)
+        return [names.get(entity, "") for entity in ends]
 
     def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
         """Return the attributes of entities: columns ``entity_id``, ``attribute``, ``value``, ``type``, all text.
@@ -335,9 +337,9 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         ends = pd.DataFrame({"entity_id": asked, "place": range(len(asked)), "end": self.resolve(asked)}, dtype=object)
         fields = ["end", "nth", "attribute", "value", "type"]
         rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
-        found = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
-        found = found.sort_values(["place", "nth"], ignore_index=True)
-        return found[["entity_id", "attribute", "value", "type"]].astype("str")
+        facts = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
+        facts = facts.sort_values(["place", "nth"], ignore_index=True)
+        return facts[["entity_id", "attribute", "value", "type"]].astype("str")
 
     def attribute_names(self) -> list[str]:
         """Return the sorted names of all attributes; this reads every attribute."""
@@ -350,11 +352,11 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
     def spellings(self) -> dict[str, dict[str, list[str]]]:
         """Return the names of values by attribute and value, such as ``{"state": {"NY": ["New York"]}}``."""
-        found: dict[str, dict[str, list[str]]] = {}
+        names: dict[str, dict[str, list[str]]] = {}
         sql = "SELECT attribute, value, name FROM spelling ORDER BY attribute, value, place"
         for attribute, value, name in self._connection.rows(sql):
-            found.setdefault(attribute, {}).setdefault(value, []).append(name)
-        return found
+            names.setdefault(attribute, {}).setdefault(value, []).append(name)
+        return names
 
     def resolve(self, ids: Sequence[str]) -> list[str]:
         """Return the target of each id after redirects; unknown ids are unchanged."""
@@ -395,8 +397,8 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def _aliases(self, places: Ints) -> list[str]:
         """Return the aliases with these numbers, in the order of :meth:`alias_table`."""
         sql = "SELECT place, text FROM mention WHERE place IN ({})"
-        found = dict(self._connection.rows_of(sql, (places + 1).tolist()))
-        return [found.get(place + 1, "") for place in places.tolist()]
+        aliases = dict(self._connection.rows_of(sql, (places + 1).tolist()))
+        return [aliases.get(place + 1, "") for place in places.tolist()]
 
     def close(self) -> None:
         """Close the file; the next query opens it again."""
@@ -405,9 +407,9 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def _senses(self, kind: str, key: str, values: Sequence[Any], limit: int | None) -> pd.DataFrame:
         """Return the entities of mentions or forms, which are given by their text or place."""
         sql = _SENSES.format(keys=kind, senses=f"{kind}_sense", key=key, limit=_ALL if limit is None else limit)
-        found = pd.DataFrame(self._connection.rows_of(sql, values), columns=list(_FIELDS), dtype=object)
-        self._require_probabilities(found["score"])
-        return found
+        senses = pd.DataFrame(self._connection.rows_of(sql, values), columns=list(_FIELDS), dtype=object)
+        self._require_probabilities(senses["score"])
+        return senses
 
     def _require_probabilities(self, column: pd.Series[Any]) -> None:
         try:
@@ -421,12 +423,12 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         """Return the entities of the names similar to each form."""
         pairs = self._names.like(forms, min_similarity)
         senses = self._senses("form", "place", pairs["form"].drop_duplicates().tolist(), limit)
-        found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
-        found["score"] = found["similarity"] * (found["score"].astype(np.float64) if self.has_priors else 1.0)
-        found = found.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
-        found = found.drop_duplicates(["key", "place"])
-        found["rank"] = found.groupby("key").cumcount()
-        return found if limit is None else found[found["rank"] < limit]
+        matches = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
+        matches["score"] = matches["similarity"] * (matches["score"].astype(np.float64) if self.has_priors else 1.0)
+        matches = matches.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
+        matches = matches.drop_duplicates(["key", "place"])
+        matches["rank"] = matches.groupby("key").cumcount()
+        return matches if limit is None else matches[matches["rank"] < limit]
 
     def _package_files(self) -> Iterator[tuple[str, str | BytesIO]]:
         """Yield the files of a package, also if the knowledge base is no folder: PyTerrier's interface."""

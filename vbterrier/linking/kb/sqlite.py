@@ -121,8 +121,8 @@ def computed(db: sqlite3.Connection) -> str:
     These are views, triggers, generated columns and virtual tables. Knowledge bases contain only one, the index of
     trigrams.
     """
-    found = db.execute(_COMPUTED).fetchone()
-    return str(found[0]) if found else ""
+    row = db.execute(_COMPUTED).fetchone()
+    return str(row[0]) if row else ""
 
 
 def is_table(db: sqlite3.Connection, name: str) -> bool:
@@ -168,12 +168,12 @@ class KBConnection:
 
     def facts(self, names: Sequence[str]) -> dict[str, str]:
         """Return the metadata of the file."""
-        found = dict(self.rows("SELECT key, value FROM meta"))
+        values = dict(self.rows("SELECT key, value FROM meta"))
         for name in names:
-            fact = found.get(name)
+            fact = values.get(name)
             if not isinstance(fact, str) or (name.startswith("n_") and not _COUNT.fullmatch(fact)):
-                raise self.damaged(f"{name} is {fact!r:.40}" if name in found else f"{name} is missing")
-        return found
+                raise self.damaged(f"{name} is {fact!r:.40}" if name in values else f"{name} is missing")
+        return values
 
     def rows_of(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield all rows of a query with one ``IN ({})``, executed in batches of values."""

@@ -123,10 +123,14 @@ class UntrustedSQLite:
 
     def _require_tables(self) -> None:
         for table, columns in self.tables.items():
-            found = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
-            if not set(columns) <= set(found):
+            columns_present = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+            if not set(columns) <= set(columns_present):
                 wanted = f"wanted a table {table}({', '.join(columns)})"
-                present = f"its columns are {', '.join(map(printable, found[:20]))}" if found else "there is none"
+                present = (
+                    f"its columns are {', '.join(map(printable, columns_present[:20]))}"
+                    if columns_present
+                    else "there is none"
+                )
                 raise FileError(self.path, f"is not a file of {self.what}: {wanted}, {present}")
             if not is_table(self._db, table):
                 # The computation of a view may not end.

@@ -222,9 +222,9 @@ class EntityFishing(Format):
         for node in entities.items():
             start, end = node["offsetStart"].whole(), node["offsetEnd"].whole()
             mention, term = node["rawName"].text(), node.get("preferredTerm")
-            found, entity = node.get(_KEYS[self.ids]), ""
-            if found is not None:
-                entity = found.text() if self.ids == WIKIDATA else str(max(found.whole(), 0) or "")
+            identifier, entity = node.get(_KEYS[self.ids]), ""
+            if identifier is not None:
+                entity = identifier.text() if self.ids == WIKIDATA else str(max(identifier.whole(), 0) or "")
             # Entities that are not resolved may have no score.
             score = node[self.score].number() if entity else 0.0
             yield Candidate(node, start, end, mention, entity, score, term.text() if term else "")

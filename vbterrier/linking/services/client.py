@@ -183,8 +183,10 @@ class Client(ABC):
     @cached_property
     def format(self) -> Format:
         """The format of the answers."""
-        given = {each.name: getattr(self, each.name) for each in fields(self.format_type) if hasattr(self, each.name)}
-        return self.format_type(**given)
+        settings = {
+            each.name: getattr(self, each.name) for each in fields(self.format_type) if hasattr(self, each.name)
+        }
+        return self.format_type(**settings)
 
     @abstractmethod
     def _request(self, text: str) -> Request:
@@ -265,34 +267,34 @@ class Client(ABC):
             if self._key(text) in self._answers:
                 # Another process got it in the meantime.
                 continue
-            found = self._fetch(text)
-            if isinstance(found, Failure):
+            answer = self._fetch(text)
+            if isinstance(answer, Failure):
                 progress.close()
                 place = f"text {texts.index(text)} ({printable(text[:40])!r})"
                 message = (
-                    f"{self.format.service} at {self.endpoint}: {place}: {found.message}; {n_done} of {len(missing)} "
+                    f"{self.format.service} at {self.endpoint}: {place}: {answer.message}; {n_done} of {len(missing)} "
                     "answers arrived and are kept: the same call requests the rest"
                 )
-                raise ServiceError(self.endpoint, message, status=found.status)
-            self._answers.add(self._key(text), found)
+                raise ServiceError(self.endpoint, message, status=answer.status)
+            self._answers.add(self._key(text), answer)
 
     def _fetch(self, text: str) -> str | Failure:
         """Request the answer to a text, with retries, and return it as checked JSON."""
         started, request, n_tries = time.monotonic(), self._request(text), 0
         while True:
             n_tries += 1
-            found = self._transport.attempt(request, max(self.deadline - (time.monotonic() - started), 0.001))
-            if isinstance(found, bytes):
-                return self._decoded(found, text)
-            if not found.temporary:
-                return found
-            wait = max(self.backoff * 2 ** (n_tries - 1), found.retry_after)
+            answer = self._transport.attempt(request, max(self.deadline - (time.monotonic() - started), 0.001))
+            if isinstance(answer, bytes):
+                return self._decoded(answer, text)
+            if not answer.temporary:
+                return answer
+            wait = max(self.backoff * 2 ** (n_tries - 1), answer.retry_after)
             late = time.monotonic() - started + wait >= self.deadline
             if n_tries > self.retries or late:
                 tries = f"{n_tries} tries" if n_tries > 1 else "1 try"
                 if n_tries <= self.retries:
                     tries += f"; the next would be in {wait:g} s, beyond the deadline of {self.deadline:g} s"
-                return replace(found, message=f"{found.message} ({tries})")
+                return replace(answer, message=f"{answer.message} ({tries})")
             time.sleep(wait)
 
     def _decoded(self, body: bytes, text: str) -> str | Failure:

@@ -60,10 +60,10 @@ class Node:
         return None if value is None else Node(value, f".{key}", self)
 
     def __getitem__(self, key: str) -> Node:
-        found = self.get(key)
-        if found is None:
+        node = self.get(key)
+        if node is None:
             raise self.wanted(f"an object with {key!r}")
-        return found
+        return node
 
     def items(self) -> list[Node]:
         """Return the members of a list."""
@@ -156,8 +156,8 @@ class Places:
             start, end = places  # type: ignore[assignment]
         if not 0 <= start <= end <= len(self.text):
             return None
-        found = self.text[start:end]
-        if mention and found != mention and found.casefold().split() != mention.casefold().split():
+        text_there = self.text[start:end]
+        if mention and text_there != mention and text_there.casefold().split() != mention.casefold().split():
             return None
         return start, end
 
@@ -288,9 +288,9 @@ class Format(ABC):
 
     def read(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
         """Read the answer to one text; ``name`` is its name in messages."""
-        found = list(self.candidates(Node(answer, name)))
-        unlinked = [candidate.node for candidate in found if not candidate.entity_id]
-        linked = [self._checked(candidate) for candidate in found if candidate.entity_id]
+        candidates = list(self.candidates(Node(answer, name)))
+        unlinked = [candidate.node for candidate in candidates if not candidate.entity_id]
+        linked = [self._checked(candidate) for candidate in candidates if candidate.entity_id]
         if text is None:
             return Reading(linked, unlinked)
         placed, other_unit = self._placed(linked, Places(text))
@@ -298,8 +298,8 @@ class Format(ABC):
 
     def _checked(self, candidate: Candidate) -> Candidate:
         if not -1 <= candidate.start <= candidate.end:
-            found = f"(it is at {candidate.start} to {candidate.end})"
-            raise candidate.node.wanted(f"a mention with 0 <= start <= end {found}")
+            place_text = f"(it is at {candidate.start} to {candidate.end})"
+            raise candidate.node.wanted(f"a mention with 0 <= start <= end {place_text}")
         if self.scale == "probability" and not 0 <= candidate.score <= 1:
             raise candidate.node.wanted(f"a probability as {self.score}, 0 to 1 (it is {candidate.score:g})")
         return candidate
@@ -310,16 +310,16 @@ class Format(ABC):
         def find(*, utf16: bool) -> list[Candidate | None]:
             return [c if c.start < 0 else places.placed(c, utf16=utf16) for c in candidates]
 
-        found, other_unit = find(utf16=self.utf16), False
-        if None in found and not places.agree and None not in (others := find(utf16=not self.utf16)):
-            found, other_unit = others, True
-        for candidate, placed in zip(candidates, found, strict=True):
+        found_places, other_unit = find(utf16=self.utf16), False
+        if None in found_places and not places.agree and None not in (others := find(utf16=not self.utf16)):
+            found_places, other_unit = others, True
+        for candidate, placed in zip(candidates, found_places, strict=True):
             if placed is None and self.misplaced == "error":
                 raise candidate.node.wanted(
                     f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
                     "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
                 )
-        both = zip(candidates, found, strict=True)
+        both = zip(candidates, found_places, strict=True)
         return [placed or candidate._replace(start=-1, end=-1) for candidate, placed in both], other_unit
 
     def _warn(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:
@@ -331,8 +331,8 @@ class Format(ABC):
             )
         if other_unit and "unit" not in warned:
             warned.add("unit")
-            usual, found = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
+            usual, unit = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
             warn(
-                f"{self.service}: {len(other_unit)} answers count {found} instead of {usual}, the first to text "
-                f"{other_unit[0]}; they are read in {found}, in which the mentions match"
+                f"{self.service}: {len(other_unit)} answers count {unit} instead of {usual}, the first to text "
+                f"{other_unit[0]}; they are read in {unit}, in which the mentions match"
             )

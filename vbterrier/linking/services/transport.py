@@ -191,20 +191,20 @@ class Transport:
             options = {"params": request.params, "data": request.form, "json": request.json, "headers": headers}
             options |= {"timeout": (wait, wait), "allow_redirects": False, "stream": True}
             with self._session.request(request.method, self.endpoint, **options) as response:
-                found = self._read(response, ends)
+                answer = self._read(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            found = self._explain(error)
+            answer = self._explain(error)
         finally:
             end.cancel()
-        if time.monotonic() >= ends and not isinstance(found, bytes):
+        if time.monotonic() >= ends and not isinstance(answer, bytes):
             return Failure(f"did not end its answer in time ({seconds:g} s left); raise deadline, or send less text")
-        return found
+        return answer
 
     def _read(self, response: Any, ends: float) -> bytes | Failure:
         status = response.status_code
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return self._body(response, self.max_bytes, ends)
-        phrase = HTTPStatus(status).phrase if status in {known.value for known in HTTPStatus} else "(no known status)"
+        phrase = HTTPStatus(status).phrase if status in {member.value for member in HTTPStatus} else "(no known status)"
         reason = f"answered {status} {phrase}"
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             target = _without_secrets(self._hide(response.headers.get("Location", "")))

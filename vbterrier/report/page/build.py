@@ -67,43 +67,43 @@ class Page:
 
 def versions() -> list[tuple[str, str]]:
     """Names and versions of the packages that computed the numbers."""
-    found = [("vbterrier", __version__), ("Python", platform.python_version())]
+    programs = [("vbterrier", __version__), ("Python", platform.python_version())]
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found.append((name, metadata.version(name)))
-    return found
+            programs.append((name, metadata.version(name)))
+    return programs
 
 
-def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) -> list[tuple[str, str]]:
+def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOptions) -> list[tuple[str, str]]:
     """Names and values of all settings that affect the numbers."""
-    distribution = next(iter(found.distributions.values()), None)
-    sizes = {name: f"{n:,} rows" for name, n in given.n_rows.items()}
+    distribution = next(iter(numbers.distributions.values()), None)
+    sizes = {name: f"{n:,} rows" for name, n in inputs.n_rows.items()}
     rows = [
-        ("Systems", ", ".join(f"{printable(name)} ({sizes.get(name, 'first ranks')})" for name in given.runs)),
-        ("Topics", f"n = {len(found.topics):,} ({_ON_TOPICS[options.on_topics]})"),
-        ("Measures", ", ".join(found.measures)),
-        ("Cutoff", f"k = {found.cutoff}"),
+        ("Systems", ", ".join(f"{printable(name)} ({sizes.get(name, 'first ranks')})" for name in inputs.runs)),
+        ("Topics", f"n = {len(numbers.topics):,} ({_ON_TOPICS[options.on_topics]})"),
+        ("Measures", ", ".join(numbers.measures)),
+        ("Cutoff", f"k = {numbers.cutoff}"),
     ]
-    if engines := engines_of(found.measures):
+    if engines := engines_of(numbers.measures):
         rows.append(("Measures of other packages", engines))
-    if given.qrels is not None:
-        kind = "diversity" if given.is_diversity else "adhoc"
-        rows.append(("Judgments", f"{len(given.qrels):,}, {kind}"))
-    if found.covered:
-        intents = next(iter(found.covered.values())).intents
+    if inputs.qrels is not None:
+        kind = "diversity" if inputs.is_diversity else "adhoc"
+        rows.append(("Judgments", f"{len(inputs.qrels):,}, {kind}"))
+    if numbers.covered:
+        intents = next(iter(numbers.covered.values())).intents
         rows.append(("Intents", f"{len(intents):,} in {topics_of([intents['qid'].nunique()])}"))
-    if given.links is not None:
-        rows.append(("Links", repr(given.links)))
+    if inputs.links is not None:
+        rows.append(("Links", repr(inputs.links)))
     if distribution is not None:
-        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.seed}"
+        model = f"{numbers.bootstrapped}: {distribution.source}, seed {distribution.seed}"
         rows.append(("Unjudged documents", model))
     how = options.tests
     resamples = f"{how.n_resamples:,} resamples, seed {how.seed}"
     rows.append(("Intervals", f"{100 * (how.level or 0):g}%, {how.interval}, {resamples}"))
-    if found.comparison is not None:
-        base = f", baseline {printable(found.comparison.baseline)}" if found.comparison.baseline is not None else ""
-        by = corrected_over(found.comparison.pairs)
-        rows.append(("Tests", f"{how.test}, {by}, at {found.comparison.alpha:g}{base}"))
+    if numbers.comparison is not None:
+        base = f", baseline {printable(numbers.comparison.baseline)}" if numbers.comparison.baseline is not None else ""
+        by = corrected_over(numbers.comparison.pairs)
+        rows.append(("Tests", f"{how.test}, {by}, at {numbers.comparison.alpha:g}{base}"))
     return rows
 
 
@@ -196,27 +196,27 @@ def write_report(
     if baseline is not None:
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions.of(baseline, data, inference)
-    given, asked = inputs_of(runs, qrels, content, measures, data, execution)
-    found = evaluated(given, asked, options, progress=execution is not None and bool(execution.progress))
-    verdict, against = tuple(sentences(found)), tuple(caveats(found))
-    pairs, names = page_content.pairs(found), [printable(name) for name in found.names]
+    inputs, asked = inputs_of(runs, qrels, content, measures, data, execution)
+    numbers = evaluated(inputs, asked, options, progress=execution is not None and bool(execution.progress))
+    verdict, against = tuple(sentences(numbers)), tuple(caveats(numbers))
+    pairs, names = page_content.pairs(numbers), [printable(name) for name in numbers.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
     default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
     text = _rendered(
         "page.html",
         _SCRIPTS,
         title=printable(content.title) or default,
-        verdict=[verdict[0], *agreement(found)],
+        verdict=[verdict[0], *agreement(numbers)],
         details=verdict[1:],
         caveats=by_severity(against),
-        test=None if found.comparison is None else test_sentence(found.comparison),
-        matrix=page_content.matrix(found),
+        test=None if numbers.comparison is None else test_sentence(numbers.comparison),
+        matrix=page_content.matrix(numbers),
         pairs=pairs,
         # Safe: escaped JSON.
-        data=Markup(page_content.script(page_content.page_data(found, given, pairs))),  # noqa: S704
+        data=Markup(page_content.script(page_content.page_data(numbers, inputs, pairs))),  # noqa: S704
         notes=page_content.notes,
-        found=found,
-        parameters=parameters(found, given, options),
+        found=numbers,
+        parameters=parameters(numbers, inputs, options),
         command=None if content.command is None else printable(shlex.join(content.command)),
         versions=versions(),
     )
@@ -259,8 +259,8 @@ def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
     # Safe: policy, style and scripts are texts of the package.
     parts |= {"policy": Markup("; ".join(allowed)), "style": Markup(style), "code": Markup(code)}  # noqa: S704
     # SOURCE_DATE_EPOCH makes pages reproducible.
-    given, now = os.environ.get("SOURCE_DATE_EPOCH", ""), datetime.now(timezone.utc)
-    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else now
+    epoch, now = os.environ.get("SOURCE_DATE_EPOCH", ""), datetime.now(timezone.utc)
+    moment = datetime.fromtimestamp(int(epoch), timezone.utc) if epoch.isdecimal() else now
     return environment.get_template(template).render(**parts, date=f"{moment:%Y-%m-%d %H:%M} UTC")
 
 

@@ -87,11 +87,11 @@ def notes(tables: list[Table]) -> str:
     return " ".join(dict.fromkeys(note for table in tables for note in table.notes))
 
 
-def pairs(found: ReportNumbers) -> list[Table]:
+def pairs(numbers: ReportNumbers) -> list[Table]:
     """A table for each measure by which systems are compared; of many pairs, those of the best system are shown."""
-    if found.comparison is None:
+    if numbers.comparison is None:
         return []
-    return [_pairs(found.comparison, measure, MOST_REST // len(found.compared)) for measure in found.compared]
+    return [_pairs(numbers.comparison, measure, MOST_REST // len(numbers.compared)) for measure in numbers.compared]
 
 
 def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
@@ -146,34 +146,34 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [row["a"], b, row["diff"], interval, row["p"], yes, row["effect"], row["won"]]
 
 
-def page_data(found: ReportNumbers, given: Inputs, tables: Sequence[Table]) -> dict[str, Any]:
+def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -> dict[str, Any]:
     """All data of the explorer, ready for JSON; topics, systems and measures are referred to by position."""
-    topics, names = found.topics, found.names
-    known = [given.queries.get(topic, "") for topic in topics]
+    topics, names = numbers.topics, numbers.names
+    queries = [inputs.queries.get(topic, "") for topic in topics]
     data: dict[str, Any] = {
         "topics": [cut(topic) for topic in topics],
-        "queries": [printable(query)[:QUERY] for query in known] if any(known) else None,
+        "queries": [printable(query)[:QUERY] for query in queries] if any(queries) else None,
         "systems": [cut(name) for name in names],
-        "measures": [measure for measure in found.measures if measure in set(found.scores.values["measure"])],
-        "order": _order(found),
-        "cutoff": found.cutoff,
+        "measures": [measure for measure in numbers.measures if measure in set(numbers.scores.values["measure"])],
+        "order": _order(numbers),
+        "cutoff": numbers.cutoff,
     }
     if any(rest := [table.rest for table in tables]):
         data["rest"] = rest
     data["lower"] = [better(measure) == "lower" for measure in data["measures"]]
-    wides = [wide_of(found, measure) for measure in data["measures"]]
+    wides = [wide_of(numbers, measure) for measure in data["measures"]]
     data["values"] = [[_numbers(wide[name].to_numpy(dtype=np.float64)) for name in wide.columns] for wide in wides]
-    rows, depth = _retrieved(found)
-    data["rankings"] = _rankings(found, rows, depth, given.documents)
-    if found.tops:
+    rows, depth = _retrieved(numbers)
+    data["rankings"] = _rankings(numbers, rows, depth, inputs.documents)
+    if numbers.tops:
         data["unjudged"] = [
-            np.append(top.n_unjudged, 0)[places(found.topics, top.judgments.topics)].tolist()
-            for top in found.tops.values()
+            np.append(top.n_unjudged, 0)[places(numbers.topics, top.judgments.topics)].tolist()
+            for top in numbers.tops.values()
         ]
-    if found.distributions:
+    if numbers.distributions:
         shapes, lows, highs = list[list[str]](), list[list[float | None]](), list[list[float | None]]()
-        for distribution in found.distributions.values():
-            at = places(found.topics, distribution.topics)
+        for distribution in numbers.distributions.values():
+            at = places(numbers.topics, distribution.topics)
             low, high = distribution.interval(LEVEL)
             # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
             is_open = (distribution.n_unjudged > 0) | (high > low)
@@ -182,29 +182,29 @@ def page_data(found: ReportNumbers, given: Inputs, tables: Sequence[Table]) -> d
             for ends, column in ((low, lows), (high, highs)):
                 column.append(_numbers(np.array([(ends * open_)[place] if place >= 0 else np.nan for place in at])))
         data["distributions"] = {
-            "measure": found.bootstrapped,
+            "measure": numbers.bootstrapped,
             "level": LEVEL,
             "bars": BARS,
             "shapes": shapes,
             "low": lows,
             "high": highs,
         }
-    if found.covered:
-        data["intents"] = _intents(found, depth)
+    if numbers.covered:
+        data["intents"] = _intents(numbers, depth)
     return data
 
 
-def _order(found: ReportNumbers) -> list[int]:
+def _order(numbers: ReportNumbers) -> list[int]:
     """Positions of systems: the reference (the baseline, or the second best), the best one, then the others."""
-    if found.comparison is None:
-        return list(range(len(found.names)))
-    means = wide_of(found, found.compared[0]).mean()
-    names = list(means.sort_values(ascending=better(found.compared[0]) == "lower", kind="stable").index)
-    baseline = found.comparison.baseline
+    if numbers.comparison is None:
+        return list(range(len(numbers.names)))
+    means = wide_of(numbers, numbers.compared[0]).mean()
+    names = list(means.sort_values(ascending=better(numbers.compared[0]) == "lower", kind="stable").index)
+    baseline = numbers.comparison.baseline
     reference = names[1] if baseline is None else str(baseline)
     best = names[0] if names[0] != reference else names[1]
     rest = [name for name in names if name not in (reference, best)]
-    return [found.names.index(name) for name in (reference, best, *rest)]
+    return [numbers.names.index(name) for name in (reference, best, *rest)]
 
 
 def _numbers(values: Floats) -> list[float | None]:
@@ -216,13 +216,13 @@ def _short(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _retrieved(found: ReportNumbers) -> tuple[pd.DataFrame, int]:
+def _retrieved(numbers: ReportNumbers) -> tuple[pd.DataFrame, int]:
     """Rows of all runs (system, topic, rank from 0, docno), and the rank to which they fit the page."""
     parts = []
-    for system, run in enumerate(found.runs.values()):
-        top = run.top(found.cutoff)
+    for system, run in enumerate(numbers.runs.values()):
+        top = run.top(numbers.cutoff)
         # The last row, of topics without documents, has no rank.
-        table = np.vstack([top.rows, np.full((1, top.depth), -1)])[places(found.topics, run.topics)]
+        table = np.vstack([top.rows, np.full((1, top.depth), -1)])[places(numbers.topics, run.topics)]
         topic, rank = np.nonzero(table >= 0)
         docno = pd.Series(run.docno.take(table[topic, rank]).text.to_pylist(), dtype=str)
         parts.append(pd.DataFrame({"system": system, "topic": topic, "rank": rank, "docno": docno}))
@@ -230,34 +230,34 @@ def _retrieved(found: ReportNumbers) -> tuple[pd.DataFrame, int]:
     first = rows.groupby(["topic", "docno"], sort=False)["rank"].min().reset_index()
     # A row takes some 4 characters, a document its id and some 12.
     length = 12 + first["docno"].str.len().clip(upper=ID)
-    cutoff = found.cutoff
+    cutoff = numbers.cutoff
     size = 4 * np.bincount(rows["rank"], minlength=cutoff) + np.bincount(first["rank"], length, minlength=cutoff)
     depth = max(int((np.cumsum(size) <= MOST_SIGNS).sum()), 1)
     return rows[rows["rank"] < depth].copy(), depth
 
 
-def _rankings(found: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[str, str]) -> dict[str, Any]:
+def _rankings(numbers: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[str, str]) -> dict[str, Any]:
     """Documents of each topic with grades and probabilities, and the rankings, as positions in these documents."""
     rows["id"], ids = pd.factorize(rows["docno"])
     rows["item"] = rows.groupby(["topic", "id"]).ngroup()
     items = rows.groupby("item").agg(topic=("topic", "first"), id=("id", "first"), rank=("rank", "min"))
-    bounds = np.searchsorted(items["topic"], np.arange(len(found.topics) + 1))
+    bounds = np.searchsorted(items["topic"], np.arange(len(numbers.topics) + 1))
     rows["place"] = rows["item"] - bounds[rows["topic"]]
     lists = rows.sort_values(["topic", "system", "rank"]).groupby(["topic", "system"])["place"].agg(list).to_dict()
     columns: dict[str, list[Any]] = {"ids": items["id"].tolist()}
     labellers: list[str] = []
-    if found.tops:
-        judgments = next(iter(found.tops.values())).judgments
-        topic = places(found.topics, judgments.topics)[items["topic"]]
+    if numbers.tops:
+        judgments = next(iter(numbers.tops.values())).judgments
+        topic = places(numbers.topics, judgments.topics)[items["topic"]]
         docno = ids_of(pd.Series(ids[items["id"]], dtype=str), "documents")
         at = judgments.lookup.find_one(topic, docno)
         columns["grades"] = np.append(np.maximum(judgments.label, 0), -1)[at].tolist()
-        chances = _chances(found, rows, len(items))
+        chances = _chances(numbers, rows, len(items))
         if not np.isnan(chances).all():
             columns["chances"] = [-1 if np.isnan(chance) else round(100 * chance) for chance in chances.tolist()]
-        if found.labels is not None:
-            labels = found.labels.lookup(judgments.topics, topic, docno)
-            labellers = [cut(name) for name in found.labels.names]
+        if numbers.labels is not None:
+            labels = numbers.labels.lookup(judgments.topics, topic, docno)
+            labellers = [cut(name) for name in numbers.labels.names]
             columns |= {f"label{place}": _numbers(label) for place, label in enumerate(labels)}
     shown, left = dict.fromkeys(range(len(ids)), ""), MOST_TEXT
     for place in items.sort_values("rank", kind="stable")["id"].unique() if texts else ():
@@ -274,19 +274,19 @@ def _rankings(found: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[
         "labellers": labellers,
         "topics": [
             {name: column[low:high] for name, column in columns.items()}
-            | {"ranks": [lists.get((topic, system), []) for system in range(len(found.runs))]}
+            | {"ranks": [lists.get((topic, system), []) for system in range(len(numbers.runs))]}
             for topic, (low, high) in enumerate(pairwise(bounds))
         ],
     }
 
 
-def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
+def _chances(numbers: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
     """The probability of relevance of unjudged documents under the model of all runs; NaN for other documents."""
     chances = np.full(n_items, np.nan)
     item = rows.set_index(["system", "topic", "rank"])["item"]
-    for system, drawn in enumerate(found.distributions.values()):
+    for system, drawn in enumerate(numbers.distributions.values()):
         if isinstance(drawn, EstimatedDistribution) and drawn.n_unjudged.any():
-            page = places(drawn.topics, found.topics)
+            page = places(drawn.topics, numbers.topics)
             topic, rank, _ = drawn.documents
             keys = pd.MultiIndex.from_arrays([np.full(len(topic), system), page[topic], rank])
             at = item.reindex(keys).to_numpy(dtype=np.float64, na_value=np.nan)
@@ -304,25 +304,25 @@ def _shape(distribution: ScoreDistributions, topic: int) -> str:
     return "".join(STEPS[int(step)] for step in steps)
 
 
-def _intents(found: ReportNumbers, depth: int) -> dict[str, Any]:
+def _intents(numbers: ReportNumbers, depth: int) -> dict[str, Any]:
     """Intents of each topic, most probable first, and the ranks at which each system covers them."""
-    first = next(iter(found.covered.values())).intents
+    first = next(iter(numbers.covered.values())).intents
     rows: dict[str, list[int]] = {}
     for row, qid in enumerate(first["qid"].astype(str)):
         rows.setdefault(qid, []).append(row)
     prob, names = first["prob"].to_numpy(), first["entity_id"].tolist()
     by_topic: list[dict[str, Any]] = []
-    for topic in found.topics:
+    for topic in numbers.topics:
         order = sorted(rows.get(topic, []), key=lambda row: -prob[row])
         shown = order[:MOST_INTENTS]
         left = order[MOST_INTENTS:]
         by_topic.append(
             {
-                "names": [cut(found.intent_names.get((topic, names[row]), names[row])) for row in shown],
+                "names": [cut(numbers.intent_names.get((topic, names[row]), names[row])) for row in shown],
                 "prob": [_short(prob[row]) for row in shown],
                 "ranks": [
                     ";".join(",".join(str(rank) for rank in covered.ranks[row] if rank <= depth) for row in shown)
-                    for covered in found.covered.values()
+                    for covered in numbers.covered.values()
                 ],
                 **({"more": len(left), "left": _short(float(prob[left].sum()))} if left else {}),
             }
@@ -384,21 +384,21 @@ class Matrix(NamedTuple):
         return len({row.topics for row in self.rows}) > 1 or any(row.missing for row in self.rows)
 
 
-def matrix(found: ReportNumbers) -> Matrix:
+def matrix(numbers: ReportNumbers) -> Matrix:
     """The means of all systems by all measures."""
-    frame = found.scores.intervals.astype({"name": str})
+    frame = numbers.scores.intervals.astype({"name": str})
     measures = list(dict.fromkeys(frame["measure"]))
-    first = found.compared[0] if found.compared else measures[0]
+    first = numbers.compared[0] if numbers.compared else measures[0]
     values = frame[frame["measure"] == first].drop_duplicates("name")
     names = list(values.sort_values("value", ascending=better(first) == "lower", kind="stable")["name"])
-    names += [name for name in found.names if name not in names]
-    columns = {measure: _cells_of(found, frame[frame["measure"] == measure], measure) for measure in measures}
+    names += [name for name in numbers.names if name not in names]
+    columns = {measure: _cells_of(numbers, frame[frame["measure"] == measure], measure) for measure in measures}
     nothing = Cell("–", best=False, mark="", meaning="", intervals=[], bar="")
     counts = frame.groupby("name")["n_qids"].max().to_dict()
-    missing = dict(rows_of(found.scores.missing.astype({"name": str}), "name", "n_missing"))
+    missing = dict(rows_of(numbers.scores.missing.astype({"name": str}), "name", "n_missing"))
     flags: dict[str, str] = {}
-    if found.comparison is not None:
-        marked = found.comparison.flags[found.comparison.flags["flag"] != ""]
+    if numbers.comparison is not None:
+        marked = numbers.comparison.flags[numbers.comparison.flags["flag"] != ""]
         flags = {str(name): flag for name, flag in rows_of(marked, "name", "flag")}
     rows = []
     for name in names:
@@ -408,25 +408,25 @@ def matrix(found: ReportNumbers) -> Matrix:
     ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
     heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
     said = [(measure, ", ".join(of)) for measure, of in zip(measures, heads, strict=True)]
-    return Matrix(said, rows, list(_notes_of(found, frame, flags)))
+    return Matrix(said, rows, list(_notes_of(numbers, frame, flags)))
 
 
-def _cells_of(found: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
+def _cells_of(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
     """The cells of a measure by system."""
     # Infinite ratios cannot be drawn.
     numbers = frame[["value", "low", "high"]].replace([np.inf, -np.inf], np.nan)
     scale = float(numbers.min().min()), float(numbers.max().max())
-    marks = _marks(found, measure)
+    marks = _marks(report, measure)
     direction = better(measure)
     values = frame.drop_duplicates("name").set_index("name")["value"]
     best = values.min() if direction == "lower" else values.max()
     # Measures that describe runs, as the share of unjudged documents, have no best value.
-    has_best = measure in found.compared and bool((values != values.iloc[0]).any())
+    has_best = measure in report.compared and bool((values != values.iloc[0]).any())
     cells: dict[str, Cell] = {}
     for name, rows in frame.groupby("name"):
         value = float(values[name])
-        known = rows.dropna(subset="low")
-        ends = rows_of(known, "low", "high", "method")
+        with_interval = rows.dropna(subset="low")
+        ends = rows_of(with_interval, "low", "high", "method")
         # The source of the uncertainty: topics or unjudged documents.
         sources = [f" {method.partition(' (')[0]}" * (len(ends) > 1) for _, _, method in ends]
         texts = [between(low, high) + source for (low, high, _), source in zip(ends, sources, strict=True)]
@@ -437,30 +437,32 @@ def _cells_of(found: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[s
     return cells
 
 
-def _marks(found: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
+def _marks(numbers: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
     """Letters, or signs of significant differences from the baseline, with their meaning."""
-    if found.comparison is None or measure not in found.compared:
+    if numbers.comparison is None or measure not in numbers.compared:
         return {}
-    if found.comparison.baseline is None:
-        systems = found.comparison.systems[found.comparison.systems["measure"] == measure]
+    if numbers.comparison.baseline is None:
+        systems = numbers.comparison.systems[numbers.comparison.systems["measure"] == measure]
         return {str(name): (letters, "") for name, letters in rows_of(systems, "name", "letters")}
-    pairs = found.comparison.pairs[found.comparison.significant() & (found.comparison.pairs["measure"] == measure)]
-    base = printable(found.comparison.baseline)
+    pairs = numbers.comparison.pairs[
+        numbers.comparison.significant() & (numbers.comparison.pairs["measure"] == measure)
+    ]
+    base = printable(numbers.comparison.baseline)
     higher, lower = (HIGHER, f"significantly higher than {base}"), (LOWER, f"significantly lower than {base}")
     return {str(name): higher if diff > 0 else lower for name, diff in rows_of(pairs, "name_a", "diff")}
 
 
-def _notes_of(found: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:
+def _notes_of(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
     for method, rows in frame[frame["method"] != "none"].groupby("method", sort=False):
         one = rows.iloc[0]
         drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
         what = _ABOUT.get(str(method).partition(" (")[0], "these topics")
         yield f"{level} intervals over {method} describe {what}{drawn}."
-    if len(found.names) > 1:
+    if len(numbers.names) > 1:
         yield "The best mean of a measure is bold."
-    if found.comparison is not None:
-        base = found.comparison.baseline
+    if numbers.comparison is not None:
+        base = numbers.comparison.baseline
         yield (
             "Systems that share a letter do not differ significantly."
             if base is None

@@ -189,16 +189,16 @@ class CoveredIntents:
 
     @classmethod
     def of_runs(
-        cls, measure: Any, scorings: Mapping[str, Scoring], cutoff: int, given: Inputs
+        cls, measure: Any, scorings: Mapping[str, Scoring], cutoff: int, inputs: Inputs
     ) -> dict[str, CoveredIntents]:
         """The intents of a measure, covered by each run."""
-        found: dict[str, Coverage] = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
-        intents = next(iter(found.values())).intents
+        coverages: dict[str, Coverage] = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
+        intents = next(iter(coverages.values())).intents
         qids = [intents.topics[place] for place in intents.topic]
         frame = pd.DataFrame({"qid": qids, "entity_id": intents.entity.text.to_pylist(), "prob": intents.prob})
-        oracle, covered = _oracle(frame, given, cutoff), {}
-        for name, coverage in found.items():
-            has_tags = given.tags is not None or "entity_id" in scorings[name].run.frame.columns
+        oracle, covered = _oracle(frame, inputs, cutoff), {}
+        for name, coverage in coverages.items():
+            has_tags = inputs.tags is not None or "entity_id" in scorings[name].run.frame.columns
             tagged = float(coverage.tagged.mean()) if has_tags else float("nan")
             seen = coverage.rank < cutoff
             intent, rank = coverage.intent[seen], coverage.rank[seen]
@@ -255,12 +255,12 @@ def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return list(zip(*(frame[column].tolist() for column in columns), strict=True))
 
 
-def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
+def wide_of(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
     """Values of one measure: one row for each topic, one column for each system, NaN if undefined."""
-    values = found.scores.values
+    values = numbers.scores.values
     of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
     wide = of_measure.pivot(index="qid", columns="name", values="value")
-    return wide.reindex(index=found.topics, columns=found.names)
+    return wide.reindex(index=numbers.topics, columns=numbers.names)
 
 
 def inputs_of(
@@ -291,7 +291,7 @@ def inputs_of(
         is_path = isinstance(documents, (str, os.PathLike))
         documents = read_documents(documents) if is_path else frame_of(documents, "documents", DOCUMENTS)
         require(documents, ("docno", "text"), "documents")
-    given = Inputs(
+    inputs = Inputs(
         {},
         None if qrels is None else _judgments(qrels),
         None if intents is None else named("intents", intents),
@@ -302,14 +302,14 @@ def inputs_of(
         None if subtopics is None else subtopics_of(subtopics),
         {} if documents is None else _texts(documents, "docno", "text"),
     )
-    asked = given.measures(measures, len(systems))
+    asked = inputs.measures(measures, len(systems))
     systems = retrieved(systems, topics)
     kept, n_rows = dict[str, Run](), dict[str, int]()
     in_chunks: dict[str, pd.DataFrame] = {}
     if memory is not None:
-        if given.links is not None:
+        if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
-        target = target_of(given.qrels, given.intents, given.tags)
+        target = target_of(inputs.qrels, inputs.intents, inputs.tags)
         work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, duplicates)
         in_chunks = first_ranks_of(systems, work, memory, Workers(), progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
@@ -320,22 +320,22 @@ def inputs_of(
         kept[name] = loaded_run(name, in_chunks.get(name, run), duplicates)
         if name not in in_chunks:
             n_rows[name] = len(kept[name])
-        if depth is not None and given.links is None:
+        if depth is not None and inputs.links is None:
             rows, starts, sizes = kept[name].ordered(depth + 1)
             # One row more, to detect a tie with the last one.
             first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
             kept[name] = Run(kept[name].frame.iloc[first].reset_index(drop=True), name=kept[name].name)
-    return replace(given, runs=kept, n_rows=n_rows), asked
+    return replace(inputs, runs=kept, n_rows=n_rows), asked
 
 
 def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Runs by the names that the page shows."""
     shown: dict[str, Any] = {}
-    wanted, known = {str(name): str(called) for name, called in names.items()}, set(map(str, runs))
+    wanted, run_names = {str(name): str(called) for name, called in names.items()}, set(map(str, runs))
     for name in wanted:
-        if name not in known:
-            near = nearest(name, known)
-            raise ParameterError(f"names: {name!r} is no run; found {examples(sorted(known))}.{near}")
+        if name not in run_names:
+            near = nearest(name, run_names)
+            raise ParameterError(f"names: {name!r} is no run; found {examples(sorted(run_names))}.{near}")
     for name, run in runs.items():
         called = wanted.get(str(name), str(name))
         if called in shown:
@@ -355,31 +355,33 @@ def _judgments(qrels: Any) -> pd.DataFrame:
 def _linked(links: Any, qrels: Any) -> LinkedPool:
     """The linked pool, with the labels of the judgments if there are any."""
     if isinstance(links, (str, os.PathLike)):
-        found = read_links(links)
+        pool = read_links(links)
     else:
-        found = links if isinstance(links, LinkedPool) else LinkedPool.from_frame(links)
+        pool = links if isinstance(links, LinkedPool) else LinkedPool.from_frame(links)
     if qrels is None:
-        return found
-    frame = found.frame()
+        return pool
+    frame = pool.frame()
     documents = frame.drop_duplicates(["qid", "docno"])
     tags = frame.loc[frame["entity_id"].notna(), ["qid", "docno", "entity_id", "weight"]]
     return link_pool(documents.assign(score=-documents["rank"]), tags, _judgments(qrels))
 
 
 def evaluated(
-    given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
+    inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
 ) -> ReportNumbers:
     """Evaluate and compare the runs; each warning is kept for the page and issued once."""
     baseline = options.baseline
-    if baseline is not None and baseline not in given.runs:
-        known = list(given.runs)
-        raise ParameterError(f"baseline {baseline!r} is no run; found {examples(known)}.{nearest(baseline, known)}")
+    if baseline is not None and baseline not in inputs.runs:
+        run_names = list(inputs.runs)
+        raise ParameterError(
+            f"baseline {baseline!r} is no run; found {examples(run_names)}.{nearest(baseline, run_names)}"
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DegenerateWarning)
-        if given.links is not None:
-            parts = _of_links(given, asked, options)
+        if inputs.links is not None:
+            parts = _of_links(inputs, asked, options)
         else:
-            parts = _of_runs(given, asked, options, progress=progress)
+            parts = _of_runs(inputs, asked, options, progress=progress)
     texts = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
     messages = [text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in asked)]
@@ -388,29 +390,31 @@ def evaluated(
     return ReportNumbers(**parts, measures=tuple(map(str, asked)), messages=tuple(messages))
 
 
-def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions) -> dict[str, Any]:
+def _of_links(inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions) -> dict[str, Any]:
     """Evaluate entity runs: DiscRatio is a ratio of means, and topics with an undefined measure are left out."""
-    frames = {name: run.frame for name, run in given.runs.items()}
+    frames = {name: run.frame for name, run in inputs.runs.items()}
     reports = [
         coverage_report(
-            frames, given.links, cutoff=cutoff, data=Data(on_topics=options.on_topics), inference=options.intervals
+            frames, inputs.links, cutoff=cutoff, data=Data(on_topics=options.on_topics), inference=options.intervals
         )
         for cutoff in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
     ]
     names = list(map(str, asked))
     tables = (pd.concat([getattr(one, part) for one in reports]) for part in ("entities", "values"))
     means, values = (table.drop_duplicates(ignore_index=True) for table in tables)
-    known = list(means["measure"].unique())
+    coverage_measures = list(means["measure"].unique())
     for name in names:
-        if name not in known:
-            raise ParameterError(f"{name}: entity runs are measured by {', '.join(known)}.{nearest(name, known)}")
+        if name not in coverage_measures:
+            raise ParameterError(
+                f"{name}: entity runs are measured by {', '.join(coverage_measures)}.{nearest(name, coverage_measures)}"
+            )
     # DiscRatio, a ratio of means, has no values by topic, so systems cannot be compared by it.
     means, values = (table[table["measure"].isin(names)].reset_index(drop=True) for table in (means, values))
     scores = Scores(values, means, reports[0].missing)
     counts = values.groupby("measure")["name"].nunique()
-    compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
+    compared = [name for name in names if counts.get(name, 0) == len(inputs.runs)]
     comparison = None
-    if len(given.runs) > 1 and compared:
+    if len(inputs.runs) > 1 and compared:
         comparison = compare(
             scores,
             measures=compared,
@@ -420,63 +424,71 @@ def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: Comp
         )
     # Reports are in order of their cutoffs.
     cutoff = int(reports[-1].settings["cutoff"])
-    ties = {name: run.top(cutoff).tied_share for name, run in given.runs.items()}
-    found = {"scores": scores, "compared": tuple(compared), "comparison": comparison, "cutoff": cutoff, "ties": ties}
-    return {**found, "reach": reports[-1], "runs": given.runs}
+    ties = {name: run.top(cutoff).tied_share for name, run in inputs.runs.items()}
+    evaluated_parts = {
+        "scores": scores,
+        "compared": tuple(compared),
+        "comparison": comparison,
+        "cutoff": cutoff,
+        "ties": ties,
+    }
+    return {**evaluated_parts, "reach": reports[-1], "runs": inputs.runs}
 
 
 def _of_runs(
-    given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
+    inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
-    frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
-    machine = given.labels
+    frames, cutoff = {name: run.frame for name, run in inputs.runs.items()}, deepest(asked) or CUTOFF
+    machine = inputs.labels
     scores = score(
         frames,
-        given.qrels,
+        inputs.qrels,
         asked,
-        intents=given.intents,
-        tags=given.tags,
-        data=Data(machine if needs_model(asked) else None, subtopics=given.subtopics, on_topics=options.on_topics),
+        intents=inputs.intents,
+        tags=inputs.tags,
+        data=Data(machine if needs_model(asked) else None, subtopics=inputs.subtopics, on_topics=options.on_topics),
         inference=options.intervals,
         execution=Execution(progress=progress),
     )
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     # compare warns of measures that are undefined for all topics.
-    known = set(scores.values["measure"])
-    defined = tuple(name for name in compared if name in known)
-    found: dict[str, Any] = {"scores": scores, "compared": defined, "cutoff": cutoff, "comparison": None}
-    if len(given.runs) > 1 and defined:
-        found["comparison"] = compare(scores, measures=compared, baseline=options.baseline, inference=options.tests)
-    every = target_of(given.qrels, given.intents, given.tags, subtopics=given.subtopics)
-    target, runs = aligned(every, given.runs, options.on_topics)
+    scored_measures = set(scores.values["measure"])
+    defined = tuple(name for name in compared if name in scored_measures)
+    evaluated_parts: dict[str, Any] = {"scores": scores, "compared": defined, "cutoff": cutoff, "comparison": None}
+    if len(inputs.runs) > 1 and defined:
+        evaluated_parts["comparison"] = compare(
+            scores, measures=compared, baseline=options.baseline, inference=options.tests
+        )
+    every = target_of(inputs.qrels, inputs.intents, inputs.tags, subtopics=inputs.subtopics)
+    target, runs = aligned(every, inputs.runs, options.on_topics)
     models = {} if scores.model is None else {"": scores.model}
-    found |= {"runs": runs, "labels": labels_of(machine)}
-    found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
+    evaluated_parts |= {"runs": runs, "labels": labels_of(machine)}
+    evaluated_parts["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(target, run, deepest(asked), models) for name, run in runs.items()}
-    if given.qrels is not None:
-        judged = Judgments(flatten_qrels(target.frame) if given.is_diversity else target.frame)
-        found["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
-        if any(top.n_unjudged.any() for top in found["tops"].values()):
-            found["notes"] = tuple(judgment_notes(runs, judged))
+    if inputs.qrels is not None:
+        judged = Judgments(flatten_qrels(target.frame) if inputs.is_diversity else target.frame)
+        evaluated_parts["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
+        if any(top.n_unjudged.any() for top in evaluated_parts["tops"].values()):
+            evaluated_parts["notes"] = tuple(judgment_notes(runs, judged))
     uncertain = next((one for one in asked if isinstance(one, UnjudgedMeasure)), None)
     if uncertain is not None:
-        found["distributions"] = {name: uncertain.distribution(scoring) for name, scoring in scorings.items()}
-        found["bootstrapped"] = str(uncertain)
+        evaluated_parts["distributions"] = {name: uncertain.distribution(scoring) for name, scoring in scorings.items()}
+        evaluated_parts["bootstrapped"] = str(uncertain)
     intents = next((one for one in asked if hasattr(one, "coverage")), None)
     if intents is not None:
-        found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)
-        described = given.subtopics if given.intents is None else given.intents
+        evaluated_parts["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, inputs)
+        described = inputs.subtopics if inputs.intents is None else inputs.intents
         if described is not None and "name" in described.columns:
             kept = described.astype({"qid": str, "entity_id": str}).dropna(subset="name")
             rows = rows_of(kept, "qid", "entity_id", "name")
-            found["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
-    return found
+            evaluated_parts["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
+    return evaluated_parts
 
 
-def _oracle(intents: pd.DataFrame, given: Inputs, cutoff: int) -> float:
-    tags = given.tags
-    if tags is None and given.intents is None and given.is_diversity:
-        _, tags = from_diversity(given.qrels)
+def _oracle(intents: pd.DataFrame, inputs: Inputs, cutoff: int) -> float:
+    tags = inputs.tags
+    if tags is None and inputs.intents is None and inputs.is_diversity:
+        _, tags = from_diversity(inputs.qrels)
         tags = tags[tags["qid"].astype(str).isin(intents["qid"])]
     if tags is None:
         return float("nan")

@@ -38,32 +38,32 @@ _CORRECTIONS = {
 }
 
 
-def sentences(found: ReportNumbers) -> list[str]:
+def sentences(numbers: ReportNumbers) -> list[str]:
     """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
     said = []
-    if found.comparison is None:
+    if numbers.comparison is None:
         # A single system, or measures by which systems are not compared.
-        for row in found.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
+        for row in numbers.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
             name, measure, value = printable(row["name"]), row["measure"], row["value"]
             ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
             ends = "" if math.isnan(row["low"]) else ends
             means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
             said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
         return said
-    said = [_verdict(found.comparison, measure, few=too_few(found, measure)) for measure in found.compared]
-    return said + _disagreements(found.comparison, found.compared)
+    said = [_verdict(numbers.comparison, measure, few=too_few(numbers, measure)) for measure in numbers.compared]
+    return said + _disagreements(numbers.comparison, numbers.compared)
 
 
-def agreement(found: ReportNumbers) -> list[str]:
+def agreement(numbers: ReportNumbers) -> list[str]:
     """A sentence on measures that find other significant pairs than the first measure, if there are further ones."""
-    if found.comparison is None or len(found.compared) == 1:
+    if numbers.comparison is None or len(numbers.compared) == 1:
         return []
-    pairs = found.comparison.pairs[found.comparison.significant()]
+    pairs = numbers.comparison.pairs[numbers.comparison.significant()]
     # The order within a pair depends on the measure, so a pair is written with its better system first.
-    differ = {measure: set[tuple[str, str]]() for measure in found.compared}
+    differ = {measure: set[tuple[str, str]]() for measure in numbers.compared}
     for measure, a, b, diff in rows_of(pairs, "measure", "name_a", "name_b", "diff"):
         differ[measure].add((a, b) if (diff > 0) == (better(measure) != "lower") else (b, a))
-    first, *others = found.compared
+    first, *others = numbers.compared
     same = [measure for measure in others if differ[measure] == differ[first]]
     reverse = {(b, a) for a, b in differ[first]}
     against = [measure for measure in others if differ[measure] & reverse]
@@ -85,18 +85,18 @@ def _finding(measures: list[str], what: str) -> list[str]:
     return [f"{listed(measures)} {'finds' if len(measures) == 1 else 'find'} {what}"] if measures else []
 
 
-def _verdict(found: Comparison, measure: str, *, few: str) -> str:
-    of_measure = found.pairs["measure"] == measure
-    pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
-    means = found.systems[found.systems["measure"] == measure].set_index("name")["value"]
+def _verdict(result: Comparison, measure: str, *, few: str) -> str:
+    of_measure = result.pairs["measure"] == measure
+    pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
+    means = result.systems[result.systems["measure"] == measure].set_index("name")["value"]
     if len(pairs) == 1:
-        return _of_two(found, measure, pairs.iloc[0], means, few=few)
-    if found.baseline is not None:
-        return _of_baseline(found, measure, pairs, means)
+        return _of_two(result, measure, pairs.iloc[0], means, few=few)
+    if result.baseline is not None:
+        return _of_baseline(result, measure, pairs, means)
     n_significant = int(pairs["significant"].sum())
     if not n_significant:
         high, low = means.index[0], means.index[-1]
-        ends = [f"{means[name]:.3f} ({_named(found, measure, name)})" for name in (low, high)]
+        ends = [f"{means[name]:.3f} ({_named(result, measure, name)})" for name in (low, high)]
         span = f"the means range from {' to '.join(ends)}"
         systems = f"two of the {len(means)} systems"
         none = f"no {systems} differ significantly"
@@ -106,7 +106,7 @@ def _verdict(found: Comparison, measure: str, *, few: str) -> str:
             f"{_by(measure)}, {none} over {topics_of(pairs['n_qids'])}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
-    best, same = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
     rivals = (
         f"does not differ significantly from {listed(same, 4)}" if same else "differs significantly from all others"
     )
@@ -114,13 +114,13 @@ def _verdict(found: Comparison, measure: str, *, few: str) -> str:
     differ = "differs" if n_significant == 1 else "differ"
     return (
         f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over "
-        f"{topics_of(pairs['n_qids'])}: {_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, and "
+        f"{topics_of(pairs['n_qids'])}: {_named(result, measure, best)} has the {end} mean, {means[best]:.3f}, and "
         f"{rivals}."
     )
 
 
-def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
-    a, b = (_named(found, measure, pair[side]) for side in ("name_a", "name_b"))
+def _of_two(result: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
+    a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
     both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", topics_of([pair["n_qids"]])
     if pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
@@ -136,8 +136,8 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     return f"{_by(measure)}, {none}: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
-def _named(found: Comparison, measure: str, name: object) -> str:
-    flags = found.flags
+def _named(result: Comparison, measure: str, name: object) -> str:
+    flags = result.flags
     flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
     return printable(name) + (FLAGGED if flagged else "")
 
@@ -150,22 +150,24 @@ def _signed(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
 
 
-def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
+def _of_baseline(result: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
     differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
     said = [
-        f"{listed(_named(found, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
+        f"{listed(_named(result, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
         for what, group in groups.items()
         if len(group)
     ]
     if len(rest):
-        names = listed(_named(found, measure, name) for name in rest["name_a"])
+        names = listed(_named(result, measure, name) for name in rest["name_a"])
         said.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
-    base = f"{_named(found, measure, found.baseline)} ({means[str(found.baseline)]:.3f}, {topics_of(pairs['n_qids'])})"
+    base = (
+        f"{_named(result, measure, result.baseline)} ({means[str(result.baseline)]:.3f}, {topics_of(pairs['n_qids'])})"
+    )
     return f"{_by(measure)}, against {base}: {'; '.join(said)}."
 
 
-def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
+def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
     """Pairs that differ significantly by a measure of unjudged documents or by its plain version, but not by both.
 
     The plain version, as nDCG of ENDCG, treats unjudged documents as non-relevant.
@@ -176,12 +178,12 @@ def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
         bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
         if plain is not None and isinstance(parsed(measure), UnjudgedMeasure):
-            said += _disagreement(found, measure, plain)
+            said += _disagreement(result, measure, plain)
     return said
 
 
-def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
-    wide = found.pairs.assign(significant=found.significant())
+def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str]:
+    wide = result.pairs.assign(significant=result.significant())
     # The order within a pair depends on the measure, so the sign of a difference is the better system's name.
     signs: dict[str, dict[frozenset[str], str | None]] = {bootstrapped: {}, plain: {}}
     for measure, a, b, diff, significant in rows_of(wide, "measure", "name_a", "name_b", "diff", "significant"):
@@ -205,15 +207,15 @@ def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]
     return said
 
 
-def test_sentence(found: Comparison) -> str:
+def test_sentence(result: Comparison) -> str:
     """The test, its level and its correction in a sentence."""
-    one = found.pairs.iloc[0]
-    n, n_measures = int(one["n_tests"]), found.pairs["measure"].nunique()
-    of = "pairs of a measure" if n < len(found.pairs) or n_measures == 1 else "tests of all measures"
+    one = result.pairs.iloc[0]
+    n, n_measures = int(one["n_tests"]), result.pairs["measure"].nunique()
+    of = "pairs of a measure" if n < len(result.pairs) or n_measures == 1 else "tests of all measures"
     corrected = "" if n == 1 else ", " + _CORRECTIONS[str(one["correction"])].format(n=n, of=of)
-    if n < len(found.pairs):
-        corrected += f"; {len(found.pairs)} tests of {n_measures} measures in all"
-    return f"A difference is significant if p is at most {found.alpha:g}; test over topics: {one['test']}{corrected}."
+    if n < len(result.pairs):
+        corrected += f"; {len(result.pairs)} tests of {n_measures} measures in all"
+    return f"A difference is significant if p is at most {result.alpha:g}; test over topics: {one['test']}{corrected}."
 
 
 def listed(names: Iterable[object], most: int = _LISTED) -> str:
@@ -224,10 +226,10 @@ def listed(names: Iterable[object], most: int = _LISTED) -> str:
     return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
 
 
-def too_few(found: ReportNumbers, measure: str) -> str:
+def too_few(numbers: ReportNumbers, measure: str) -> str:
     """Return what is too few for a significant difference of a measure: topics or resamples; empty for neither."""
-    others = tuple(f"{other}: " for other in found.compared if other != measure)
-    texts = [text for text in found.messages if _NO_POWER in text and not text.startswith(others)]
+    others = tuple(f"{other}: " for other in numbers.compared if other != measure)
+    texts = [text for text in numbers.messages if _NO_POWER in text and not text.startswith(others)]
     return "" if not texts else "resamples" if all("n_resamples=" in text for text in texts) else "topics"
 
 
@@ -236,20 +238,20 @@ UNJUDGED, APART, TAGGED, TIED, MISSING = 0.2, 0.1, 0.5, 0.05, 0.1
 _SHOWN = 5
 
 
-def caveats(found: ReportNumbers) -> list[Caveat]:
+def caveats(numbers: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict: the meaning of measures of unjudged documents, then serious ones, then the others."""
     parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
-    families = [_families(found)] if found.distributions else []
-    notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in found.notes]
+    families = [_families(numbers)] if numbers.distributions else []
+    notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in numbers.notes]
     return families + sorted(
-        [*notes, *(one for part in parts for one in part(found))], key=lambda caveat: not caveat.serious
+        [*notes, *(one for part in parts for one in part(numbers))], key=lambda caveat: not caveat.serious
     )
 
 
-def _families(found: ReportNumbers) -> Caveat:
+def _families(numbers: ReportNumbers) -> Caveat:
     """The measures of unjudged documents on the page, their models, and fully judged runs that they change."""
     estimated, bootstrapped = (
-        [name for name in found.measures if isinstance(parsed(name), family)] for family in (Estimated, Bootstrapped)
+        [name for name in numbers.measures if isinstance(parsed(name), family)] for family in (Estimated, Bootstrapped)
     )
     said = []
     if estimated:
@@ -264,14 +266,14 @@ def _families(found: ReportNumbers) -> Caveat:
             "documents from its own judgments and keep the ideal ranking of the pool. Report these scores beside "
             "published scores of the same judgments."
         )
-    notes = [f"{note[0].upper()}{note[1:]}." for note in found.scores.notes]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.scores.notes]
     return Caveat("Unjudged documents in scores", " ".join([*said, *notes]), serious=False)
 
 
-def _missing(found: ReportNumbers) -> Iterator[Caveat]:
-    flags = None if found.comparison is None else found.comparison.flags
+def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
+    flags = None if numbers.comparison is None else numbers.comparison.flags
     flagged = set() if flags is None else set(flags.loc[flags["flag"] != "", "name"].astype(str))
-    for name, n_qids, n_missing in rows_of(found.scores.missing, "name", "n_qids", "n_missing"):
+    for name, n_qids, n_missing in rows_of(numbers.scores.missing, "name", "n_qids", "n_missing"):
         if n_missing:
             text = (
                 f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
@@ -289,12 +291,12 @@ def _spread(shares: dict[str, float]) -> tuple[str, str, str]:
     return low, high, most if least == most else f"{least} ({printable(low)}) to {most} ({printable(high)})"
 
 
-def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
-    if not found.tops:
+def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
+    if not numbers.tops:
         return
-    shares = {name: float(top.unjudged_share().mean()) for name, top in found.tops.items()}
+    shares = {name: float(top.unjudged_share().mean()) for name, top in numbers.tops.items()}
     low, high, span = _spread(shares)
-    where = f"the first {found.cutoff} documents"
+    where = f"the first {numbers.cutoff} documents"
     if not shares[high]:
         yield Caveat("Unjudged documents", f"None: all of {where} of all systems are judged.", serious=False)
         return
@@ -303,43 +305,43 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
     apart = shares[high] - shares[low] > APART
     if apart:
         said += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
-        said += f"; prefer {found.bootstrapped}." if found.distributions else "."
-    if found.distributions and found.comparison is not None:
+        said += f"; prefer {numbers.bootstrapped}." if numbers.distributions else "."
+    if numbers.distributions and numbers.comparison is not None:
         said += (
-            f" The tests vary the topics and treat the expected {found.bootstrapped} as exact; "
+            f" The tests vary the topics and treat the expected {numbers.bootstrapped} as exact; "
             '"vbterrier rank --over both" also includes the uncertainty of unjudged documents.'
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
-    whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
+    whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
     of = [f"{topics_of([n])} of {printable(name)}" for name, n in whole.items() if n]
     if of:
         effect = "depend on the model of unjudged documents alone"
-        effect = effect if found.distributions else "are not evidence of quality"
+        effect = effect if numbers.distributions else "are not evidence of quality"
         text = f"None of {where} is judged for {listed(of)}: these scores {effect}."
         yield Caveat("Topics without judgments", text, serious=True)
 
 
-def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
-    tagged = {name: covered.tagged for name, covered in found.covered.items() if not np.isnan(covered.tagged)}
+def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
+    tagged = {name: covered.tagged for name, covered in numbers.covered.items() if not np.isnan(covered.tagged)}
     if not tagged:
         return
     low, _, span = _spread(tagged)
-    said = f"{span} of the first {found.cutoff} documents have a candidate as a tag."
-    ties = {name: covered.ties for name, covered in found.covered.items() if covered.ties.sentence()}
+    said = f"{span} of the first {numbers.cutoff} documents have a candidate as a tag."
+    ties = {name: covered.ties for name, covered in numbers.covered.items() if covered.ties.sentence()}
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
     if most is not None:
         said += f" Of {printable(most)}, {ties[most].sentence()}."
     many = any(sum(each) > TIED for each in ties.values())
-    oracle = next(iter(found.covered.values())).oracle
+    oracle = next(iter(numbers.covered.values())).oracle
     if not np.isnan(oracle):
         said += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
     yield Caveat("Tags", said, tagged[low] < TAGGED or many)
 
 
-def _reach(found: ReportNumbers) -> Iterator[Caveat]:
-    if found.reach is None:
+def _reach(numbers: ReportNumbers) -> Iterator[Caveat]:
+    if numbers.reach is None:
         return
-    pool = found.reach.pool.to_dict("records")[0]
+    pool = numbers.reach.pool.to_dict("records")[0]
     said = (
         f"Of {pool['n_documents']:,} documents in the pool, {pool['share_unjudged']:.1%} are unjudged and treated as "
         f"non-relevant; {pool['share_without_entities']:.1%} mention no entity, so no entity run reaches them."
@@ -348,14 +350,14 @@ def _reach(found: ReportNumbers) -> Iterator[Caveat]:
     yield Caveat("The linked pool", said, serious)
 
 
-def _influential(found: ReportNumbers) -> Iterator[Caveat]:
-    if found.comparison is None:
+def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
+    if numbers.comparison is None:
         return
-    measure = found.compared[0]
-    wide = wide_of(found, measure).dropna()
+    measure = numbers.compared[0]
+    wide = wide_of(numbers, measure).dropna()
     lower = better(measure) == "lower"
     names = list(wide.mean().sort_values(ascending=lower, kind="stable").index)
-    baseline = found.comparison.baseline
+    baseline = numbers.comparison.baseline
     # The best system against the baseline, or against the second best.
     a, b = names[:2] if baseline in (None, names[0]) else (names[0], str(baseline))
     first, second = (wide[name].to_numpy() for name in ((b, a) if lower else (a, b)))
@@ -372,27 +374,27 @@ def _influential(found: ReportNumbers) -> Iterator[Caveat]:
         return
     without = f"Without {len(topics)} of {len(wide)} topics ({listed(wide.index[topics], _SHOWN)}), the mean {measure}"
     text = f"{without} of {printable(a)} would not be {where} that of {printable(b)}."
-    pairs = found.comparison.pairs
-    significant = pairs[found.comparison.significant() & (pairs["measure"] == measure)]
+    pairs = numbers.comparison.pairs
+    significant = pairs[numbers.comparison.significant() & (pairs["measure"] == measure)]
     differ = any({*pair} == {a, b} for pair in rows_of(significant, "name_a", "name_b"))
     few = len(topics) <= max(1, len(wide) // 20)
     yield Caveat("Influential topics", text, differ and few)
 
 
-def _ties(found: ReportNumbers) -> Iterator[Caveat]:
-    tied = {name: share for name, share in found.ties.items() if share > MAX_TIED_SHARE}
+def _ties(numbers: ReportNumbers) -> Iterator[Caveat]:
+    tied = {name: share for name, share in numbers.ties.items() if share > MAX_TIED_SHARE}
     if tied:
         said = listed(f"{name} ({share:.0%})" for name, share in tied.items())
         text = (
-            f"Scores of the first {found.cutoff} documents are tied in {said}. Ties are broken by docno, as trec_eval "
-            "does; another order would give other values."
+            f"Scores of the first {numbers.cutoff} documents are tied in {said}. Ties are broken by docno, as "
+            "trec_eval does; another order would give other values."
         )
         yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)
 
 
-def _powerless(found: ReportNumbers) -> Iterator[Caveat]:
+def _powerless(numbers: ReportNumbers) -> Iterator[Caveat]:
     """Tests that cannot find a difference, and tests with an infinite statistic."""
-    for text in found.messages:
+    for text in numbers.messages:
         if _NO_POWER in text:
             yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", serious=True)
         elif "t is infinite" in text:

@@ -71,11 +71,11 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
     return drawn
 
 
-def _bins_of(given: Any) -> pd.DataFrame:
+def _bins_of(bins: Any) -> pd.DataFrame:
     """Filled bins of one or more methods."""
-    if not isinstance(given, Mapping):
-        return _checked_calibration(given, "bins")
-    parts = {str(method): _checked_calibration(bins, f"bins[{method!r}]") for method, bins in given.items()}
+    if not isinstance(bins, Mapping):
+        return _checked_calibration(bins, "bins")
+    parts = {str(method): _checked_calibration(bins, f"bins[{method!r}]") for method, bins in bins.items()}
     named = [method for method, part in parts.items() if (part["method"] != "").any()]
     if named:
         raise InputError(f"bins[{named[0]!r}]: the bins already have a column method; drop it, or pass them alone")
@@ -143,10 +143,10 @@ def interval_coverage(
     >>> " ".join(ax.texts[-1].get_text().split())
     'mean deviation 7.5 points; bars: intervals of the observed share; n = 150'
     """
-    given = frame_of(coverage, "coverage")
-    if "topics" in given.columns:
-        given = captions.only(given, "topics", topics, "coverage")
-    frame = captions.only(_checked_coverage(given), "estimator", estimator, "coverage")
+    table = frame_of(coverage, "coverage")
+    if "topics" in table.columns:
+        table = captions.only(table, "topics", topics, "coverage")
+    frame = captions.only(_checked_coverage(table), "estimator", estimator, "coverage")
     frame = frame.assign(**{column: 100 * frame[column] for column in _SHARES})
     parts = few(frame, "estimator")
     with style.canvas(ax, width, min(0.7 * width, 3.5) if parts else 0.5) as drawn:
@@ -164,8 +164,8 @@ def interval_coverage(
         for place, (_, part) in enumerate(parts):
             colour, marker = style.look(place)
             x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
-            known, x = ~np.isnan(low), x + places[place]
-            drawn.vlines(x[known], low[known], high[known], color=colour, linewidth=0.9, zorder=2)
+            has_interval, x = ~np.isnan(low), x + places[place]
+            drawn.vlines(x[has_interval], low[has_interval], high[has_interval], color=colour, linewidth=0.9, zorder=2)
             handles += drawn.plot(x, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
         # Levels are named from the highest down unless names overlap.
         levels, named = np.unique(frame["level"]), list[float]()
@@ -185,9 +185,9 @@ def interval_coverage(
     return drawn
 
 
-def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
+def _checked_coverage(coverage: pd.DataFrame) -> pd.DataFrame:
     """Validate coverage and return the rows with intervals, columns estimator, n and shares."""
-    frame = columns_of(given, "coverage", texts=("estimator",), reals=_SHARES, wholes=("n",))
+    frame = columns_of(coverage, "coverage", texts=("estimator",), reals=_SHARES, wholes=("n",))
     frame = frame[frame["n"] > 0].reset_index(drop=True)
     level, share, low, high = (frame[column] for column in _SHARES)
     checks = [

@@ -91,10 +91,12 @@ def curve(
 
 def _dashed(points: pd.DataFrame) -> list[str]:
     """Measures, each with its own dashes."""
-    found, most = list(points["line"].unique()), len(style.DASHES)
-    if len(found) > most:
-        raise ParameterError(f"{len(found)} measures are too many for one figure; choose at most {most} with measure=")
-    return found
+    measures, most = list(points["line"].unique()), len(style.DASHES)
+    if len(measures) > most:
+        raise ParameterError(
+            f"{len(measures)} measures are too many for one figure; choose at most {most} with measure="
+        )
+    return measures
 
 
 def _rows(scores: Any, method: str | None) -> pd.DataFrame:
@@ -199,9 +201,17 @@ def sensitivity(
         coloured, rest = elements.chosen(points, highlight)
         for _, part in points.groupby("block"):
             elements.draw(drawn, part, lines, coloured)
-        given = points[points["reference"] & points["name"].isin(coloured)]
-        edges = [style.look(coloured.index(name))[0] for name in given["name"]]
-        drawn.scatter(given["at"], given["value"], s=20, facecolors="white", edgecolors=edges, linewidths=0.8, zorder=4)
+        reference_points = points[points["reference"] & points["name"].isin(coloured)]
+        edges = [style.look(coloured.index(name))[0] for name in reference_points["name"]]
+        drawn.scatter(
+            reference_points["at"],
+            reference_points["value"],
+            s=20,
+            facecolors="white",
+            edgecolors=edges,
+            linewidths=0.8,
+            zorder=4,
+        )
         ends = places.groupby("block")["at"].agg(["min", "max"]).to_numpy()
         for between in (ends[1:, 0] + ends[:-1, 1]) / 2:
             drawn.axvline(between, color=style.RULE, linewidth=0.8, zorder=0)

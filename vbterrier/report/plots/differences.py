@@ -116,9 +116,9 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     if baseline is not None:
         there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
         if not there.any():
-            known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
-            near = nearest(baseline, map(str, known))
-            raise ParameterError(f"baseline={baseline!r}: pairs has {examples(known, 6)}.{near}")
+            names = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
+            near = nearest(baseline, map(str, names))
+            raise ParameterError(f"baseline={baseline!r}: pairs has {examples(names, 6)}.{near}")
         frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
     one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
     return frame.assign(
@@ -132,14 +132,14 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
 
 def _checked(pairs: Any) -> pd.DataFrame:
     """Validate a P frame and add the columns flagged and significant."""
-    given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
+    table = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
     texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")
     wholes = ("n_qids", "n_resamples", "seed")
-    frame = elements.columns_of(given, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
+    frame = elements.columns_of(table, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
-    flags = given["flag"].fillna("").astype(str).tolist() if "flag" in given.columns else [""] * len(frame)
+    flags = table["flag"].fillna("").astype(str).tolist() if "flag" in table.columns else [""] * len(frame)
     low, high, p = frame["low"], frame["high"], frame["p_adjusted"]
     names = np.sort(frame[["name_a", "name_b"]].to_numpy(dtype=object), axis=1)
     frame["pair"] = frame.groupby([names[:, 0], names[:, 1]], sort=False).ngroup()
@@ -246,7 +246,7 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     prob = captions.reals(frame["p_a_beats_b"], "pairs column 'p_a_beats_b'")
     names = list(dict.fromkeys(name for pair in zip(one, other, strict=True) for name in pair))
     places = {name: place for place, name in enumerate(names)}
-    row, column = (np.array([places[name] for name in given], dtype=np.int64) for given in (one, other))
+    row, column = (np.array([places[name] for name in names_of_axis], dtype=np.int64) for names_of_axis in (one, other))
     matrix = np.full((len(names), len(names)), np.nan)
     matrix[row, column] = prob
     with np.errstate(invalid="ignore"):
@@ -261,9 +261,9 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
             at = int(np.argmax(bad))
             raise InputError(f"pairs: row {at} ({one[at]!r}, {other[at]!r}) has {prob[at]:g}; wanted {wanted}")
     matrix = np.where(np.isnan(matrix), 1 - matrix.T, matrix)
-    known = ~np.isnan(matrix)
-    wins = np.where(known, matrix, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
+    defined = ~np.isnan(matrix)
+    wins = np.where(defined, matrix, 0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)
+    order = np.argsort(np.where(defined.any(axis=1), -wins, np.inf), kind="stable")
     return [names[place] for place in order], matrix[np.ix_(order, order)]
 
 

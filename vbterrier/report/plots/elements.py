@@ -64,15 +64,15 @@ def varies(column: pd.Series[Any]) -> bool:
 
 def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
     """Distinct rows of some columns, in order of appearance."""
-    found: list[Any] = frame[list(columns)].drop_duplicates().to_numpy(dtype=object).tolist()
-    return found
+    groups: list[Any] = frame[list(columns)].drop_duplicates().to_numpy(dtype=object).tolist()
+    return groups
 
 
 def columns_of(
-    given: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
+    data: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Return the columns that a figure draws, with validated types and rows numbered from 0."""
-    frame = frame_of(given, what)
+    frame = frame_of(data, what)
     require(frame, (*texts, *reals, *wholes), what)
     read = [(texts, captions.texts), (reals, captions.reals), (wholes, integers_of)]
     return pd.DataFrame({name: of(frame[name], f"{what} column {name!r}") for names, of in read for name in names})
@@ -90,8 +90,8 @@ def refuse(
         if np.any(bad):
             row = int(np.argmax(bad))
             name_of_row = f" ({frame[named].iloc[row]!r})" if named else ""
-            found = [(name, frame[name].iloc[row]) for name in shown]
-            texts = [f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in found]
+            cells = [(name, frame[name].iloc[row]) for name in shown]
+            texts = [f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in cells]
             raise InputError(f"{what}: row {row}{name_of_row} has {', '.join(texts)}; wanted {wanted}")
 
 
@@ -133,8 +133,10 @@ def points_in_rows(
     size = float(np.clip(0.45 * 72 * height / n_series, 1.6, 4.0))
     y = rows.to_numpy() + (place - (n_series - 1) / 2) * (0.72 / n_series)
     value, low, high = (part[column].to_numpy() for column in ("value", "low", "high"))
-    known, full = ~np.isnan(low), filled.to_numpy()
-    ax.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.4), zorder=2)
+    has_interval, full = ~np.isnan(low), filled.to_numpy()
+    ax.hlines(
+        y[has_interval], low[has_interval], high[has_interval], color=colour, linewidth=min(1.1, size / 2.4), zorder=2
+    )
     look = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour, "markeredgewidth": 0.8}
     (mark,) = ax.plot(value[full], y[full], **look, zorder=3)
     ax.plot(value[~full], y[~full], **look, markerfacecolor="white", zorder=3)
@@ -143,8 +145,8 @@ def points_in_rows(
 
 def aligned(numbers: Any) -> list[str]:
     """Format numbers with two significant digits of the smallest, at most four decimals; empty for NaN."""
-    known = [abs(float(one)) for one in numbers if abs(one) > 0]
-    least = min(known, default=1.0)
+    sizes = [abs(float(one)) for one in numbers if abs(one) > 0]
+    least = min(sizes, default=1.0)
     decimals = min(max(1 - math.floor(math.log10(least)), 0), 4)
     return ["" if math.isnan(one) else f"{one:.{decimals}f}" for one in numbers]
 

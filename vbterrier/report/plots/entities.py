@@ -28,16 +28,16 @@ _WIDE = 5
 _FEW = 4
 
 
-def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
+def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     """One row for each run: name, x, y, on_front; the number of topics, and of those left out."""
-    frame = columns_of(given, "values", texts=("name", "qid", "measure"), reals=("value",))
+    frame = columns_of(values, "values", texts=("name", "qid", "measure"), reals=("value",))
     if not len(frame):
         return pd.DataFrame({"name": [], "x": [], "y": [], "on_front": []}), 0, 0
     needed = list(dict.fromkeys(source for measure in (x, y) for source in _sources(measure)))
-    known = list(frame["measure"].unique())
+    measures = list(frame["measure"].unique())
     for measure in needed:
-        if measure not in known:
-            raise ParameterError(f"values: no {measure}; found {examples(known, 6)}.{nearest(measure, known)}")
+        if measure not in measures:
+            raise ParameterError(f"values: no {measure}; found {examples(measures, 6)}.{nearest(measure, measures)}")
     frame = frame[frame["measure"].isin(needed)]
     twice = frame.duplicated(["name", "qid", "measure"])
     if twice.any():
@@ -171,10 +171,10 @@ def _series(
     names, most = runs["name"].tolist(), len(style.COLOURS)
     if families is not None:
         runs["series"] = [str(families.get(name, "other")) for name in names]
-        found = list(dict.fromkeys(runs["series"]))
-        if len(found) > most:
-            raise ParameterError(f"families: {len(found)} are too many for one figure; choose at most {most}")
-        return found, 0
+        series = list(dict.fromkeys(runs["series"]))
+        if len(series) > most:
+            raise ParameterError(f"families: {len(series)} are too many for one figure; choose at most {most}")
+        return series, 0
     runs["series"] = names
     chosen = highlighted(names, highlight, "runs of the values")
     if chosen is None:
@@ -217,8 +217,8 @@ def _star(ax: Any, runs: pd.DataFrame, oracle: str | None) -> str:
         return ""
     at = runs[runs["name"] == oracle]
     if at.empty:
-        known = examples(runs["name"].tolist())
-        raise ParameterError(f"oracle={oracle!r}: no such run; found {known}.{nearest(oracle, runs['name'])}")
+        choices = examples(runs["name"].tolist())
+        raise ParameterError(f"oracle={oracle!r}: no such run; found {choices}.{nearest(oracle, runs['name'])}")
     look = {"markeredgecolor": style.INK, "markerfacecolor": "#E69F00", "markeredgewidth": 0.7}
     ax.plot(at["x"], at["y"], linestyle="none", marker="*", markersize=9, clip_on=False, zorder=8, **look)
     return f"star: {oracle}"
@@ -231,12 +231,12 @@ def _fit(ax: Any, runs: pd.DataFrame) -> str:
     finite = runs[runs["finite"]]
     if len(finite) < _FEW or finite["x"].std() < 10.0**-DECIMALS:
         return "no line: too few runs with different values"
-    found = stats.linregress(finite["x"], finite["y"])
+    line = stats.linregress(finite["x"], finite["y"])
     ends = np.array([finite["x"].min(), finite["x"].max()])
-    ax.plot(ends, found.intercept + found.slope * ends, color=style.MUTED, linewidth=1.0, zorder=2)
-    reach = stats.t.ppf(0.975, len(finite) - 2) * found.stderr
-    low, high = found.slope - reach, found.slope + reach
-    return f"line: slope {found.slope:.2f} over {len(finite)} runs (95% t: {low:.2f} to {high:.2f})"
+    ax.plot(ends, line.intercept + line.slope * ends, color=style.MUTED, linewidth=1.0, zorder=2)
+    reach = stats.t.ppf(0.975, len(finite) - 2) * line.stderr
+    low, high = line.slope - reach, line.slope + reach
+    return f"line: slope {line.slope:.2f} over {len(finite)} runs (95% t: {low:.2f} to {high:.2f})"
 
 
 def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float]) -> str:

@@ -77,11 +77,11 @@ def coverage_by_k(
     >>> ax.get_ylabel()
     'DiscRatio@k'
     """
-    given = frame_of(intervals, "intervals")
-    require(given, captions.INTERVALS, "intervals")
+    table = frame_of(intervals, "intervals")
+    require(table, captions.INTERVALS, "intervals")
     wanted = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
     # Reports of several k repeat the measures without k, which are not drawn.
-    kept = captions.intervals_of(given[[_named(text) in wanted for text in given["measure"]]])
+    kept = captions.intervals_of(table[[_named(text) in wanted for text in table["measure"]]])
     # The first wanted measure gets a solid line, the second a dashed one.
     order = kept["measure"].map(lambda text: wanted.index(_named(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
@@ -138,8 +138,8 @@ def gain_by_coverage(
     if at is not None and not isinstance(at, Breakpoint):
         raise InputError(f"at: wanted the result of breakpoint_sweep, found {type(at).__name__}")
     columns = numeric_columns(table, [coverage, gain], gaps=[coverage])
-    known = ~np.isnan(columns[coverage])
-    x, y = columns[coverage][known], columns[gain][known]
+    defined = ~np.isnan(columns[coverage])
+    x, y = columns[coverage][defined], columns[gain][defined]
     with style.canvas(ax, width, min(0.58 * width, 3.2) if len(x) else 0.5) as drawn:
         from matplotlib.lines import Line2D
 
@@ -176,7 +176,7 @@ def gain_by_coverage(
         drawn.set_xlabel(style.fitted(coverage, space))
         drawn.set_ylabel(style.fitted(gain, 2.0))
         style.legend(drawn, handles, names, space)
-        lost = int((~known).sum())
+        lost = int((~defined).sum())
         topics = captions.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
     return drawn
@@ -233,45 +233,45 @@ def oer_distributions(
     frame = _checked(frame_of(selected, "selected"))
     frame = captions.only(frame, "name", runs, "selected")
     names = list(dict.fromkeys(runs)) if runs is not None else list(frame["name"].unique())
-    known = frame.dropna(subset=["oer"])
+    defined = frame.dropna(subset=["oer"])
     n = len(names)
     row = float(np.clip(style.PAGE / max(n, 1), 0.22, 1.3 / max(n, 1) + 0.3))
-    with style.canvas(ax, width, n * row if len(known) else 0.5) as drawn:
+    with style.canvas(ax, width, n * row if len(defined) else 0.5) as drawn:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        if not len(known):
+        if not len(defined):
             return style.nothing(drawn, "entities with an OER")
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.36 * across)
         # The shares of signal and of bait.
-        rates = [known["signal"].isin(of).groupby(known["name"]).mean() for of in (SIGNAL, BAIT)]
+        rates = [defined["signal"].isin(of).groupby(defined["name"]).mean() for of in (SIGNAL, BAIT)]
         beside = [" / ".join(f"{100 * of[name]:.0f}%" for of in rates if name in of) for name in names]
         space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
         # An edge is at 0, so that no bar mixes signs.
-        least, most = float(known["oer"].min()), float(known["oer"].max())
+        least, most = float(defined["oer"].min()), float(defined["oer"].max())
         step = step or round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
         edges = step * np.arange(int(np.floor(least / step)), int(np.floor(most / step)) + 2)
-        _draw(drawn, known, names, edges)
+        _draw(drawn, defined, names, edges)
         drawn.set_ylim(n - 1 + 0.5, -0.5)
         drawn.axvline(0, color=style.INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=4)
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         drawn.set_xlabel("OER (log odds)")
         # The legend is aligned with the names of the rows.
-        there = [name for name in reversed(_LOOK) if (known["signal"] == name).any()]
+        there = [name for name in reversed(_LOOK) if (defined["signal"] == name).any()]
         handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
         mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
         legend_from_left(drawn, [*handles, mean], [*there, "mean"], space, taken)
-        lost, several = len(frame) - len(known), n > 1
+        lost, several = len(frame) - len(defined), n > 1
         # Settings that are the same in all rows.
         shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
         style.caption(
             drawn,
-            captions.counted(known.groupby("name").size().reindex(names, fill_value=0), "entity")
+            captions.counted(defined.groupby("name").size().reindex(names, fill_value=0), "entity")
             + " for each run" * several,
-            captions.counted(known["qid"].nunique(), "topic"),
+            captions.counted(defined["qid"].nunique(), "topic"),
             ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
             f"bars: shares in steps of {edges[1] - edges[0]:.3g}" + ", scaled to the highest bar of each run" * several,
             f"not drawn, no OER for their topics: {lost:,}" if lost else "",
@@ -279,9 +279,9 @@ def oer_distributions(
     return drawn
 
 
-def _checked(given: pd.DataFrame) -> pd.DataFrame:
-    frame = columns_of(given, "selected", texts=("name", "qid", "signal"), reals=("oer",))
-    frame = frame.join(given[[name for name in _SETTINGS if name in given.columns]].reset_index(drop=True))
+def _checked(selected: pd.DataFrame) -> pd.DataFrame:
+    frame = columns_of(selected, "selected", texts=("name", "qid", "signal"), reals=("oer",))
+    frame = frame.join(selected[[name for name in _SETTINGS if name in selected.columns]].reset_index(drop=True))
     odd = ~frame["signal"].isin(_LOOK) & frame["oer"].notna()
     if odd.any():
         row = int(np.argmax(odd.to_numpy()))
@@ -290,12 +290,12 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
+def _draw(ax: Any, defined: pd.DataFrame, names: list[str], edges: Any) -> None:
     """Draw the bars and means of all rows."""
     step = edges[1] - edges[0]
-    place = np.clip(np.searchsorted(edges, known["oer"].to_numpy(), side="right") - 1, 0, len(edges) - 2)
-    signal = known["signal"].map({name: at for at, name in enumerate(_LOOK)}).to_numpy()
-    run = known["name"].map({name: at for at, name in enumerate(names)}).to_numpy()
+    place = np.clip(np.searchsorted(edges, defined["oer"].to_numpy(), side="right") - 1, 0, len(edges) - 2)
+    signal = defined["signal"].map({name: at for at, name in enumerate(_LOOK)}).to_numpy()
+    run = defined["name"].map({name: at for at, name in enumerate(names)}).to_numpy()
     counts = np.zeros((len(names), len(_LOOK), len(edges) - 1))
     np.add.at(counts, (run, signal, place), 1)
     shares = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
@@ -309,7 +309,7 @@ def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
             ax.bar(edges[:-1][there], -tall[there], step, base[there], align="edge", **look, zorder=2)
             base = base - tall
         ax.hlines(at + 0.45, edges[0], edges[-1], color=style.RULE, linewidth=0.5, zorder=1)
-        mean = known.loc[known["name"] == name, "oer"].mean()
+        mean = defined.loc[defined["name"] == name, "oer"].mean()
         look = {"marker": "D", "markersize": 3.4, "color": "black", "markeredgecolor": "white", "markeredgewidth": 0.5}
         ax.plot([mean], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
     ax.set_xlim(edges[0], edges[-1])

@@ -150,7 +150,7 @@ def estimate_against_truth(
         said = [_errors(part) for part in points]
         if len(parts) > 1:
             said = [f"{name}: {errors}" for (name, _), errors in zip(parts, said, strict=True)]
-        known = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
+        judged = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
         sizes = pd.Series([len(part) for part in points])
         lost = len(frame) - int(sizes.sum())
         style.caption(
@@ -159,25 +159,25 @@ def estimate_against_truth(
             "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
             f"n = {captions.counted(sizes, 'run-topic')}"
             + (" each" if len(points) > 1 else "")
-            + (f", {captions.counted(known, '').rstrip(' s')} without unjudged documents" if known.any() else ""),
+            + (f", {captions.counted(judged, '').rstrip(' s')} without unjudged documents" if judged.any() else ""),
             f"without truth or estimate: {lost:,}" if lost else "",
         )
     return drawn
 
 
-def _checked(given: pd.DataFrame) -> pd.DataFrame:
+def _checked(estimates: pd.DataFrame) -> pd.DataFrame:
     """Validate estimates; missing columns low, high and level become NaN, n_unjudged becomes -1."""
-    require(given, ("name", "qid", "estimator", "truth", "estimate"), "estimates")
-    frame = pd.DataFrame({"estimator": captions.texts(given["estimator"], "estimates column 'estimator'")})
+    require(estimates, ("name", "qid", "estimator", "truth", "estimate"), "estimates")
+    frame = pd.DataFrame({"estimator": captions.texts(estimates["estimator"], "estimates column 'estimator'")})
     for column in ("truth", "estimate", "low", "high", "level"):
-        there = column in given.columns
-        frame[column] = captions.reals(given[column], f"estimates column {column!r}") if there else np.nan
-    there = "n_unjudged" in given.columns
-    frame["n_unjudged"] = integers_of(given["n_unjudged"], "estimates column 'n_unjudged'") if there else -1
+        there = column in estimates.columns
+        frame[column] = captions.reals(estimates[column], f"estimates column {column!r}") if there else np.nan
+    there = "n_unjudged" in estimates.columns
+    frame["n_unjudged"] = integers_of(estimates["n_unjudged"], "estimates column 'n_unjudged'") if there else -1
     bad = (frame["low"].isna() != frame["high"].isna()) | (frame["low"] > frame["high"])
     if bad.any():
         row = int(np.argmax(bad))
-        name, qid = given["name"].iloc[row], given["qid"].iloc[row]
+        name, qid = estimates["name"].iloc[row], estimates["qid"].iloc[row]
         raise InputError(
             f"estimates: row {row} ({name!r}, query {qid!r}) has the interval {frame['low'][row]:g} to "
             f"{frame['high'][row]:g}; wanted two ends in order, or NaN for both"

@@ -84,15 +84,15 @@ def coverage_map(
     if not len(frame):
         with style.canvas(ax, width, 0.5) as drawn:
             return style.nothing(drawn, "topics")
-    known = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
+    run_tags = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
     ranking.top(cutoff).warn_of_ties(ranking.name)
     with warnings.catch_warnings():
         # Ties beyond the cutoff change the printed ranks only, not the coverage.
         warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
-        found = cover(ranking, Intents(frame), known, None)
-    success = found.success(found.gain(cutoff, "binary"))
-    chosen = _chosen(found, success, qids, order)[:n_topics]
-    prob, rank = (table[chosen, :n_intents] for table in _tables(found))
+        coverage = cover(ranking, Intents(frame), run_tags, None)
+    success = coverage.success(coverage.gain(cutoff, "binary"))
+    chosen = _chosen(coverage, success, qids, order)[:n_topics]
+    prob, rank = (table[chosen, :n_intents] for table in _tables(coverage))
     shown = int((~np.isnan(prob)).any(axis=0).sum())
     prob, rank = prob[:, :shown], rank[:, :shown]
     # The colour bar beside a single row needs a minimal height.
@@ -101,12 +101,12 @@ def coverage_map(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.85, 0.3) / len(chosen)
         texts = frame["query"].astype(str).tolist() if "query" in frame.columns else [""] * len(frame)
-        _, first = np.unique(found.intents.topic, return_index=True)
-        names = [f"{found.intents.topics[place]} {texts[first[place]]}".rstrip() for place in chosen]
+        _, first = np.unique(coverage.intents.topic, return_index=True)
+        names = [f"{coverage.intents.topics[place]} {texts[first[place]]}".rstrip() for place in chosen]
         taken = style.row_labels(drawn, names, row, 0.36 * across)
         _draw(drawn, prob, rank, cutoff, ((across - taken - 0.5) / shown, row))
         drawn.set_xlabel("intents by falling probability")
-        n, n_all = len(chosen), len(found.intents.topics)
+        n, n_all = len(chosen), len(coverage.intents.topics)
         title = ("" if n == n_all else f"{n:,} of ") + f"{n_all:,} topic" + ("s" if n_all > 1 else "")
         title += "" if n == 1 else ", " + ORDERS[order if qids is None else "given"].format(k=cutoff)
         title = style.wrapped(title, across - taken - 0.1, style.SIZE)
@@ -120,9 +120,9 @@ def coverage_map(
     return drawn
 
 
-def _chosen(found: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
+def _chosen(coverage: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
     """Positions of the queries to draw, from top to bottom."""
-    topics = found.intents.topics
+    topics = coverage.intents.topics
     if qids is None:
         sign = {"least": 1.0, "most": -1.0, "given": 0.0}[order]
         return np.argsort(sign * success, kind="stable")
@@ -133,16 +133,16 @@ def _chosen(found: Coverage, success: Floats, qids: Sequence[str] | None, order:
     return np.array([places[qid] for qid in qids], dtype=np.int64)
 
 
-def _tables(found: Coverage) -> tuple[Floats, Floats]:
+def _tables(coverage: Coverage) -> tuple[Floats, Floats]:
     """Probability, and 1-based rank of the first document, of each query's intents by falling probability.
 
     NaN for missing intents and documents. Shape (n_queries, most intents of a query).
     """
-    topic, prob = found.intents.topic, found.intents.prob
+    topic, prob = coverage.intents.topic, coverage.intents.prob
     first = np.full(len(prob), np.inf)
-    np.minimum.at(first, found.intent, found.rank + 1.0)
+    np.minimum.at(first, coverage.intent, coverage.rank + 1.0)
     by_prob = np.lexsort((-prob, topic))
-    sizes = np.bincount(topic, minlength=len(found.intents.topics))
+    sizes = np.bincount(topic, minlength=len(coverage.intents.topics))
     starts = np.cumsum(sizes) - sizes
     column = np.arange(len(prob)) - np.repeat(starts, sizes)
     tables = np.full((2, len(sizes), int(sizes.max(initial=0))), np.nan)

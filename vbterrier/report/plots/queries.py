@@ -86,13 +86,13 @@ def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
     parts = [frame[column]] if several else []
     parts += [frame["order"].replace(said)] if orders else []
     line = parts[0] if len(parts) == 1 else parts[0] + ", " + parts[1]
-    found = list(line.unique())
-    if len(found) > len(style.DASHES):
+    names = list(line.unique())
+    if len(names) > len(style.DASHES):
         raise ParameterError(
-            f"{len(found)} kinds of lines ({examples(found)}) are too many for one figure; choose at most "
+            f"{len(names)} kinds of lines ({examples(names)}) are too many for one figure; choose at most "
             f"{len(style.DASHES)} with measure= and order="
         )
-    return frame.assign(line=line), found
+    return frame.assign(line=line), names
 
 
 def _subsets(frame: pd.DataFrame) -> list[str]:
@@ -210,12 +210,12 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         ends = points.groupby(["name", "line"])["at"].max()
         elements.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
-        found: dict[str, list[str]] = {delta: [] for delta in deltas}
+        texts: dict[str, list[str]] = {delta: [] for delta in deltas}
         for (delta, test), (at, low, high) in crossings.items():
             span = "" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})"
             several = f" ({test})" * (sum(one == delta for one, _ in crossings) > 1)
-            found[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
-        names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in found.items()]
+            texts[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
+        names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in texts.items()]
         elements.explain(drawn, names, 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))
     return drawn
@@ -224,14 +224,14 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
     """All curves concatenated; the number of queries of plans for the target; the target."""
     plans = list(plans.values()) if isinstance(plans, Mapping) else plans
-    given = plans if isinstance(plans, (list, tuple)) else [plans]
-    if not given:
+    given_plans = plans if isinstance(plans, (list, tuple)) else [plans]
+    if not given_plans:
         raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
-    made = [plan for plan in given if isinstance(plan, QueryPlan)]
+    made = [plan for plan in given_plans if isinstance(plan, QueryPlan)]
     wanted = target or next((plan.power for plan in made), 0.8)
     reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
     frames = []
-    for plan in given:
+    for plan in given_plans:
         curve = plan.curve if isinstance(plan, QueryPlan) else plan
         frames.append(part := columns_of(curve, "curve", texts=("test",), reals=reals, wholes=wholes))
         none = (~part["power"].between(0, 1), "a power from 0 to 1")
@@ -250,7 +250,7 @@ def _crossings(
     points: pd.DataFrame, planned: Mapping[tuple[str, str], Crossing], target: float
 ) -> dict[tuple[str, str], Crossing]:
     """Number of queries for each line, from its plan or where the line first crosses the target; NaN if neither."""
-    found = {}
+    crossings = {}
     for (delta, test), part in points.groupby(["name", "line"], sort=False):
         key = str(delta), str(test)
         at, power = part.sort_values("at", kind="stable")[["at", "value"]].to_numpy(dtype=np.float64).T
@@ -261,8 +261,8 @@ def _crossings(
             crossing = at[0]
         else:
             crossing = np.interp(target, power[first - 1 : first + 1], np.sqrt(at[first - 1 : first + 1])) ** 2
-        found[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
-    return found
+        crossings[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
+    return crossings
 
 
 def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:

@@ -61,13 +61,24 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         colour = "#000000" if shades else style.COLOURS[0]
         y, size = np.arange(len(frame)), float(np.clip(0.4 * 72 * row, 2.0, 4.0))
         expected, low, high = (frame[column].to_numpy() for column in ("expected_rank", "low", "high"))
-        known = ~np.isnan(low)
+        has_interval = ~np.isnan(low)
         if colour == style.COLOURS[0]:
             drawn.hlines(y, 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
-        drawn.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.8), zorder=2)
+        drawn.hlines(
+            y[has_interval],
+            low[has_interval],
+            high[has_interval],
+            color=colour,
+            linewidth=min(1.1, size / 2.8),
+            zorder=2,
+        )
         look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": size, "color": colour}
-        drawn.plot(expected[known], y[known], **look, markeredgecolor="white", markeredgewidth=0.4, zorder=3)
-        drawn.plot(expected[~known], y[~known], **look, markerfacecolor="white", markeredgewidth=0.6, zorder=3)
+        drawn.plot(
+            expected[has_interval], y[has_interval], **look, markeredgecolor="white", markeredgewidth=0.4, zorder=3
+        )
+        drawn.plot(
+            expected[~has_interval], y[~has_interval], **look, markerfacecolor="white", markeredgewidth=0.6, zorder=3
+        )
         drawn.spines["left"].set_visible(False)
         elements.number_columns(drawn, n, space)
         drawn.set_xlabel("rank")
@@ -181,10 +192,10 @@ def variance_shares(
     return drawn
 
 
-def _checked(given: Any) -> pd.DataFrame:
-    given = given.shares if isinstance(given, VarianceShares) else given
+def _checked(shares: Any) -> pd.DataFrame:
+    shares = shares.shares if isinstance(shares, VarianceShares) else shares
     keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
-    frame = elements.columns_of(given, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
+    frame = elements.columns_of(shares, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
     total = frame.groupby(["name", "measure"], sort=False)[["variance", "share"]].transform("sum", min_count=1)
     checks = [
         (frame.duplicated(keys), "each source once"),
@@ -221,19 +232,19 @@ def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, 
     """Draw stacked bars in rows of this width and height in inches; returns the handles of the legend."""
     from matplotlib.patches import Patch
 
-    known = np.nan_to_num(table)
-    above, below = np.clip(known, 0, None), np.clip(known, None, 0)
+    shares = np.nan_to_num(table)
+    above, below = np.clip(shares, 0, None), np.clip(shares, None, 0)
     low, high = float(below.sum(axis=1).min()), float(above.sum(axis=1).max())
     ax.set_xlim(low, max(high, 100))
     inch = size[0] / (max(high, 100) - low)
     colours = [style.MUTED if source == TOGETHER else style.FILLS[at] for at, source in enumerate(sources)]
     rows = np.arange(len(table))
     for at, colour in enumerate(colours):
-        left = np.where(known[:, at] < 0, below[:, :at].sum(axis=1), above[:, :at].sum(axis=1))
-        there = known[:, at] != 0
+        left = np.where(shares[:, at] < 0, below[:, :at].sum(axis=1), above[:, :at].sum(axis=1))
+        there = shares[:, at] != 0
         look = {"color": colour, "edgecolor": "white", "linewidth": 0.4}
-        ax.barh(rows[there], known[there, at], 0.78, left[there], **look, zorder=2)
-        _numbers(ax, left + known[:, at] / 2, known[:, at], (inch, size[1]), colour)
+        ax.barh(rows[there], shares[there, at], 0.78, left[there], **look, zorder=2)
+        _numbers(ax, left + shares[:, at] / 2, shares[:, at], (inch, size[1]), colour)
     if low < 0:
         ax.axvline(0, color=style.INK, linewidth=0.6, zorder=3)
     ax.spines["left"].set_visible(False)

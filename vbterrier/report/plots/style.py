@@ -153,9 +153,9 @@ def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[
 
     Names that differ at the start and far from it may still look the same.
     """
-    given = [printable(name) for name in names]
-    texts = {name: cut(name, width, size) for name in given}
-    starts = dict.fromkeys(given, -1)
+    printed = [printable(name) for name in names]
+    texts = {name: cut(name, width, size) for name in printed}
+    starts = dict.fromkeys(printed, -1)
     while True:
         alike: dict[str, list[str]] = {}
         for name, text in texts.items():
@@ -163,7 +163,7 @@ def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[
         shared = {name: _n_shared(group) for group in alike.values() if group[1:] for name in group}
         later = {name: start for name, start in shared.items() if start > starts[name]}
         if not later:
-            return [texts[name] for name in given]
+            return [texts[name] for name in printed]
         starts |= later
         texts |= {name: _ending(name, start, width, size) for name, start in later.items()}
 

@@ -77,15 +77,15 @@ def score_distributions(
     (['q1'], 'nDCG@3')
     """
     if not isinstance(distribution, ScoreDistributions):
-        found = type(distribution).__name__
-        raise InputError(f"distribution: wanted the result of bootstrap_distribution, found {found}")
+        kind = type(distribution).__name__
+        raise InputError(f"distribution: wanted the result of bootstrap_distribution, found {kind}")
     rows = _rows(distribution, topics, level)
     marks, most = marks or {}, len(style.COLOURS) - 1
     if len(marks) > most:
         raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
     marked = {
-        str(name): _column(pd.Series(given), f"marks[{name!r}]", distribution.topics, rows)
-        for name, given in marks.items()
+        str(name): _column(pd.Series(values), f"marks[{name!r}]", distribution.topics, rows)
+        for name, values in marks.items()
     }
     limits, bound = _bounds(bounds, distribution.topics, rows)
     n = len(rows)
@@ -126,21 +126,21 @@ def _rows(distribution: ScoreDistributions, topics: Sequence[str] | None, level:
         asked = [topics] if isinstance(topics, str) else list(topics)
         unknown = [topic for topic in asked if topic not in distribution.topics]
         if unknown:
-            known, near = examples(distribution.topics), nearest(str(unknown[0]), distribution.topics)
-            raise ParameterError(f"topics: {examples(unknown)} not evaluated; there are {known}.{near}")
+            available, near = examples(distribution.topics), nearest(str(unknown[0]), distribution.topics)
+            raise ParameterError(f"topics: {examples(unknown)} not evaluated; there are {available}.{near}")
         every = every[every["qid"].isin(asked)]
     return every.sort_values("mean", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _column(given: pd.Series[Any], where: str, topics: list[str], rows: pd.DataFrame) -> Floats:
-    qids = captions.texts(given.index.to_series(), f"{where} qid")
-    values = pd.Series(captions.reals(given, where), index=qids)
+def _column(marked: pd.Series[Any], where: str, topics: list[str], rows: pd.DataFrame) -> Floats:
+    qids = captions.texts(marked.index.to_series(), f"{where} qid")
+    values = pd.Series(captions.reals(marked, where), index=qids)
     if values.index.has_duplicates:
         raise InputError(f"{where}: query {values.index[values.index.duplicated()][0]!r} is duplicated; keep one")
     if len(values) and not values.index.isin(topics).any():
         raise InputError(f"{where}: none of its queries ({examples(qids)}) was evaluated ({examples(topics)})")
-    found: Floats = values.reindex(rows["qid"]).to_numpy(dtype=np.float64)
-    return found
+    column: Floats = values.reindex(rows["qid"]).to_numpy(dtype=np.float64)
+    return column
 
 
 def _bounds(bounds: Any, topics: list[str], rows: pd.DataFrame) -> tuple[tuple[Floats, Floats] | None, str]:
@@ -157,8 +157,8 @@ def _bounds(bounds: Any, topics: list[str], rows: pd.DataFrame) -> tuple[tuple[F
     bad = (low > high) | (np.isnan(low) != np.isnan(high))
     if bad.any():
         row = int(np.argmax(bad))
-        found = f"bounds: query {rows['qid'][row]!r} has {low[row]:g} to {high[row]:g}"
-        raise InputError(f"{found}; wanted two ends in order, or NaN")
+        problem = f"bounds: query {rows['qid'][row]!r} has {low[row]:g} to {high[row]:g}"
+        raise InputError(f"{problem}; wanted two ends in order, or NaN")
     return (low, high), " ".join([*map(str, kinds), "bounds"])
 
 
@@ -197,12 +197,12 @@ def _marks(
 
     y, size = np.arange(len(rows)), float(np.clip(0.24 * 72 * row, 2.2, 4.0))
     mean, low, high = (rows[column].to_numpy() for column in ("mean", "low", "high"))
-    known = rows["certain"].to_numpy()
-    ax.hlines(y[~known], low[~known], high[~known], color=_BLUE, linewidth=min(1.6, size / 2), zorder=3)
+    certain = rows["certain"].to_numpy()
+    ax.hlines(y[~certain], low[~certain], high[~certain], color=_BLUE, linewidth=min(1.6, size / 2), zorder=3)
     point = {"linestyle": "none", "marker": "o", "color": _BLUE, "markeredgewidth": 0.7}
     look: dict[str, Any] = {**point, "markersize": size}
-    ax.plot(mean[~known], y[~known], **look, zorder=5)
-    ax.plot(mean[known], y[known], **look, markerfacecolor="white", zorder=5)
+    ax.plot(mean[~certain], y[~certain], **look, zorder=5)
+    ax.plot(mean[certain], y[certain], **look, markerfacecolor="white", zorder=5)
     handles = [Line2D([], [], **look), Line2D([], [], color=_BLUE, linewidth=1.6)]
     if limits is not None:
         thin: dict[str, Any] = {**_THIN, "markersize": 1.2 * size, "markeredgewidth": 0.6}
@@ -220,7 +220,7 @@ def _marks(
 
 def _described(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, bootstrap process, draws, topics without unjudged documents."""
-    known = int(rows["certain"].sum())
+    n_certain = int(rows["certain"].sum())
     drawn = sum(distribution.distributions[place].method == "mc" for place in rows["place"])
     n_draws, seed = distribution.n_draws, distribution.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
@@ -228,7 +228,7 @@ def _described(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str
         captions.counted(len(rows), "topic") + total,
         distribution.source,
         f"{n_draws:,} draws, seed {seed}" + ("" if drawn == len(rows) else f" ({drawn} topics)") if drawn else "",
-        f"hollow: no unjudged documents ({known} of {len(rows)})" if known else "",
+        f"hollow: no unjudged documents ({n_certain} of {len(rows)})" if n_certain else "",
     ]
 
 
@@ -375,8 +375,8 @@ def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[d
 
 def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) -> list[str]:
     """Parts of the caption: sizes, draws, distances, bars and missing values."""
-    given = removal.values() if isinstance(removal, Mapping) else [removal]
-    simulated = [one.summary() for one in given if isinstance(one, Removal)]
+    simulations = removal.values() if isinstance(removal, Mapping) else [removal]
+    simulated = [one.summary() for one in simulations if isinstance(one, Removal)]
     summary = pd.concat(simulated, ignore_index=True) if simulated else pd.DataFrame()
     summary = summary[summary["measure"].isin(frame["measure"])] if simulated else summary
     counts = frame.groupby(["name", "measure", "source"], sort=False).size()
