@@ -55,6 +55,7 @@ def test_gains_variances_and_most_probable_intents_by_hand():
 def test_the_share_of_tagged_documents_counts_tags_that_are_candidates():
     coverage = covered(("x", "A"), ("x", "B"), ("y", "nobody"))
     assert coverage.tagged.tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert covered(("x", "B")).tagged.tolist() == pytest.approx([1 / 3, 0.0]), "B is a candidate of query a only"
     alone = cover(Run(RUN[RUN["qid"] == "a"]), Intents(INTENTS), tags(("x", "A")), 1)
     assert alone.tagged.tolist() == [1.0, 0.0], "nothing retrieved, nothing tagged"
 

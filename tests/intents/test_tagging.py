@@ -1,8 +1,12 @@
 """Tagging as a pipeline stage."""
 
+import functools
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -464,6 +468,67 @@ def test_a_run_is_tagged_by_one_tagger_only():
         TagEntities(TAGS).transform(RUN.assign(entity_id="E"))
     replaced = TagEntities(TAGS, replace=True).transform(tagged)
     pd.testing.assert_frame_equal(replaced, TagEntities(TAGS).transform(RUN))
+
+
+def answering(entity):
+    """Functions that tag every text with an entity, in each form that keeps the entity apart from the name."""
+
+    def named(_text):
+        return [entity]
+
+    def constant(_text, found):
+        return found
+
+    places = pd.DataFrame({"name": range(3000), "entity_id": "E"})
+    places.loc[1500, "entity_id"] = entity
+    values = places["entity_id"].to_numpy()
+    return {
+        "function": named,
+        "lambda": lambda _text: [entity],
+        "default": lambda _text, found=entity: [found],
+        "keyword": lambda _text, *, found=entity: [found],
+        "partial": functools.partial(constant, found=[entity]),
+        "frame": lambda _text: places["entity_id"].iloc[[1500]],
+        "array": lambda _text, found=values: found[[1500]],
+        "nested": lambda _text, found={"any": {"text": {entity, "E"}}}: found["any"]["text"],
+    }
+
+
+@pytest.mark.parametrize("form", answering("A"))
+def test_functions_of_one_name_are_distinct_taggers_and_an_equal_one_is_the_same(form):
+    one, equal, other = (answering(entity)[form] for entity in "AAB")
+    tagged = [TagEntities(tagger).transform(RUN.reset_index(drop=True)) for tagger in (one, equal, other)]
+    assert tagged[0]["entity_id"].tolist() != tagged[2]["entity_id"].tolist()
+    intents = INTENTS.assign(entity_id=["A", "B", "A"])
+    found = vbterrier.score({"one": tagged[0], "equal": tagged[1]}, intents=intents, measures=["ES@1"]).means()
+    assert found.loc["one"].tolist() == found.loc["equal"].tolist()
+    with pytest.raises(InputError, match="systems are compared under one tagger only"):
+        vbterrier.score({"one": tagged[0], "other": tagged[2]}, intents=intents, measures=["ES@1"])
+
+
+def test_functions_that_call_themselves_and_values_that_contain_themselves_have_labels():
+    def endless():
+        table = {}
+        table["self"] = table
+        again = lambda text: again(text) or table or later  # noqa: E731
+        label = texts.label_of(again)
+        later = None
+        return label
+
+    assert endless() == endless()
+
+
+def test_the_label_of_a_function_is_equal_in_every_process():
+    code = (
+        "from vbterrier.intents.taggers import label_of; print(label_of(lambda t: t in {'a', 'b', 'c', 'dd', 'eee'}))"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True
+        )
+        for seed in "123"
+    ]
+    assert len({one.stdout for one in made}) == 1
 
 
 @pytest.mark.parametrize("missing", ["text", ["text", "docno"]], ids=str)

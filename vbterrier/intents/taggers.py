@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -240,30 +241,63 @@ def read_by_function(
 def label_of(source: Any) -> str:
     """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
-    Anonymous functions, which all have one name, are told apart by a digest of their code and of the values that it
-    uses.
+    Functions made inside others and anonymous ones, which share a name, and partial functions are told apart by a
+    digest of their code and of the values that they use; objects without a ``repr`` of their own by type only.
 
     >>> label_of(len), label_of(object()), label_of(lambda: 1) == label_of(lambda: 2)
     ('len', 'object', False)
+    >>> label_of(partial(int, base=2)).split()[:2], label_of(partial(int, base=2)) == label_of(partial(int, base=8))
+    (['partial', 'int'], False)
     """
-    if hasattr(source, "__qualname__"):
-        name = str(source.__qualname__)
-        return f"{name} {_code_digest(source)}" if name.endswith("<lambda>") else name
+    return _label(source, ())
+
+
+def _label(value: Any, inside: tuple[int, ...]) -> str:
+    """Return the label of a value; ``inside`` are the ids of what it is part of, which may contain itself."""
+    if isinstance(value, partial):
+        values = [_described(one, inside) for one in (value.args, value.keywords)]
+        return f"partial {_label(value.func, inside)} {_digest(*values)}"
+    if isinstance(value, FunctionType) and "<" in value.__qualname__ and id(value) not in inside:
+        return f"{value.__qualname__} {_code_digest(value, (*inside, id(value)))}"
+    if hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
     # The default repr contains the address.
-    return type(source).__name__ if " at 0x" in repr(source) else repr(source)
+    return type(value).__name__ if " at 0x" in repr(value) else repr(value)
 
 
-def _code_digest(function: Any) -> str:
+def _code_digest(function: FunctionType, inside: tuple[int, ...]) -> str:
     """Return a digest of the code of a function, its defaults and the values of the names around it; 8 hex digits."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    around = {}
+    for name, cell in cells.items():
+        # A name that is not bound yet has an empty cell.
+        with contextlib.suppress(ValueError):
+            around[name] = cell.cell_contents
+    values = function.__code__, function.__defaults__, function.__kwdefaults__, around
+    return _digest(*(_described(one, inside) for one in values))
 
-    def described(value: Any) -> str:
-        if isinstance(value, CodeType):
-            return repr((value.co_code, value.co_names, [described(one) for one in value.co_consts]))
-        return label_of(value)
 
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    values = [function.__code__, *(function.__defaults__ or ()), *cells]
-    return hashlib.blake2b("\0".join(map(described, values)).encode(), digest_size=4).hexdigest()
+def _described(value: Any, inside: tuple[int, ...]) -> str:
+    """Return a text of a value that functions use, in which order of sets and abbreviation play no part."""
+    if isinstance(value, (str, int, float)) or value is None:
+        return repr(value)
+    if id(value) in inside:
+        return "itself"
+    if isinstance(value, CodeType):
+        return repr((value.co_code, value.co_names, [_described(one, inside) for one in value.co_consts]))
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        inside = (*inside, id(value))
+        parts = [_described(one, inside) for one in (value.items() if isinstance(value, dict) else value)]
+        return type(value).__name__ + repr(sorted(parts) if isinstance(value, (set, frozenset)) else parts)
+    if isinstance(value, (np.ndarray, pd.Series, pd.DataFrame)):
+        frame = pd.DataFrame(np.ravel(value) if isinstance(value, np.ndarray) else value)
+        hashes = pd.util.hash_pandas_object(frame.astype(str)).to_numpy()
+        return f"{type(value).__name__} {np.shape(value)} {list(frame.columns)} {_digest(hashes.tobytes().hex())}"
+    return _label(value, inside)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=4).hexdigest()
 
 
 # Columns of results, not of documents.
