@@ -13,12 +13,14 @@ from planted import planted_collection
 
 from vbterrier import compare, coverage_report, evaluate_intents, rank_systems, score
 from vbterrier.entities.pool import link_pool
+from vbterrier.evaluate import audit_judge, leaderboard
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.linking.quality import linking_report
 from vbterrier.report import latex
 from vbterrier.report.paper import paper_table
 from vbterrier.report.system_tables import doctor_report
 from vbterrier.settings import Inference
+from vbterrier.stats import judge_agreement
 
 # Results of few topics and resamples.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -30,6 +32,9 @@ HOSTILE = (
     "Zoë's Łódź naïve ﬁ 漢字 🐕 \u0301 α≤β",
     "a--b---c ``q'' \"quoted\" ?` !` <<x>> |y| @",
     "nul\x00esc\x1b[31m\nline",
+    "n_" * 150,
+    "مرحبا שלום Ωμέγα \u202egnp.exe",
+    " ",
 )
 DOCUMENT = r"""\documentclass{article}
 \usepackage{booktabs,longtable}
@@ -106,6 +111,39 @@ def tables(*names):
     yield doctor_report(diagnose(systems, QRELS), "latex")
 
 
+def tables_of_judging(names):
+    """Tables of comparisons, leaderboards, audits and agreement, in which topics and documents have such names, too."""
+    # Engines of others end ids at a NUL.
+    ids = [name.replace("\0", "") for name in names]
+    qids, docnos = dict(zip(TOPICS, ids, strict=False)), {f"d{at}": name for at, name in enumerate(ids[:7])}
+
+    def renamed(frame):
+        return frame.assign(qid=frame["qid"].replace(qids), docno=frame["docno"].replace(docnos))
+
+    systems = {name: renamed(run) for name, run in runs(*names).items()}
+    qrels = renamed(QRELS)
+    labels = {name: renamed(QRELS.assign(label=(QRELS["label"] + at) % 3)) for at, name in enumerate(names[:3])}
+    yield paper_table(score(systems, qrels, ["nDCG@3"], **grouped("score", **FEW)), topics=True)
+    found = compare(systems, qrels, ["nDCG@10"], baseline=names[0], **grouped("compare", **FEW))
+    yield paper_table(found, compact=True, names={names[0]: names[1]})
+    yield paper_table(found, systems=True)
+    few = Inference(n_draws=20)
+    ranked = leaderboard(
+        systems,
+        qrels,
+        "ENDCG@10",
+        groups=dict(zip(names, reversed(names), strict=True)),
+        automatic=labels,
+        inference=few,
+    )
+    yield paper_table(ranked)
+    audit = audit_judge(systems, qrels, labels, families={names[0]: names[1]}, inference=few, budget=2)
+    for name, table in audit.tables().items():
+        yield paper_table(table, caption=[repr(audit), *audit.summary()], label=f"tab:{name}")
+    judged = pd.DataFrame({name: frame["label"] for name, frame in labels.items()})
+    yield paper_table(judge_agreement(judged), caption=list(names), label="tab:agreement")
+
+
 def unlabelled(found):
     """Give tables of the same kind different labels, as an author does."""
     return [re.sub(r"\\label{.*}", "", table) for table in found]
@@ -114,6 +152,16 @@ def unlabelled(found):
 def test_all_tables_compile_with_malicious_names(pdflatex, tmp_path):
     log = compiled(pdflatex, tmp_path, *unlabelled(tables(*HOSTILE)))
     assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_tables_of_judging_compile_with_malicious_names(pdflatex, tmp_path):
+    found = list(tables_of_judging(HOSTILE))
+    assert sum(table.count(r"\midrule") for table in found) > 15
+    log = compiled(pdflatex, tmp_path, *unlabelled(found))
+    assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
+    # TeX lists the files that it reads.
+    assert "(/etc/passwd" not in log
 
 
 def test_ordinary_tables_fit_a_column_of_text(pdflatex, tmp_path):
