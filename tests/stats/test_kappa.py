@@ -218,3 +218,20 @@ def test_alpha_of_equal_labels_is_undefined_and_needs_two_of_an_item():
         assert np.isnan(krippendorff_alpha([[1, 1], [1, 1], [0, None]]).value)
     with pytest.raises(InputError, match="no item has two labels"):
         krippendorff_alpha([[1, None], [None, 0]])
+
+
+@pytest.mark.parametrize(
+    "measure", [fleiss_kappa, judge_agreement, krippendorff_alpha, lambda of: cohen_kappa(of["a"], of["b"])]
+)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"a": ["q1", "q2"], "b": [1, 0]}, "found the text 'q1' and 1, which never agree; .*drop columns of queries"),
+        ({"a": ["1", "0"], "b": [1.0, 0.0]}, "found the text '1' and 1.0"),
+        ({"a": [[1], [0]], "b": [[1], [0]]}, "wanted numbers or texts: unhashable type: 'list'"),
+    ],
+)
+def test_labels_of_two_kinds_are_refused(measure, labels, message):
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in labels.items()})
+    with pytest.raises(InputError, match=message):
+        measure(frame)

@@ -78,7 +78,9 @@ def cohen_kappa(
         raise ParameterError(f"weights={weights!r}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
-    codes, n = codes_of(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}), categories, weights)
+    codes, n = codes_of(
+        labels_of(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)})), categories, weights
+    )
     counts = np.bincount(codes[:, 0] * n + codes[:, 1], minlength=n * n).reshape(n, n)
     agreement = float(np.trace(counts) / len(codes))
     if _is_certain(codes):
@@ -256,6 +258,17 @@ def labels_of(labels: Any) -> pd.DataFrame:
         frame = frame_of(labels, "labels")
     if frame.shape[1] < 2:  # noqa: PLR2004 - two judges
         raise InputError(f"labels: found {frame.shape[1]} columns; agreement needs at least two judges, a column each")
+    try:
+        found = pd.unique(pd.Series(frame.to_numpy(dtype=object).ravel()).dropna())
+    except TypeError as error:
+        raise InputError(f"labels: wanted numbers or texts: {error}") from None
+    texts = [label for label in found if isinstance(label, str)]
+    if texts and len(texts) < len(found):
+        number = next(label for label in found if not isinstance(label, str))
+        raise InputError(
+            f"labels: found the text {texts[0]!r} and {_text(number)}, which never agree; wanted labels of one kind, "
+            "and columns of judges only (drop columns of queries and documents)"
+        )
     return frame
 
 
