@@ -1,5 +1,6 @@
 """Language models as callables: generated intents, probabilities, tags of documents and answers, failed replies."""
 
+import itertools
 import json
 
 import pandas as pd
@@ -12,6 +13,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import RerunPipeline, RerunSystems
 from vbterrier.intents import GenerateIntents, ModelProbabilities, ModelTagger
 from vbterrier.intents.language_model import ANSWER_PROMPT, GENERATION_PROMPT
+from vbterrier.intents.tagging import TagEntities
 
 one_query = pytest.mark.filterwarnings("ignore:an interval over topics needs at least two topics")
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", 'say "hi" {now}'], "year": [1, 2]})
@@ -206,6 +208,31 @@ def test_a_stochastic_system_is_run_again_in_replicas():
         )
     with pytest.raises(ParameterError, match="n_runs=0"):
         RerunSystems(0)
+
+
+class Always(pt.Transformer):
+    """A system with one document."""
+
+    def transform(self, inp):
+        return inp[["qid", "query"]].assign(docno="d", score=1.0, text="x")
+
+
+@one_query
+def test_a_stochastic_tagger_is_run_once_for_all_replicas():
+    asked = itertools.count()
+
+    def tag(_text):
+        return ("athlete", "country")[next(asked) % 2]
+
+    intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["country", "athlete"], "prob": [0.8, 0.2]})
+    given = {"intents": intents, "measures": ["ES"], "cutoff": 1, "n_replicas": 9, "perturb": [RerunSystems(4)]}
+    options = grouped("evaluate_intents", **given)
+    made = vbterrier.evaluate_intents({"a": Always()}, TOPICS[:1], tagger=tag, **options)
+    assert next(asked) == 1
+    assert set(made.replicas.values.ravel()) == {0.2}
+    inside = {"a": Always() >> TagEntities(tag, cache=False)}
+    with pytest.raises(InputError, match=r"in 3 of the 5 systems that retrieve it .*tag all runs with the same tagger"):
+        vbterrier.evaluate_intents(inside, TOPICS[:1], **options)
 
 
 def test_the_prompts_have_their_fields():

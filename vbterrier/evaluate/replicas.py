@@ -254,7 +254,8 @@ class RerunSystems:
     """Perturbation that runs systems again, for systems that answer differently each time, such as language models.
 
     Each system that is a pipeline is run ``n_runs`` times more; replica b has the rankings of run ``b mod (n_runs +
-    1)``. Candidates stay the same. The interval of replicas is that of the scores of one run on these queries.
+    1)``. Candidates and tags of documents stay the same: taggers are run once (:class:`vbterrier.stats.TagConfusion`
+    draws their errors). The interval of replicas is that of the scores of one run on these queries.
 
     Parameters
     ----------
