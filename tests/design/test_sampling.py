@@ -221,7 +221,10 @@ BY_KIND = {"strata": "kind"}
     [
         ({"mention": ["", *"bcaabad"]}, {}, InputError, "row 0 is empty"),
         ({"docno": [None, *"1112233"]}, {}, InputError, "docno"),
-        ({"prob": 1}, {}, InputError, "the sample has a column 'prob'"),
+        *(
+            ({name: 1}, {}, InputError, f"the sample has a column '{name}'; rename")
+            for name in ("n_documents", "stratum", "prob", "n_draws")
+        ),
         ({}, {"n": 5}, ParameterError, "can draw 4 of these mentions, one for each document"),
         ({}, {"n": 9, "method": "uniform"}, ParameterError, "can draw 8"),
         ({}, {"n": 0}, ParameterError, "n=0"),

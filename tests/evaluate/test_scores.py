@@ -497,3 +497,14 @@ def test_means_and_their_variances_over_unjudged_documents_are_computed_together
     found = score({"mine": run}, qrels, [text])
     assert calls == [{"with_variance": True}]
     assert "unjudged (normal)" in set(found.intervals["method"])
+
+
+def test_intervals_without_a_seed_are_those_of_the_documented_seed_0():
+    qrels, run = collection()
+    found, zero, other = (
+        score({"mine": run}, qrels, ["nDCG@10"], inference=Inference(interval="percentile", **seed)).intervals
+        for seed in ({}, {"seed": 0}, {"seed": 1})
+    )
+    assert_frame_equal(found, zero, check_exact=True)
+    assert found["seed"].tolist() == [0]
+    assert found[["low", "high"]].to_numpy().tolist() != other[["low", "high"]].to_numpy().tolist()

@@ -179,6 +179,12 @@ def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
     assert all(lower[qid] - 1e-12 <= whole[qid] <= upper[qid] + 1e-12 for qid in lower)
 
 
+def test_graded_rbp_of_binary_judgments_is_the_binary_one():
+    qrels, run = qrels_of({"a": 1, "b": 0, "c": 1}), run_of(["a", "b", "c"])
+    graded = BRBP(p=0.5, rel=0, max_grade=1) @ 3
+    assert values([graded], qrels, run)[graded] == pytest.approx(0.5 + 0.125)
+
+
 def test_bounds_of_rbp_by_hand_and_without_a_model():
     # Nothing is known to be non-relevant: no model could be fitted.
     qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])

@@ -285,3 +285,19 @@ def test_levels_of_all_looks_together_spend_the_error_once():
     assert spent == pytest.approx(0.1, abs=1e-4)
     with pytest.raises(ParameterError, match="look=0"):
         spent_level(0.9, 0)
+
+
+def test_limits_by_sign_flips_are_those_of_each_difference_alone_however_many_are_flipped_at_a_time(monkeypatch):
+    differences = np.random.default_rng(2).normal(size=(15, 7))
+
+    def found(columns):
+        k, how = len(columns), {"n_resamples": 300, "seed": 1}
+        bounds = (-np.inf, np.inf)
+        return inverted_limits(
+            differences[:, columns], "randomisation", np.full(k, 0.05), np.zeros(k, bool), bounds, **how
+        )
+
+    alone = np.column_stack([found([place]) for place in range(7)])
+    for most in (1, 1000, 4_000_000):
+        monkeypatch.setattr("vbterrier.stats.inverted_intervals._BATCH", most)
+        np.testing.assert_allclose(found([*range(7)]), alone, rtol=1e-12)

@@ -202,6 +202,15 @@ def test_krippendorffs_alpha_of_his_example_and_by_pairs():
     assert krippendorff_alpha(words) == found
 
 
+def test_resamples_of_equal_labels_have_no_alpha_and_leave_the_interval_to_the_others():
+    rows = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]])
+    found = krippendorff_alpha(rows, n_resamples=200, seed=5)
+    drawn = [rows[places] for places in stream(5, "alpha").integers(3, size=(200, 3))]
+    defined = [alpha(resampled) for resampled in drawn if np.ptp(resampled) > 0]
+    assert 0 < len(defined) < 200
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(defined, [0.025, 0.975])))
+
+
 @pytest.mark.parametrize("groups", [None, [*"aaabbbcccddd"]])
 def test_the_interval_of_alpha_equals_a_loop_over_resampled_groups(groups):
     found = krippendorff_alpha(OBSERVED, groups=groups, n_resamples=50, seed=3)

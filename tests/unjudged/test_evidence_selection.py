@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from vbterrier import judge_next, rank_systems
 from vbterrier.frames.ranking import Run
@@ -298,3 +299,96 @@ def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
     row = found.systems.set_index("name").loc["a"]
     assert plan.width_before == pytest.approx(row["high"] - row["low"], rel=0.1)
     assert plan.width_after < plan.width_before
+
+
+# Constants without any shift, error or uncertainty of the regression.
+NOTHING = {
+    **dict.fromkeys(("selected", "excess", "pool", "strange", "call", "of_run", "of_run_topic", "topic"), 0.0),
+    **dict.fromkeys(("topic_selected", "topic_higher"), 0.0),
+    "shift_sds": (0.0,) * 5,
+    "inflation": 1e-9,
+}
+
+
+@pytest.mark.parametrize(("error", "sd"), [("call", 0.3), ("of_run", 0.45)])
+def test_errors_that_topics_share_do_not_average_out_over_topics(error, sd):
+    """A common error of the logits with deviation sd moves the mean of shares p by ``sd mean(p (1 - p))``."""
+    alone = {name: value for name, value in NOTHING.items() if name != error}
+    model = replace(fit_evidence(UNKNOWN), sigma=0.0)
+    drawn, without = (GradeDraws(replace(model, constants=Constants(**own)), MANY, 0) for own in (alone, NOTHING))
+    near = UNKNOWN.near[UNKNOWN.unjudged]
+    share = without.shares[near, 1:].sum(axis=1)
+    independent = np.sum(share * (1 - share)) / len(share) ** 2
+    variance = (drawn.levels > 0).mean(axis=0).var()
+    assert (without.levels > 0).mean(axis=0).var() == pytest.approx(independent, rel=0.15)
+    assert np.sqrt(variance - independent) == pytest.approx(sd * np.mean(share * (1 - share)), rel=0.1)
+
+
+def log_odds(model, **constants):
+    """The log odds that each unjudged document in the cuts is relevant."""
+    near = model.evidence.near[model.evidence.unjudged]
+    drawn = GradeDraws(replace(model, constants=Constants(**constants)), MANY, 0)
+    share = np.clip(drawn.shares[near, 1:].sum(axis=1), 0.5 / MANY, 1 - 0.5 / MANY)
+    return np.log(share / (1 - share))
+
+
+USELESS = RUNS["c"].assign(docno="x" + RUNS["c"]["docno"])
+# Two of three documents of run d that nobody found before, in 15 topics.
+PARTLY = RUNS["d"].assign(
+    docno=RUNS["d"]["docno"].where(
+        ~RUNS["d"]["qid"].isin([f"q{topic}" for topic in range(15)]) | (RUNS["d"].index % 3 == 0),
+        "x" + RUNS["d"]["docno"],
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("constant", "part", "slope", "qrels", "runs"),
+    [
+        pytest.param("excess", 1, -4.5, REDUCED["thinned"], {"c": RUNS["c"], "d": PARTLY}, id="more than other runs"),
+        pytest.param("strange", 3, -2.0, QRELS, {**RUNS, "z": USELESS}, id="nearly all of a run"),
+    ],
+)
+def test_unjudged_documents_of_runs_and_topics_with_many_of_them_are_less_relevant(constant, part, slope, qrels, runs):
+    """If documents were selected for judging, their log odds change in proportion to the excess or the strangeness."""
+    model = replace(fit_evidence(evidence(qrels, runs)), sigma=1.0)
+    size = model.shift[model.evidence.near[model.evidence.unjudged], part]
+    change = log_odds(model) - log_odds(model, **{constant: 0.0})
+    assert change[size > 0.15].max() < 0.0
+    assert (change * size).sum() / (size**2).sum() == pytest.approx(slope, rel=0.25)
+
+
+def test_hidden_relevant_documents_are_known_up_to_a_factor():
+    """The logarithm of their number has a standard deviation of .6, and its middle stays."""
+    judgments = Judgments(REDUCED["shallow"])
+    model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
+    unseen = [
+        GradeDraws(replace(model, constants=own), MANY, 0).unseen[:, :, 1:].sum(axis=(1, 2))
+        for own in (Constants(), Constants(hidden_sd=0.0))
+    ]
+    factor = np.log(unseen[0] / unseen[1])
+    assert factor.std() == pytest.approx(0.6, rel=0.1)
+    assert np.median(factor) == pytest.approx(0.0, abs=0.05)
+
+
+def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_numbers():
+    """Topics without a relevant document in the evidence have .3 / 1.3 of the mean over topics as prior mean."""
+    qrels, shown = left_out("c"), RUNS["c"][RUNS["c"]["qid"] == "q0"]
+    not_relevant = (qrels["qid"] == "q0") & qrels["docno"].isin(shown["docno"])
+    model = fit_evidence(evidence(qrels.assign(label=qrels["label"].where(~not_relevant, 0)), {"c": RUNS["c"]}))
+    drawn, poor = GradeDraws(replace(model, sigma=0.0), MANY, 0), model.evidence.topics.index("q0")
+    topics, found = slice(0, N_TOPICS), drawn._found(slice(0, N_TOPICS)).counts
+    overall = drawn._overall([(topics, drawn._found(topics))])
+    share = drawn._judged_share(topics, found, overall.judged)
+    level, outside = 1, model.evidence.outside
+    inside = found[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
+    mean = (outside[:, level].sum() + 0.5) / N_TOPICS / overall.mean_share
+    prior = mean * (inside / inside.mean(axis=0) + 0.3) / 1.3
+    # Bayes' theorem by weighted draws of the rate: the judged ones are Poisson with the rate times the judged share.
+    rng, seen = np.random.default_rng(0), drawn.unseen[:, :, level].mean(axis=0)
+    rate = rng.gamma(0.5, prior / 0.5, size=(200, *prior.shape))
+    weight = stats.poisson.pmf(outside[:, level, None], rate * share)
+    expected = ((weight * rate).sum(axis=0) / weight.sum(axis=0) * (1 - share)).mean(axis=1)
+    assert seen[poor] == pytest.approx(expected[poor], rel=0.1)
+    assert seen == pytest.approx(expected, rel=0.2)
+    assert (seen / expected).mean() == pytest.approx(1.0, abs=0.01)

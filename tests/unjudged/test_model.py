@@ -113,6 +113,20 @@ def test_shared_coefficients_shrink_together():
     assert np.abs(shared.coef[1:]).sum() < 0.95 * np.abs(free.coef[1:]).sum()
 
 
+def test_the_variance_of_shared_coefficients_is_at_its_fixed_point():
+    """It is the mean of their squares, each with its uncertainty, and of two prior ones of .1."""
+    rng = np.random.default_rng(4)
+    x = np.column_stack([np.ones(300), rng.normal(size=(300, 5))])
+    y = rng.random(300) < sigmoid(x @ [-0.5, 0.8, -0.6, 0.4, 0.0, 0.7])
+    found = fit_mixed_logit(
+        x, y, np.zeros(300, int), 1, ridge=np.full(6, 1e-3), variance_prior=np.array([0.1]), shared=np.arange(6) > 0
+    )
+    variance = ((found.coef[1:] ** 2).sum() + np.diag(found.coef_cov)[1:].sum() + 0.2) / (5 + 2)
+    # The gradient of the penalised likelihood vanishes: each coefficient is the variance times that of the likelihood.
+    slope = x.T @ (y - sigmoid(found.logit(x, np.zeros(300, int))))
+    assert slope[1:] * variance == pytest.approx(found.coef[1:], rel=0.01)
+
+
 def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
     rng = np.random.default_rng(3)
     # Documents of a topic are apart, and the last topic has none.

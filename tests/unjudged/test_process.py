@@ -250,3 +250,13 @@ def test_grades_that_no_document_has_change_no_score(metric):
     judged = RUN[RUN["docno"].str.startswith("j")]
     plain, compat = (bootstrap_distribution(judged, QRELS, 5, metric=metric, compat=name) for name in ("", "ecir23"))
     assert compat.mean == pytest.approx(plain.mean)
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_the_prior_of_the_paper_weighs_as_much_as_two_documents(n):
+    """Relevant unjudged documents are beta-binomial, with variance ``n p (1 - p) (s + n) / (s + 1)`` and strength s."""
+    qrels = pd.DataFrame({"qid": "q1", "docno": [f"j{i}" for i in range(10)], "label": [1] * 3 + [0] * 7})
+    run = pd.DataFrame({"qid": "q1", "docno": [f"u{i}" for i in range(n)], "score": -np.arange(float(n))})
+    found = bootstrap_distribution(run, qrels, n, metric=Precision())
+    assert found.mean == pytest.approx([0.3])
+    assert found.std == pytest.approx([math.sqrt(n * 0.3 * 0.7 * (2 + n) / (2 + 1)) / n])
