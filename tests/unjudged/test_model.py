@@ -117,7 +117,7 @@ def test_the_variance_of_shared_coefficients_is_at_its_fixed_point():
     """It is the mean of their squares, each with its uncertainty, and of two prior ones of .1."""
     rng = np.random.default_rng(4)
     x = np.column_stack([np.ones(300), rng.normal(size=(300, 5))])
-    y = rng.random(300) < sigmoid(x @ [-0.5, 0.8, -0.6, 0.4, 0.0, 0.7])
+    y = rng.random(300) < sigmoid(x @ [-0.5, -0.5, -0.3, 0.2, 0.0, -0.4])
     found = fit_mixed_logit(
         x, y, np.zeros(300, int), 1, ridge=np.full(6, 1e-3), variance_prior=np.array([0.1]), shared=np.arange(6) > 0
     )
