@@ -10,6 +10,7 @@ from scipy import stats
 from vbterrier import judge_next, rank_systems
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged import fit
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
@@ -294,8 +295,9 @@ def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
     """Errors that all topics share widen both."""
     qrels = REDUCED["thinned"]
     model = fit(RUNS, qrels, cutoff=CUTOFF)
-    plan = judge_next({"a": RUNS["a"]}, qrels, 3, "ENDCG@10", model=model, level=0.9)
-    found = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", level=0.9, n_draws=1000)
+    plan = judge_next({"a": RUNS["a"]}, qrels, 3, "ENDCG@10", data=Data(model=model), inference=Inference(level=0.9))
+    options = Inference(level=0.9, n_draws=1000)
+    found = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", inference=options)
     row = found.systems.set_index("name").loc["a"]
     assert plan.width_before == pytest.approx(row["high"] - row["low"], rel=0.1)
     assert plan.width_after < plan.width_before
