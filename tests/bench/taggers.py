@@ -14,7 +14,6 @@ from aida import aida as read_aida
 from flat import grouped
 
 import vbterrier
-from vbterrier.evaluate import IntentOptions
 from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.evaluate.replicas import _retrieved
 from vbterrier.intents.coverage import Intents, Tags
@@ -44,12 +43,9 @@ def sample(aida, number):
 def evaluated(aida, tagger, **options):
     """C frame of BM25 under the tags of a tagger."""
     intents = aida.intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
-    asked = {"intents": intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"]}
+    asked = {"intents": intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"], "cutoff": [1, 10]}
     return evaluate_intents(
-        {"bm25": aida.runs["bm25"]},
-        aida.topics,
-        options=IntentOptions(cutoff=[1, 10], **options),
-        **grouped("evaluate_intents", **asked),
+        {"bm25": aida.runs["bm25"]}, aida.topics, **grouped("evaluate_intents", **asked | options)
     ).intervals
 
 

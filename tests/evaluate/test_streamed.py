@@ -336,6 +336,7 @@ from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.chunks import Work
 from vbterrier.frames.files import blocks
 from vbterrier.frames.files.reading import read_qrels
+from vbterrier.settings import Execution
 
 streaming._PER_BLOCK, streaming.LEAST_BLOCK = 2**14, 4096
 count, last = 0, 0
@@ -366,7 +367,7 @@ def child(n, place):
     pid = os.fork()
     if not pid:
         last = n
-        found = score({"mine": run}, read_qrels(qrels), measures, memory=2**26, resume=place)
+        found = score({"mine": run}, read_qrels(qrels), measures, execution=Execution(memory=2**26, resume=place))
         found.values.to_parquet(place + ".parquet")
         os._exit(0)
     return os.waitpid(pid, 0)[1]
@@ -414,6 +415,7 @@ import sys, warnings
 warnings.simplefilter("ignore")
 import pandas as pd
 from vbterrier.evaluate.scores import score
+from vbterrier.settings import Execution
 
 path, small, memory = sys.argv[1:]
 qrels = pd.DataFrame({"qid": [f"q{t:05d}" for t in range(1000, 2000)], "docno": "doc-000000007", "label": 1})
@@ -427,10 +429,10 @@ def reset():
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 
-score({"m": small}, qrels, measures, memory=memory)
+score({"m": small}, qrels, measures, execution=Execution(memory=memory))
 reset()
 before = peak()
-found = score({"m": path}, qrels, measures, memory=memory)
+found = score({"m": path}, qrels, measures, execution=Execution(memory=memory))
 print(peak() - before, len(found.values), *found.means().loc["m"])
 """
 

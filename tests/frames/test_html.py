@@ -148,7 +148,8 @@ def test_plots_are_imported_on_first_use():
         "import sys, matplotlib; matplotlib.use('agg'); import vbterrier\n"
         "from vbterrier.demo import demo_folder\n"
         "runs = [str(demo_folder() / name) for name in ('lexical.run', 'dense.run')]\n"
-        "found = vbterrier.score(runs, str(demo_folder() / 'qrels.txt'), ['nDCG@10'], n_resamples=10)\n"
+        "few = vbterrier.Inference(n_resamples=10)\n"
+        "found = vbterrier.score(runs, str(demo_folder() / 'qrels.txt'), ['nDCG@10'], inference=few)\n"
         "assert 'vbterrier.report.plots' not in sys.modules\n"
         "print(found.plot().get_xlabel())"
     )

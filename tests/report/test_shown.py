@@ -316,7 +316,7 @@ sys.modules["matplotlib"] = None
 import pandas as pd
 import vbterrier
 values = pd.DataFrame({"name": ["a"] * 3 + ["b"] * 3, "qid": [*"123"] * 2, "measure": "AP", "value": range(6)})
-found = vbterrier.compare(values, n_resamples=50)
+found = vbterrier.compare(values, inference=vbterrier.Inference(n_resamples=50))
 assert "<svg" in found._repr_html_()
 assert "vbterrier.report" not in sys.modules
 try:

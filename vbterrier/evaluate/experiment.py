@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from functools import partial
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -353,14 +352,17 @@ def _evaluated(
 
 
 def scores_on_all_topics(
-    runs: Mapping[str, Any], qrels: Any, measures: Sequence[ir_measures.Measure], **options: Any
+    runs: Mapping[str, Any],
+    qrels: Any,
+    measures: Sequence[ir_measures.Measure],
+    *,
+    intents: Any = None,
+    tags: Any = None,
+    model: Any = None,
 ) -> Scores:
     """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
-    scores, messages = heard(
-        partial(
-            score, runs, qrels, measures, **options, data=Data(on_topics="all"), inference=Inference(interval="normal")
-        )
-    )
+    settings = {"data": Data(on_topics="all", model=model), "inference": Inference(interval="normal")}
+    scores, messages = heard(lambda: score(runs, qrels, measures, intents=intents, tags=tags, **settings))
     for message in messages:
         if _OF_INTERVALS not in message:
             warn(message)
