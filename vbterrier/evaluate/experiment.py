@@ -361,8 +361,10 @@ def scores_on_all_topics(
     model: Any = None,
 ) -> Scores:
     """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
-    settings = {"data": Data(on_topics="all", model=model), "inference": Inference(interval="normal")}
-    scores, messages = heard(lambda: score(runs, qrels, measures, intents=intents, tags=tags, **settings))
+    data, inference = Data(on_topics="all", model=model), Inference(interval="normal")
+    scores, messages = heard(
+        lambda: score(runs, qrels, measures, intents=intents, tags=tags, data=data, inference=inference)
+    )
     for message in messages:
         if _OF_INTERVALS not in message:
             warn(message)
