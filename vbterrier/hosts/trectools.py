@@ -169,4 +169,6 @@ def over_run_topics(method: Callable[..., Any]) -> Callable[..., Any]:
         check_run_topics(self, method.__name__, is_mean=not per_query)
         return method(self, *arguments, **options)
 
+    # TrecTools' own text is not always valid reStructuredText.
+    checked.__doc__ = f"``TrecEval.{method.__name__}`` of TrecTools, after a check of the run and the judgments."
     return checked
