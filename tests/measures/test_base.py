@@ -3,6 +3,8 @@
 import copy
 import importlib
 import json
+import logging
+import re
 import subprocess
 import sys
 from functools import partial
@@ -14,6 +16,7 @@ import pyterrier as pt
 import pytest
 from ir_measures import nDCG
 from ir_measures.measures.base import _NOT_PROVIDED
+from one_topic import one, qrels_of, run_of
 
 import vbterrier
 from vbterrier import (
@@ -781,3 +784,10 @@ def test_ranges_of_means_are_known_for_all_measures_but_unbounded_ratios():
     assert unbounded == {"DiscRatio", "OER"}
     judged = [BNDCG, BRBP, BP, BAP, BERR, BQ, ENDCG, ERBP, EP, EAP, EERR, EQ, Unjudged]
     assert {score_bounds(str(measure @ 10)) for measure in judged} == {(0.0, 1.0)}
+
+
+def test_measures_are_logged_with_the_run_that_they_evaluate(caplog):
+    with caplog.at_level(logging.DEBUG, "vbterrier"):
+        value = one(BNDCG @ 2, qrels_of({"a": 1, "b": 0}), run_of(["a", "b"]))
+    assert value == 1.0
+    assert re.search(r"evaluated BNDCG@2 on \S+ \(\d+\.\d\d s\)", caplog.text)
