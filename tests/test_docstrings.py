@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -53,3 +54,28 @@ def test_docstrings_state_the_errors_of_checked_values(space):
         if used & checks and "Raises\n" not in value.__doc__:
             without.append(name)
     assert without == []
+
+
+def documented(text):
+    """Names of a section "Parameters" of a docstring, or of the list of parameters of a kernel."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:^[A-Z]\w+\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^(\S.*)\n(?= )", section[1], re.MULTILINE) if section else []
+    listed = re.findall(r"^- ((?:``\w+``(?:, )?)+):", text, re.MULTILINE)
+    return [re.findall(r"\w+", head) for head in heads], [re.findall(r"\w+", head) for head in listed]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_documented_parameters_are_those_of_the_signature(module):
+    space, wrong = importlib.import_module(module), []
+    for name, value in vars(space).items():
+        if getattr(value, "__module__", None) != module or not (inspect.isfunction(value) or inspect.isclass(value)):
+            continue
+        if inspect.isclass(value) and issubclass(value, vbterrier.measures.Measure):
+            continue  # Takes its parameters as keywords of any name.
+        heads, listed = documented(inspect.getdoc(value) or "")
+        if module.startswith("vbterrier.kernels.") and inspect.isfunction(value):
+            heads += listed
+        if heads:
+            own = inspect.signature(value).parameters
+            wrong += [f"{name}: {word}" for words in heads for word in words if word not in own]
+    assert wrong == []

@@ -205,7 +205,7 @@ def test_the_dcg_gain_is_the_textbook_loop(case, data):
     intent, weight, rank = arrays(found, weights)
     known = data.draw(st.none() | st.lists(st.integers(0, 15), min_size=n_intents, max_size=n_intents))
     gain = dcg_gain(
-        intent, weight, rank, last_rank=None if known is None else np.array(known), cutoff=cutoff, n_intents=n_intents
+        intent, weight, rank, n_known=None if known is None else np.array(known), cutoff=cutoff, n_intents=n_intents
     )
     for place in range(n_intents):
         dcg = sum(w / math.log2(r + 2) for (i, r), w in zip(found, weights, strict=True) if i == place)
@@ -246,8 +246,8 @@ def test_sums_over_topics_are_the_textbook_loop_on_the_last_axis(rows, layers, n
 def test_no_matches_and_no_intents_are_zeros_of_the_right_shape():
     nothing = np.empty(0, dtype=np.int64)
     assert binary_gain(nothing, np.empty(0), 3).tolist() == [0.0, 0.0, 0.0]
-    assert dcg_gain(nothing, np.empty(0), nothing, last_rank=None, cutoff=5, n_intents=2).tolist() == [0.0, 0.0]
-    assert dcg_gain(nothing, np.empty(0), nothing, last_rank=nothing, cutoff=5, n_intents=0).shape == (0,)
+    assert dcg_gain(nothing, np.empty(0), nothing, n_known=None, cutoff=5, n_intents=2).tolist() == [0.0, 0.0]
+    assert dcg_gain(nothing, np.empty(0), nothing, n_known=nothing, cutoff=5, n_intents=0).shape == (0,)
     assert score(np.empty(0), 1.0).shape == (0,)
 
 

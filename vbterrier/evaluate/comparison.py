@@ -108,7 +108,7 @@ def corrected_over(pairs: pd.DataFrame) -> str:
 
 
 def compare(
-    data_or_scores: Any,
+    runs: Any,
     qrels: Any = None,
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
@@ -123,7 +123,7 @@ def compare(
 
     Parameters
     ----------
-    given
+    runs
         Scores of :func:`vbterrier.score`; a frame of values (name, qid, measure, value), as
         ``pt.Experiment(perquery=True)`` returns it, or its path; or runs, as :func:`vbterrier.score` takes them, with
         ``qrels``, ``intents`` or both. Several collections: values with a column dataset, or mappings of the name of a
@@ -204,11 +204,11 @@ def compare(
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
-    if _is_scored(data_or_scores, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
-        values, missing = _scored(data_or_scores, on_topics)
+    if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
+        values, missing = _scored(runs, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
-        parts = by_collection(data_or_scores, qrels)
+        parts = by_collection(runs, qrels)
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
@@ -230,7 +230,7 @@ def compare(
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
         values, every = pd.concat(frames, ignore_index=True), pd.concat([each.missing for each in scores.values()])
         missing = every.groupby("name", sort=False, as_index=False).sum()
-    every_score = [data_or_scores] if isinstance(data_or_scores, Scores) else list(scores.values())
+    every_score = [runs] if isinstance(runs, Scores) else list(scores.values())
     if every_score:
         asked = _defined(every_score, asked)
     tables = value_tables(values, asked, common=on_topics == "common")

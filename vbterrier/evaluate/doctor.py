@@ -147,9 +147,9 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        warnings_of_judgments = judgment_notes(loaded, judgments)
-        notes += [f"judgments: {note.text}" for note in warnings_of_judgments]
-        serious += [f"judgments: {note.text}" for note in warnings_of_judgments if note.serious]
+        of_judgments = judgment_notes(loaded, judgments)
+        notes += [f"judgments: {note.text}" for note in of_judgments]
+        serious += [f"judgments: {note.text}" for note in of_judgments if note.serious]
     kinds: dict[str, Any] = {
         "has_subtopics": has_subtopics,
         "diversity": diversity,

@@ -65,7 +65,7 @@ class JudgingBudget:
     @classmethod
     def of(cls, budget: int | JudgingBudget) -> JudgingBudget:
         """The budget of a number of documents, or the budget itself."""
-        return budget if isinstance(budget, cls) else cls(budget)  # type: ignore[arg-type]
+        return budget if isinstance(budget, JudgingBudget) else cls(budget)
 
 
 def judge_next(

@@ -209,9 +209,9 @@ def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.Data
     """Replace the ends of intervals of ranks by a column of text, such as 1-3."""
     place = list(frame.columns).index(low)
     ends = frame[low].map("{:g}".format) + "-" + frame[high].map("{:g}".format)
-    frame_of_ends = frame.drop(columns=[low, high])
-    frame_of_ends.insert(place, name, ends)
-    return frame_of_ends
+    table = frame.drop(columns=[low, high])
+    table.insert(place, name, ends)
+    return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,8 +394,8 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
     if len(next(iter(names.values()), ())) < 2:  # noqa: PLR2004 - a ranking needs two
         raise InputError("a leaderboard needs at least two systems; give more runs")
     (first, systems), *others = names.items()
-    for other, others_names in others:
-        odd = sorted(set(systems) ^ set(others_names))
+    for other, other_names in others:
+        odd = sorted(set(systems) ^ set(other_names))
         if odd:
             raise InputError(
                 f"collections {first!r} and {other!r} have different systems ({examples(odd)}): wanted each system on "
@@ -608,10 +608,10 @@ def _judges(
 ) -> pd.DataFrame:
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
-    for judge, judge_source in automatic.items():
-        fixed, labelled, compared = _table(judge, judge_source, names), [], collections
+    for judge, judge_labels in automatic.items():
+        fixed, labelled, compared = _table(judge, judge_labels, names), [], collections
         if fixed is None:
-            labelled = [_labelled(judge, each, judge_source, measure, on_topics, scale) for each in collections]
+            labelled = [_labelled(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
             compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
         sizes = [len(each.topics) for each in compared]
         for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):

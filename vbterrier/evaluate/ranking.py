@@ -165,19 +165,19 @@ def rank_systems(
         )
     joint, shares = joint_scores(loaded, target, wanted, models)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
-        both_drawn = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
-        sources = {"unjudged": both_drawn if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
+        drawn_scores = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
+        sources = {"unjudged": drawn_scores if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
         if len(target.topics) > 1:
-            sources["both"] = both_drawn if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
-    (low, high), (rank_low, rank_high) = equal_tails(both_drawn.draws, level), equal_tails(both_drawn.ranks, level)
-    columns = {"mean": both_drawn.means, "low": low, "high": high, "expected_rank": both_drawn.ranks.mean(axis=1)}
+            sources["both"] = drawn_scores if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
+    (low, high), (rank_low, rank_high) = equal_tails(drawn_scores.draws, level), equal_tails(drawn_scores.ranks, level)
+    columns = {"mean": drawn_scores.means, "low": low, "high": high, "expected_rank": drawn_scores.ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
-    systems = pd.DataFrame({"name": both_drawn.names, "measure": str(wanted), **columns})
-    named = pairs_of(both_drawn.names, baseline)
+    systems = pd.DataFrame({"name": drawn_scores.names, "measure": str(wanted), **columns})
+    named = pairs_of(drawn_scores.names, baseline)
     pairs = pd.DataFrame(named, columns=_PAIR)
-    a, b = both_drawn.places(pairs)
-    tails = equal_tails(both_drawn.draws[a] - both_drawn.draws[b], level)
-    numbers = zip(both_drawn.means[a] - both_drawn.means[b], *tails, both_drawn.beats(pairs), strict=True)
+    a, b = drawn_scores.places(pairs)
+    tails = equal_tails(drawn_scores.draws[a] - drawn_scores.draws[b], level)
+    numbers = zip(drawn_scores.means[a] - drawn_scores.means[b], *tails, drawn_scores.beats(pairs), strict=True)
     rows = [(*pair, *row) for pair, row in zip(named, numbers, strict=True)]
     pairs = pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
     pairs.insert(2, "measure", str(wanted))
@@ -189,7 +189,7 @@ def rank_systems(
     systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
     about: dict[str, Any] = {"method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
-    return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(both_drawn))
+    return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(drawn_scores))
 
 
 def distributions_of(

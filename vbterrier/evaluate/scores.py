@@ -391,12 +391,10 @@ def _intervals(
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
         scores = by_system.get((name, str(measure)), np.empty(0))
-        ends_of_system = ends_of.get((name, str(measure)))
+        row = ends_of.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
-        if ends_of_system is not None:
-            ends = [
-                (ends_of_system["low"], ends_of_system["high"], ends_of_system["method"], ends_of_system["n_resamples"])
-            ]
+        if row is not None:
+            ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
         variance = _variance_of(measure)
         if variance is not None and len(scores):
             end = unjudged_interval(scores, by_system[name, str(variance)], level=level)

@@ -402,9 +402,9 @@ class Lookup:
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""
         pairs, rows = self.find(topics, ids)
-        rows_of_ids = np.full(len(ids), -1, dtype=np.int64)
-        rows_of_ids[pairs] = rows
-        return rows_of_ids
+        row_of_id = np.full(len(ids), -1, dtype=np.int64)
+        row_of_id[pairs] = rows
+        return row_of_id
 
 
 def _sorted(keys: Words) -> tuple[Words, Ints, bool]:

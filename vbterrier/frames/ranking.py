@@ -302,7 +302,7 @@ class Run:
                 f"{MOST_PLACES:,} places of a table; give a cutoff, as @1000"
             )
         cut = rankings.top_rows(starts, stops, depth)
-        places_of_docs = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
+        top_rows = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
         n_tied = 0
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
@@ -310,10 +310,10 @@ class Run:
             _, settled, sizes = self._tie_order(tied, depth)
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
-            places_of_docs[tied] = np.where(among >= 0, settled[among], -1)
+            top_rows[tied] = np.where(among >= 0, settled[among], -1)
         # Callers share this array.
-        places_of_docs.flags.writeable = False
-        top = Top(self.topics, places_of_docs, n_tied, self.docno)
+        top_rows.flags.writeable = False
+        top = Top(self.topics, top_rows, n_tied, self.docno)
         self._require_distinct(top)
         if 2 * sum(kept.rows.size for kept in [*self._tops.values(), top]) <= len(self):
             # More cuts would hold a second copy of most ids.

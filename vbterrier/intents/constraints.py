@@ -56,12 +56,12 @@ class Constraint:
         return f"{self.attribute}:{'|'.join(_quoted(value) for value in self.values)}{weight}"
 
 
-def parse_constraints(text: Any) -> tuple[Constraint, ...]:
+def parse_constraints(constraints: Any) -> tuple[Constraint, ...]:
     """Parse constraints from text or from a mapping.
 
     Parameters
     ----------
-    given
+    constraints
         Text: clauses ``attribute:value`` separated by ``;``. Alternative values are separated by ``|``;
         ``1840..1860``, ``1840..`` and ``..1860`` are ranges of numbers, ends included; ``^2`` after the values is the
         weight. A value in double quotes is literal; quotes and backslashes in it are escaped with a backslash. Or a
@@ -80,13 +80,15 @@ def parse_constraints(text: Any) -> tuple[Constraint, ...]:
     >>> parse_constraints({"current": False})
     (Constraint(attribute='current', values=('false',), weight=None),)
     """
-    if isinstance(text, Mapping):
-        return tuple(_of_mapping(text))
-    if _is_missing(text):
+    if isinstance(constraints, Mapping):
+        return tuple(_of_mapping(constraints))
+    if _is_missing(constraints):
         return ()
-    if not isinstance(text, str):
-        raise InputError(f"constraints {text!r}: wanted text or a mapping, found {type(text).__name__}")
-    return tuple(_clause(tokens, text) for tokens in _split(_TOKEN.findall(text), ";") if "".join(tokens).strip())
+    if not isinstance(constraints, str):
+        raise InputError(f"constraints {constraints!r}: wanted text or a mapping, found {type(constraints).__name__}")
+    return tuple(
+        _clause(tokens, constraints) for tokens in _split(_TOKEN.findall(constraints), ";") if "".join(tokens).strip()
+    )
 
 
 def _clause(tokens: list[str], text: str) -> Constraint:

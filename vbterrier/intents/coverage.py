@@ -174,7 +174,7 @@ class Coverage:
             gain = binary_gain(self.intent[seen], self.weight[seen], n_intents)
         else:
             seen_matches = self.intent[seen], self.weight[seen], self.rank[seen]
-            gain = dcg_gain(*seen_matches, last_rank=self.known, cutoff=cutoff, n_intents=n_intents)
+            gain = dcg_gain(*seen_matches, n_known=self.known, cutoff=cutoff, n_intents=n_intents)
         nil = self.intents.of_entity(self.nil) if self.nil else np.empty(0, dtype=np.int64)
         if neighbours is not None:
             gain[nil] = 0.0

@@ -44,15 +44,15 @@ def dawid_skene(labels: Ints, n_grades: int) -> LatentGrades:
 
     Source: Dawid and Skene, Applied Statistics 28, 1979, section 3.
     """
-    votes_of_judges = (labels[:, :, None] == np.arange(n_grades)).astype(np.float64)
-    votes = votes_of_judges.sum(axis=1) + 1 / n_grades
+    has_label = (labels[:, :, None] == np.arange(n_grades)).astype(np.float64)
+    votes = has_label.sum(axis=1) + 1 / n_grades
     posterior = votes / votes.sum(axis=1, keepdims=True)
     for _ in range(_MOST_STEPS):
         prevalence = posterior.mean(axis=0)
-        counts = np.einsum("ig,ijl->jgl", posterior, votes_of_judges) + _SMOOTHING
+        counts = np.einsum("ig,ijl->jgl", posterior, has_label) + _SMOOTHING
         confusion = counts / counts.sum(axis=2, keepdims=True)
         logs = np.log(np.maximum(prevalence, np.finfo(np.float64).tiny))
-        likelihood = logs + np.einsum("ijl,jgl->ig", votes_of_judges, np.log(confusion))
+        likelihood = logs + np.einsum("ijl,jgl->ig", has_label, np.log(confusion))
         likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
         before, posterior = posterior, likelihood / likelihood.sum(axis=1, keepdims=True)
         if np.abs(posterior - before).max(initial=0.0) < _TOLERANCE:

@@ -62,18 +62,18 @@ def graded_gain(gain: Floats, target: Ints, source: Ints, similarity: Floats) ->
 
 
 def dcg_gain(
-    intent: Ints, weight: Floats, rank: Ints, *, last_rank: Ints | None, cutoff: int | None, n_intents: int
+    intent: Ints, weight: Floats, rank: Ints, *, n_known: Ints | None, cutoff: int | None, n_intents: int
 ) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
     - ``intent``, ``weight``, ``rank``: the intent, the weight in [0, 1] and the 0-based rank of each match, each of
       shape (n_matches,)
-    - ``known``: number of known documents of each intent ``n_i``, shape (n_intents,); ``None`` uses k
-    - ``cutoff``: the cutoff k; ``None`` for whole rankings, which needs ``known``
+    - ``n_known``: number of known documents of each intent ``n_i``, shape (n_intents,); ``None`` uses k
+    - ``cutoff``: the cutoff k; ``None`` for whole rankings, which needs ``n_known``
     - ``n_intents``: the number of intents
     """
     dcg = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
-    best = np.full(n_intents, cutoff) if last_rank is None else last_rank
+    best = np.full(n_intents, cutoff) if n_known is None else n_known
     if cutoff is not None:
         best = np.minimum(best, cutoff)
     ideal = cumulative_discounts(int(best.max(initial=0)))[best]

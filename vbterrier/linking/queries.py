@@ -141,11 +141,11 @@ class QueryLinker(Identified):
         may = _may_be_names(words, forms)
         places = np.flatnonzero(may)
         distinct, code = np.unique(forms[places], return_inverse=True)
-        codes_of_names = self._names.find(distinct)
-        exact = np.flatnonzero(codes_of_names[code] >= 0)
-        rows = {"place": places[exact], "word": codes_of_names[code][exact]}
+        name_words = self._names.find(distinct)
+        exact = np.flatnonzero(name_words[code] >= 0)
+        rows = {"place": places[exact], "word": name_words[code][exact]}
         table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
-        odd = np.flatnonzero(codes_of_names < 0)
+        odd = np.flatnonzero(name_words < 0)
         if self.min_similarity is not None and len(odd):
             owner, word, similarity = self._names.similar(distinct[odd], self.min_similarity)
             near = pd.DataFrame({"code": odd[owner], "word": word, "similarity": similarity})

@@ -204,7 +204,7 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
 
 def engines_of(measures: Iterable[str]) -> str:
     """Return the packages that evaluate measures of ir_measures, with versions; empty if this package does."""
-    parsed_measures = [measure_found for measure in measures if (measure_found := parsed(measure)) is not None]
+    parsed_measures = [of_text for measure in measures if (of_text := parsed(measure)) is not None]
     engines = [engine_of(measure) for measure in parsed_measures if not isinstance(measure, Measure)]
     return ", ".join(filter(None, dict.fromkeys(engines)))
 

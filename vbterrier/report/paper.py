@@ -154,7 +154,7 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
 def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
     """Format results as a table with a caption that gives measures, k, n, method and seed.
 
-    - ``found``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
+    - ``result``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
       :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
       :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
     - ``style``: ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the
@@ -209,7 +209,7 @@ def caption_of(result: Any, **options: Any) -> list[str]:
 def save_table(result: Any, path: str | os.PathLike[str], **options: Any) -> None:
     """Write a table in the format of the file's extension; the caption of a CSV file is written to a separate file.
 
-    ``found, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
+    ``result, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
     ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file. Raises
     ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be written.
     """

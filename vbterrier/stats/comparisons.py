@@ -184,10 +184,8 @@ def comparisons(
         _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    pairs_of_all = pd.concat(parts, ignore_index=True)
-    return pairs_of_all.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[
-        list(COLUMNS)
-    ]
+    all_pairs = pd.concat(parts, ignore_index=True)
+    return all_pairs.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
 
 
 @dataclass(frozen=True, eq=False)

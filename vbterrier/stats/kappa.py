@@ -287,17 +287,17 @@ def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: st
         numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
         if weights is not None and not numeric:
             raise ParameterError(f"weights={weights!r} need an order of labels; give categories, from low to high")
-        categories_seen = pd.Index(pd.unique(pd.Series(flat))).sort_values()
+        levels = pd.Index(pd.unique(pd.Series(flat))).sort_values()
     else:
-        categories_seen = pd.Index(list(categories))
-        if not categories_seen.is_unique:
+        levels = pd.Index(list(categories))
+        if not levels.is_unique:
             raise ParameterError(f"categories={list(categories)}: wanted each label once")
-    codes = np.asarray(categories_seen.get_indexer(pd.Index(flat)), dtype=np.int64)
+    codes = np.asarray(levels.get_indexer(pd.Index(flat)), dtype=np.int64)
     if (codes < 0).any():
         odd = int(np.argmax(codes < 0))
-        legal = ", ".join(map(_text, categories_seen))
+        legal = ", ".join(map(_text, levels))
         raise InputError(f"labels: item {odd // labels.shape[1]} has {_text(flat[odd])}, wanted one of {legal}")
-    return codes.reshape(labels.shape), len(categories_seen)
+    return codes.reshape(labels.shape), len(levels)
 
 
 def _text(label: Any) -> str:

@@ -117,8 +117,8 @@ class AlignedMatches:
         if kind == "binary":
             gain = vb.binary_gain(places, weights, b * n)
         else:
-            last_ranks = None if self.known is None else np.tile(self.known[span], b)
-            if last_ranks is None and cutoff is None:
+            n_known = None if self.known is None else np.tile(self.known[span], b)
+            if n_known is None and cutoff is None:
                 raise ParameterError(
                     "gain='dcg' without a cutoff needs the number of known documents of each intent: give known with "
                     "the matches"
@@ -126,7 +126,7 @@ class AlignedMatches:
             ranks = np.tile(rank[retrieved], b)
             if noisy and self._multiple_tags:
                 places, ranks, weights = _best_of_each(places, ranks, weights)
-            ratio = vb.dcg_gain(places, weights, ranks, last_rank=last_ranks, cutoff=cutoff, n_intents=b * n)
+            ratio = vb.dcg_gain(places, weights, ranks, n_known=n_known, cutoff=cutoff, n_intents=b * n)
             # There can be more confused tags than known documents.
             gain = np.minimum(ratio, 1.0) if noisy else ratio
         gain = gain.reshape(b, n)

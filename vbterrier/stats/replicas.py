@@ -373,8 +373,8 @@ class _ReplicaPlan:
                     each_kind = [list(of_kind) for of_kind in zip(*noisy, strict=True)]
                 else:
                     each_kind = [[gain[:, draws.candidates.span] for gain in of_kind] for of_kind in gains[number]]
-                gains_of_kinds = [_of_variant(of_kind, state) for of_kind in each_kind]
-                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in gains_of_kinds]
+                kind_gains = [_of_variant(of_kind, state) for of_kind in each_kind]
+                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in kind_gains]
                 for column, statistic in enumerate(self.statistics):
                     success = served[self.kinds.index(statistic.kind)]
                     values[number, column, rows, first:last] = statistic.of(success)

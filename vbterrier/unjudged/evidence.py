@@ -357,7 +357,7 @@ def label_columns(labels: Floats, is_judged: Bools, hit: Bools) -> Floats:
     """The labels of each labeller on a scale of logits, shape (m, n_labellers).
 
     It is the logit of an isotonic regression of relevance (``hit``) on the label among the judged documents
-    (``known``), less its mean; 0 for documents without a label.
+    (``is_judged``), less its mean; 0 for documents without a label.
     """
     columns = np.zeros((labels.shape[1], len(labels)))
     if not len(labels):

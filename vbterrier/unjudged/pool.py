@@ -181,7 +181,7 @@ class MachineLabels:
 
     Parameters
     ----------
-    given
+    source
         A frame (qid, docno, label) or a path; several paths, named after their files; or a mapping of name to frame or
         path. A book of Quepid has labels of several raters. See :func:`vbterrier.frames.read_labels`.
 

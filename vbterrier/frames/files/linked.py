@@ -169,7 +169,7 @@ def _line_layout(fields: list[str]) -> LinkLayout | None:
     elif n_fields in (3, 4) and fields[2] in _TYPES and all(map(_NUMBER.fullmatch, fields[3:])):
         layout = TAC_2014
     elif n_fields > 3 and all(map(_WHOLE.fullmatch, fields[1:3])) and int(fields[1]) <= int(fields[2]):  # noqa: PLR2004
-        # In TREC qrels and runs, a number may stand in the place of the entity.
+        # In TREC qrels and runs, a number may replace the entity.
         layout = None if _NUMBER.fullmatch(fields[3]) else NELEVAL
     return layout
 

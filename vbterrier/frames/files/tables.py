@@ -65,7 +65,7 @@ def require_columns(
     line: int | None = None,
     original: Sequence[str] | None = None,
 ) -> None:
-    """Check the column names of a file; ``given`` are those of the file, if they were renamed."""
+    """Check the column names of a file; ``original`` are those of the file, if they were renamed."""
     require_width(path, len(columns), line)
     for name in wanted:
         if name not in columns:

@@ -144,7 +144,7 @@ def _limited_moments(
 ) -> tuple[Floats, Floats]:
     """The dynamic programs, for topics with the same states together.
 
-    ``n_counts`` are the numbers of :func:`_n_counts`; ``known`` are means of a recursion or NaN.
+    ``n_counts`` are the numbers of :func:`_n_counts`; ``exact_mean`` are means of a recursion or NaN.
     """
     moments_of = np.stack([exact_mean, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active

@@ -310,16 +310,16 @@ class Format(ABC):
         def find(*, utf16: bool) -> list[Candidate | None]:
             return [c if c.start < 0 else places.placed(c, utf16=utf16) for c in candidates]
 
-        found_places, other_unit = find(utf16=self.utf16), False
-        if None in found_places and not places.agree and None not in (others := find(utf16=not self.utf16)):
-            found_places, other_unit = others, True
-        for candidate, placed in zip(candidates, found_places, strict=True):
+        spans, other_unit = find(utf16=self.utf16), False
+        if None in spans and not places.agree and None not in (others := find(utf16=not self.utf16)):
+            spans, other_unit = others, True
+        for candidate, placed in zip(candidates, spans, strict=True):
             if placed is None and self.misplaced == "error":
                 raise candidate.node.wanted(
                     f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
                     "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
                 )
-        both = zip(candidates, found_places, strict=True)
+        both = zip(candidates, spans, strict=True)
         return [placed or candidate._replace(start=-1, end=-1) for candidate, placed in both], other_unit
 
     def _warn(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:

@@ -224,14 +224,14 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
     """All curves concatenated; the number of queries of plans for the target; the target."""
     plans = list(plans.values()) if isinstance(plans, Mapping) else plans
-    given_plans = plans if isinstance(plans, (list, tuple)) else [plans]
-    if not given_plans:
+    listed = plans if isinstance(plans, (list, tuple)) else [plans]
+    if not listed:
         raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
-    made = [plan for plan in given_plans if isinstance(plan, QueryPlan)]
+    made = [plan for plan in listed if isinstance(plan, QueryPlan)]
     wanted = target or next((plan.power for plan in made), 0.8)
     reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
     frames = []
-    for plan in given_plans:
+    for plan in listed:
         curve = plan.curve if isinstance(plan, QueryPlan) else plan
         frames.append(part := columns_of(curve, "curve", texts=("test",), reals=reals, wholes=wholes))
         none = (~part["power"].between(0, 1), "a power from 0 to 1")
