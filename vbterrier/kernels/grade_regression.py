@@ -78,11 +78,12 @@ def fit_mixed_logit(
     *,
     ridge: Floats,
     variance_prior: Floats,
+    center: Floats | None = None,
     shared: Bools | None = None,
 ) -> MixedLogit:
     """Fit a logistic regression with topic effects by the Laplace approximation and expectation-maximisation.
 
-    ``logit P(hit) = x·β + x[:q]·b_topic`` with ``β_j ~ N(0, 1/ridge_j)`` and ``b_topic ~ N(0, diag(v))``. Newton steps
+    ``logit P(hit) = x·β + x[:q]·b_topic`` with ``β_j ~ N(c_j, 1/ridge_j)`` and ``b_topic ~ N(0, diag(v))``. Newton steps
     for β and for b alternate with updates of v, ``v = (Σ_t (b_t² + V_t) + 4 v_0) / (n_topics + 4)``, with V the
     posterior variances and ``v_0`` the prior (Breslow and Clayton, JASA 1993, for the approximation).
 
@@ -91,7 +92,7 @@ def fit_mixed_logit(
     - ``hit``: the outcome, shape (m,)
     - ``topic``: the topic of each document, shape (m,)
     - ``n_topics``: number of topics; topics without documents keep the prior
-    - ``ridge``: prior precision of each coefficient, shape (p,)
+    - ``ridge``, ``center``: prior precision and mean of each coefficient, shape (p,); means of 0 by default
     - ``variance_prior``: prior variances of the topic effects, shape (q,)
     - ``shared``: coefficients with one estimated variance instead of their ridge, shape (p,); ``None`` for none
     """
@@ -100,7 +101,8 @@ def fit_mixed_logit(
     random = features[:, :q]
     diagonal = np.arange(q)
     share = (y.sum() + 0.5) / (len(y) + 1)
-    coef: Floats = np.zeros(features.shape[1])
+    center = np.zeros(features.shape[1]) if center is None else center
+    coef: Floats = center.copy()
     coef[0] = np.log(share / (1 - share))
     effect: Floats = np.zeros((n_topics, q))
     variance: Floats = np.asarray(variance_prior, dtype=np.float64)
@@ -111,7 +113,7 @@ def fit_mixed_logit(
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)
         hessian = (features * weight[:, None]).T @ features + np.diag(precision)
-        move = np.linalg.solve(hessian, features.T @ (y - mean) - precision * coef)
+        move = np.linalg.solve(hessian, features.T @ (y - mean) - precision * (coef - center))
         coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)

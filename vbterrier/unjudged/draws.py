@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
-UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.3, 0.5
+UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.1, 0.5
 # The ratio of hidden relevant documents of a level to those of the lower one, relative to that in the evidence.
 HIDDEN_LEVELS = 0.4
 # Pairs of a document and a draw of a block, and those that are computed at a time, in the processor's cache.
@@ -330,13 +330,15 @@ class GradeDraws:
     def _judged_share(self, topics: slice, drawn: NDArray[np.int32], overall: Floats) -> Singles:
         """The judged share of the relevant documents of each topic, shape (n_topics, n_draws).
 
-        A beta distribution with the share of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``.
+        A beta distribution with the share Q of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``. With
+        j judged and u unjudged relevant documents its parameters are ``j + 4Q + 1`` and ``u + 4(1 - Q)``: the 1 makes the
+        mean of the odds ``(1 - q)/q``, to which unseen documents are proportional, ``(u + 4(1 - Q))/(j + 4Q)``.
         """
         judged = self._inside[topics, 1:].sum(axis=1)[:, None]
         others = np.maximum(drawn[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
         first, second = (
             gammas(self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(number), self.n_draws, self._normal, shape)
-            for number, shape in ((1, judged + 4 * overall + 1e-3), (2, others))
+            for number, shape in ((1, judged + 4 * overall + 1), (2, others))
         )
         lowered = 1 + np.float32(2 * self.model.sigma) * uniforms(self._call_keys[3:4], self.n_draws)
         share: Singles = np.clip(first / (first + second + np.float32(1e-30)), np.float32(0.02), np.float32(1 - 1e-7))
