@@ -374,7 +374,7 @@ def test_hidden_relevant_documents_are_known_up_to_a_factor():
 
 
 def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_numbers():
-    """Topics without a relevant document in the evidence have .3 / 1.3 of the mean over topics as prior mean."""
+    """Topics without a relevant document in the evidence have .1 / 1.1 of the mean over topics as prior mean."""
     qrels, shown = left_out("c"), RUNS["c"][RUNS["c"]["qid"] == "q0"]
     not_relevant = (qrels["qid"] == "q0") & qrels["docno"].isin(shown["docno"])
     model = fit_evidence(evidence(qrels.assign(label=qrels["label"].where(~not_relevant, 0)), {"c": RUNS["c"]}))
@@ -385,7 +385,7 @@ def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_nu
     level, outside = 1, model.evidence.outside
     inside = found[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
     mean = (outside[:, level].sum() + 0.5) / N_TOPICS / overall.mean_share
-    prior = mean * (inside / inside.mean(axis=0) + 0.3) / 1.3
+    prior = mean * (inside / inside.mean(axis=0) + 0.1) / 1.1
     # Bayes' theorem by weighted draws of the rate: the judged ones are Poisson with the rate times the judged share.
     rng, seen = np.random.default_rng(0), drawn.unseen[:, :, level].mean(axis=0)
     rate = rng.gamma(0.5, prior / 0.5, size=(200, *prior.shape))
@@ -394,3 +394,26 @@ def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_nu
     assert seen[poor] == pytest.approx(expected[poor], rel=0.1)
     assert seen == pytest.approx(expected, rel=0.2)
     assert (seen / expected).mean() == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_odds_that_a_relevant_document_is_unjudged_have_no_bias_in_topics_with_few():
+    """Their mean over draws is (u + 4(1 - Q))/(j + 4Q), for any number j of judged relevant documents."""
+    drawn = GradeDraws(replace(fit_evidence(evidence(REDUCED["thinned"])), sigma=0.0), MANY, 0)
+    topics = slice(0, N_TOPICS)
+    levels = drawn._found(topics).counts
+    overall = drawn._overall([(topics, drawn._found(topics))]).judged
+    share = drawn._judged_share(topics, levels, overall)
+    judged = drawn._inside[topics, 1:].sum(axis=1)[:, None]
+    unjudged = levels[:, 1:].sum(axis=1)
+    expected = ((unjudged + 4 * (1 - overall)) / (judged + 4 * overall)).mean(axis=1)
+    few = judged[:, 0] <= np.median(judged)
+    odds = (1 / share - 1).mean(axis=1)
+    assert (odds / expected)[few].mean() == pytest.approx(1.0, abs=0.03)
+    assert (odds / expected)[~few].mean() == pytest.approx(1.0, abs=0.03)
+
+
+def test_two_judgments_leave_the_fall_of_relevance_with_the_rank_at_its_prior_mean():
+    judged = pd.concat([QRELS[QRELS["label"] == 0].head(1), QRELS[QRELS["label"] > 0].head(1)])
+    model = fit_evidence(evidence(judged))
+    slope = dict(zip(model.features.names, model.steps[0].regression.coef, strict=False))["rank"]
+    assert slope == pytest.approx(0.45, abs=0.25)

@@ -77,11 +77,11 @@ def test_a_regression_is_at_the_maximum_of_its_penalised_likelihood():
     topic = np.repeat(np.arange(30), 50)
     x = np.column_stack([np.ones(1500), rng.normal(size=(1500, 2))])
     y = rng.random(1500) < sigmoid(x @ [-0.5, 1.5, 0.0] + rng.normal(scale=0.8, size=30)[topic])
-    ridge = np.array([0.01, 0.1, 0.1])
-    found = fit_mixed_logit(x, y, topic, 30, ridge=ridge, variance_prior=np.array([0.5, 0.1]))
+    ridge, center = np.array([0.01, 0.1, 50.0]), np.array([0.0, 0.5, 0.4])
+    found = fit_mixed_logit(x, y, topic, 30, ridge=ridge, center=center, variance_prior=np.array([0.5, 0.1]))
     error = y - sigmoid(found.logit(x, topic))
     # The iteration stops when a step changes coefficients by less than .001 and effects by less than .01.
-    assert (np.abs(x.T @ error - ridge * found.coef) * np.diag(found.coef_cov)).max() < 0.002
+    assert (np.abs(x.T @ error - ridge * (found.coef - center)) * np.diag(found.coef_cov)).max() < 0.002
     for column in range(2):
         gradient = np.bincount(topic, x[:, column] * error) - found.effect[:, column] / found.variance[column]
         assert np.abs(gradient).max() < 0.05
@@ -101,6 +101,14 @@ def test_a_logistic_regression_is_at_the_maximum_of_its_penalised_likelihood():
     assert coef[1] == pytest.approx(2.0, abs=0.3)
     # Separated outcomes stay finite.
     assert np.isfinite(fit_logit(x[:, :2], x[:, 1] > 0, ridge[:2])).all()
+
+
+def test_coefficients_that_no_outcome_shows_have_their_prior_means():
+    center = np.array([0.0, 0.45, -0.2])
+    prior = {"ridge": np.array([0.01, 2.0, 4.0]), "variance_prior": np.array([0.5])}
+    same = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    fitted = fit_mixed_logit(same, np.array([True, False]), np.array([0, 1]), 4, center=center, **prior)
+    assert fitted.coef == pytest.approx(center, abs=1e-6)
 
 
 def test_shared_coefficients_shrink_together():

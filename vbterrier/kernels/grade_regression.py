@@ -83,9 +83,9 @@ def fit_mixed_logit(
 ) -> MixedLogit:
     """Fit a logistic regression with topic effects by the Laplace approximation and expectation-maximisation.
 
-    ``logit P(hit) = x·β + x[:q]·b_topic`` with ``β_j ~ N(c_j, 1/ridge_j)`` and ``b_topic ~ N(0, diag(v))``. Newton steps
-    for β and for b alternate with updates of v, ``v = (Σ_t (b_t² + V_t) + 4 v_0) / (n_topics + 4)``, with V the
-    posterior variances and ``v_0`` the prior (Breslow and Clayton, JASA 1993, for the approximation).
+    ``logit P(hit) = x·β + x[:q]·b_topic`` with ``β_j ~ N(c_j, 1/ridge_j)``, c the ``center``, and ``b_topic ~ N(0,
+    diag(v))``. Newton steps for β and for b alternate with updates of v, ``v = (Σ_t (b_t² + V_t) + 4 v_0) / (n_topics +
+    4)``, with V the posterior variances and ``v_0`` the prior (Breslow and Clayton, JASA 1993, for the approximation).
 
     - ``features``: shape (m, p); the first column is the intercept, the first q = len(variance_prior) columns have
       topic effects

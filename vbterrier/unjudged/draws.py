@@ -330,9 +330,9 @@ class GradeDraws:
     def _judged_share(self, topics: slice, drawn: NDArray[np.int32], overall: Floats) -> Singles:
         """The judged share of the relevant documents of each topic, shape (n_topics, n_draws).
 
-        A beta distribution with the share Q of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``. With
-        j judged and u unjudged relevant documents its parameters are ``j + 4Q + 1`` and ``u + 4(1 - Q)``: the 1 makes the
-        mean of the odds ``(1 - q)/q``, to which unseen documents are proportional, ``(u + 4(1 - Q))/(j + 4Q)``.
+        A beta distribution with the share Q of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``. Its
+        parameters are ``j + 4Q + 1`` and ``u + 4(1 - Q)`` with j judged and u unjudged relevant documents: the 1 makes
+        the mean of the odds ``(1 - q)/q``, to which unseen documents are proportional, ``(u + 4(1 - Q))/(j + 4Q)``.
         """
         judged = self._inside[topics, 1:].sum(axis=1)[:, None]
         others = np.maximum(drawn[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
