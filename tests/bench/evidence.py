@@ -2,7 +2,8 @@
 
 DATA is the folder of the collections that ``tests/data`` reads. Every regime reduces the judgments of a collection, and
 true scores are those of the complete judgments. B are bootstrapped measures of a topic's run and judgments, E is the
-model of all evidence. Prints the tables of ``docs/explanation/evidence.md``.
+model of all evidence. Prints the tables of ``docs/explanation/evidence.md``, and
+``--write`` replaces them.
 """
 
 import argparse
@@ -16,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from flat import grouped
 
 import vbterrier
 from vbterrier.settings import Data, Inference
@@ -303,14 +303,43 @@ def label_table(data):
     parts = list(leave_group_out(found.runs, found.qrels, found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
-    options = {"estimators": {"E": ESTIMATORS["E"]}, "levels": LEVELS}
+    estimators = {"E": ESTIMATORS["E"]}
     for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
         result = vbterrier.simulate(
-            found.runs, found.qrels, parts, data=Data(labels=given), **grouped("simulate", **options)
+            found.runs, found.qrels, parts, estimators=estimators, levels=LEVELS, data=Data(labels=given)
         ).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
         shares = {f"{k:.0%}": v for k, v in covered.items()}
         rows.append({"labels": name, **result.errors().iloc[0][["n", "rmse", "bias"]], **shares})
+    return pd.DataFrame(rows)
+
+
+def every_regime(frame):
+    """A row per collection and regime: errors, coverage and tau of E, of E with one run, and of the best others."""
+    rows = []
+    for (collection, regime), part in frame.groupby(["collection", "regime"], sort=False):
+        by = part.set_index("estimator")
+        others = by.drop(index=["E", ALONE])
+        e, alone, best = by.loc["E"], by.loc[ALONE], others["rmse"].idxmin()
+        rows.append(
+            {
+                "collection": collection,
+                "judgments missing": regime,
+                "n": str(e["n"]),
+                "E": short(e["rmse"], 3),
+                "E, one run": short(alone["rmse"], 3),
+                "best other": f"{short(others['rmse'].min(), 3)} ({best})",
+                "bias": short(e["bias"], 3),
+                "covered": short(e["covered 90%"]),
+                "width": short(e["width"], 3),
+                "one run covers": short(alone["covered 90%"]),
+                "means": short(e["means"]),
+                "differences": short(e["differences"]),
+                "tau E": short(e["tau"]),
+                "tau, one run": short(alone["tau"]),
+                "best other tau": short(others["tau"].max()),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -347,17 +376,27 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("--only", choices=[*COLLECTIONS, "labels"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
-    parser.add_argument("--csv", type=Path, help="write the results of all estimators to this file, too")
+    parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
+    parser.add_argument("--write", action="store_true", help="replace the tables of the page")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [name for name in COLLECTIONS if given.only in (None, name)]
+    page = DOCS / "explanation" / "evidence.md"
     if names:
-        frame = pd.concat([table(name, given.data, joint=given.joint) for name in names], ignore_index=True)
+        if given.csv and given.csv.exists():
+            frame = pd.read_csv(given.csv)
+        else:
+            frame = pd.concat([table(name, given.data, joint=given.joint) for name in names], ignore_index=True)
         if given.csv:
             frame.to_csv(given.csv, index=False)
         print_tables(frame)
+        if given.write:
+            write_table(page, "estimates", markdown(every_regime(frame)))
     if given.only in (None, "labels"):
-        print(markdown(label_table(given.data)))
+        text = markdown(label_table(given.data))
+        print(text)
+        if given.write:
+            write_table(page, "labels of language models", text)
 
 
 if __name__ == "__main__":

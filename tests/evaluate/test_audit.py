@@ -360,7 +360,7 @@ def test_a_generous_judge_is_to_be_calibrated_and_few_judgments_settle_nothing()
     assert name == "CALIBRATE FIRST"
     assert "scores by its labels are +0.0" in reasons
     assert "label minus grade: +0.4" in reasons or "label minus grade: +0.5" in reasons
-    with pytest.warns(DegenerateWarning, match=r"labels: 4\.0 judged documents a topic have a label; below 10"):
+    with pytest.warns(DegenerateWarning, match=r"labels: 4\.0 judged documents a topic have a label; below 5"):
         few = audit_judge(
             runs, truth.sample(frac=0.08, random_state=2), {"llm": generous}, **grouped("audit_judge", **options)
         )

@@ -43,7 +43,7 @@ SHRINKAGE = 0.35
 LEAST_NON_RELEVANT = 0.05
 # With fewer judged and labelled documents a topic, labels of some judges raised the errors of topics of a collection;
 # see docs/how-to/machine-labels.md.
-LEAST_LABELLED = 10
+LEAST_LABELLED = 5
 # Prior precisions of coefficients: of intercepts, of the first step, of slopes of the best rank and of higher steps,
 # and of machine labels.
 INTERCEPT_RIDGE, RIDGE, STRONG_RIDGE, LABEL_RIDGE = 0.01, 2.0, 4.0, 4.0
