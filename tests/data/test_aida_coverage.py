@@ -16,14 +16,16 @@ import pyterrier as pt
 import pytest
 from flat import grouped
 
-from vbterrier import InputError, NonRelCov, OracleCov, RelCov, score
+from vbterrier import score
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rerank import OverlapReranker
 from vbterrier.entities.stage import selected_entities
 from vbterrier.entities.supervision import supervision_report
+from vbterrier.errors import InputError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.measures import NonRelCov, OracleCov, RelCov
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.settings import Data, Inference

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning
 from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import horvitz_thompson, sample_queries
+from vbterrier.errors import DegenerateWarning
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.relax import RelaxConstraints

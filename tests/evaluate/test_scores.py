@@ -78,8 +78,8 @@ def test_paths_are_named_after_their_files(tmp_path):
     names = {"a.run": "a", "b.txt": "b", "c.txt.gz": "c", "d.run.gz": "d", "e.v2": "e.v2"}
     paths, qrels = [tmp_path / name for name in names], tmp_path / "qrels.txt"
     for path in paths:
-        vbterrier.write_run(RUN, path)
-    vbterrier.write_qrels(QRELS, qrels)
+        vbterrier.frames.write_run(RUN, path)
+    vbterrier.frames.write_qrels(QRELS, qrels)
     scores = score(paths, qrels, [BNDCG])
     assert scores.means().index.tolist() == list(names.values())
     assert scores.means()[BNDCG].tolist() == pytest.approx([NDCG] * 5)

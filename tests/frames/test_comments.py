@@ -157,7 +157,7 @@ def test_ratings_of_a_gate_may_have_comments(tmp_path):
 
 def test_runs_and_qrels_whose_lines_would_be_comments_are_not_written(tmp_path):
     frame = pd.DataFrame({"qid": ["q1", "#2"], "docno": ["#d1", "d2"], "score": 1.0, "label": 1})
-    for write in (vbterrier.write_run, vbterrier.write_qrels):
+    for write in (vbterrier.frames.write_run, vbterrier.frames.write_qrels):
         with pytest.raises(InputError, match="row 1 holds '#2'; lines that begin with # are comments"):
             write(frame, tmp_path / "x")
         write(frame.iloc[:1], tmp_path / "x")

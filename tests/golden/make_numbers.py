@@ -129,7 +129,7 @@ def tables():
     """Every table by name."""
     runs, qrels, intents, tags = _demo()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+        warnings.simplefilter("ignore", vbterrier.errors.DegenerateWarning)
         return dict([*_of_judgments(runs, qrels), *_of_intents(runs, intents, tags), *_of_links()])
 
 

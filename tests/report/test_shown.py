@@ -160,7 +160,7 @@ VOID = {"circle", "path"}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+        warnings.simplefilter("ignore", vbterrier.errors.DegenerateWarning)
         results = {name: make() for name, make in MAKERS.items()}
     return results | {"IntentSet": vbterrier.IntentSet.build(tmp_path_factory.mktemp("made") / "set", MEANT, TAGGED)}
 

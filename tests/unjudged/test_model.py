@@ -11,8 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import vbterrier
-from vbterrier import InputError, ParameterError
-from vbterrier.errors import DegenerateWarning, FileError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grade_regression import (
     GRID,
