@@ -459,7 +459,7 @@ def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
         warnings.simplefilter("error", DegenerateWarning)
         warnings.filterwarnings("ignore", "an interval over topics needs")
         scores = score(entities, links, ["RelCov@5", "NonRelCov@5"])
-        assert scores.values.equals(score(entities, links.frame(), ["RelCov@5", "NonRelCov@5"]).values)
+        assert scores.values.equals(score(entities, links.to_frame(), ["RelCov@5", "NonRelCov@5"]).values)
     assert scores.means().to_numpy().tolist() == [[1.0, 0.0]]
 
 

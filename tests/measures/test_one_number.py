@@ -54,7 +54,7 @@ def collection(n_topics=9, n_documents=40, depth=25, seed=7):
 RUNS, DIVERSITY, TAGS = collection()
 QRELS = DIVERSITY.drop(columns="iteration")
 TOPICS = list(QRELS["qid"].unique())
-LINKS = link_pool(RUNS["near"], TAGS, QRELS).frame()
+LINKS = link_pool(RUNS["near"], TAGS, QRELS).to_frame()
 ENTITIES = {
     name: pd.DataFrame(
         [(qid, f"E{e}", float((e * step + at) % 8)) for at, qid in enumerate(TOPICS) for e in range(8)],

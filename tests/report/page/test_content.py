@@ -81,7 +81,7 @@ def test_rankings_with_grades_and_probabilities_of_relevance(demo_page, demo_fil
     qrels = vbterrier.read_qrels(demo_files / "qrels.txt")
     grades = {(qid, docno): label for qid, docno, label in qrels[["qid", "docno", "label"]].itertuples(index=False)}
     runs = {name: vbterrier.read_run(demo_files / f"{name}.run") for name in NAMES}
-    model = vbterrier.unjudged.fit(runs, qrels).probabilities()
+    model = vbterrier.unjudged.fit(runs, qrels).to_frame()
     relevant = model.set_index(["qid", "docno"])["prob"].to_dict()
     assert data["rankings"]["depth"] == 10
     n_chances = 0
