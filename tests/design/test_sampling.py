@@ -279,7 +279,7 @@ def sample_of(drawn, six, queries, prob, strata=None):
     rows = counts.index.to_numpy()
     stratum, prob = "all" if strata is None else np.array(strata)[rows], np.asarray(prob, dtype=float)[rows]
     frame = six.iloc[rows].reset_index(drop=True)
-    return replace(drawn, frame=frame.assign(n_documents=1, stratum=stratum, prob=prob, n_draws=counts.to_numpy()))
+    return replace(drawn, queries=frame.assign(n_documents=1, stratum=stratum, prob=prob, n_draws=counts.to_numpy()))
 
 
 def assert_unbiased(design, six, samples, prob, variance, strata=None, estimator="ht"):
