@@ -122,7 +122,7 @@ def _of_links():
     sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4
     )
-    yield "sample", sample.frame
+    yield "sample", sample.queries
 
 
 def tables():
