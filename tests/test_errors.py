@@ -42,6 +42,6 @@ def test_a_warning_names_the_line_of_the_caller(path):
     run = pd.DataFrame({"qid": ["1"], "docno": ["x"], "score": [1.0]})
     qrels = pd.DataFrame({"qid": ["1"], "docno": ["y"], "label": [1]})
     code = compile("\n\nscore({'mine': run}, qrels, ['nDCG@10'])", path, "exec")
-    with pytest.warns(vbterrier.DegenerateWarning) as seen:
+    with pytest.warns(vbterrier.errors.DegenerateWarning) as seen:
         exec(code, {"score": vbterrier.score, "run": run, "qrels": qrels})
     assert {(one.filename, one.lineno) for one in seen} == {(path, 3)}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vbterrier import DegenerateWarning
 from vbterrier.demo import copy_demo
+from vbterrier.errors import DegenerateWarning
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```(python|sh)\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)

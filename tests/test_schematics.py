@@ -30,7 +30,7 @@ def stages(kb):
     consensus = vbterrier.entities.ConsensusEntities(links, cutoff=5)
     entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
     vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
-    with pytest.warns(vbterrier.DegenerateWarning, match="as a diagnostic, not as a system"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="as a diagnostic, not as a system"):
         diagnostic = vbterrier.entities.OERFilter(links)
     found = [
         diagnostic,

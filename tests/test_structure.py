@@ -10,6 +10,7 @@ import pytest
 from journeys import BEGIN, END, PAGE, bootstrapped, estimated, journey, text
 
 import vbterrier
+from vbterrier.measures import MEASURES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "vbterrier"
@@ -69,8 +70,14 @@ def test_classes_have_one_name_each():
 
 
 def test_public_names_are_few_and_all_are_there():
-    assert len(vbterrier.__all__) <= 85
+    assert len(vbterrier.__all__) <= 60
     assert [name for name in vbterrier.__all__ if not hasattr(vbterrier, name)] == []
+
+
+def test_every_registered_measure_is_an_attribute_of_the_package():
+    assert sorted(vbterrier.measures.__all__) == sorted(measure.NAME for measure in MEASURES)
+    assert [measure for measure in MEASURES if getattr(vbterrier, measure.NAME) is not measure] == []
+    assert [name for name in ("Relcov", "MEASURES", "InputError", "write_run") if hasattr(vbterrier, name)] == []
 
 
 def test_docstrings_begin_with_a_noun_or_an_imperative():

@@ -76,11 +76,11 @@ def entities(path, version):
 
 
 WRITERS = {
-    "run": lambda path, version: vbterrier.write_run(frames(version)[0], path),
-    "packed run": lambda path, version: vbterrier.write_run(frames(version)[0], path.with_name("run.gz")),
-    "qrels": lambda path, version: vbterrier.write_qrels(frames(version)[1], path),
-    "intents": lambda path, version: vbterrier.write_intents(frames(version)[2], path),
-    "tags": lambda path, version: vbterrier.write_tags(frames(version)[3], path),
+    "run": lambda path, version: vbterrier.frames.write_run(frames(version)[0], path),
+    "packed run": lambda path, version: vbterrier.frames.write_run(frames(version)[0], path.with_name("run.gz")),
+    "qrels": lambda path, version: vbterrier.frames.write_qrels(frames(version)[1], path),
+    "intents": lambda path, version: vbterrier.frames.write_intents(frames(version)[2], path),
+    "tags": lambda path, version: vbterrier.frames.write_tags(frames(version)[3], path),
     "queries": lambda path, version: write_queries(frames(version)[3].assign(qid="q", mention="m"), path),
     "links": lambda path, version: write_links(link_pool(frames(version)[0], frames(version)[3]), path),
     "plan": lambda path, version: write_judging(plan(version), path),
@@ -135,7 +135,7 @@ def written(tmp_path):
     return first
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_full_disk_leaves_what_was_there(written, writer):
     folder, sizes = written(writer)
@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_what_was_there(written, writer):
     assert not [path for path in folder.rglob("*") if path.name.startswith(".")]
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_an_interrupted_writer_leaves_whole_files(written, writer, when, monkeypatch):

@@ -22,5 +22,11 @@ def _text() -> object:
     return panel_text
 
 
+def _table() -> object:
+    from vbterrier.report.paper import result_table
+
+    return result_table
+
+
 # Results draw themselves with the figures of the report, and are written as pages in its style.
-LOADERS |= {"plots": _plots, "page": _page, "text": _text}
+LOADERS |= {"plots": _plots, "page": _page, "text": _text, "table": _table}

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+# The public names; the others validate parameters of this package.
+__all__ = ["DegenerateWarning", "FileError", "InputError", "ParameterError", "ServiceError", "VBTerrierError"]
+
 
 class VBTerrierError(Exception):
     """Base class of all errors of this package."""

@@ -42,7 +42,8 @@ def parameters(
 def public(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Element | None:
     """Docstrings name things by where they live; the reference lists them as they are imported."""
     name = node.get("reftarget", "").rpartition(".")[2]
-    if node.get("refdomain") != "py" or node["reftype"] == "mod" or name not in vbterrier.__all__:
+    names = {*vbterrier.__all__, *vbterrier.measures.__all__}
+    if node.get("refdomain") != "py" or node["reftype"] == "mod" or name not in names:
         return None
     target = f"vbterrier.{name}"
     if isinstance(content, nodes.TextElement) and content.astext().removesuffix("()") != name:

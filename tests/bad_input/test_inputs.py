@@ -629,4 +629,4 @@ def test_topics_without_intents_are_an_error_that_lists_them_unless_asked_otherw
 def test_errors_are_values_errors_so_that_anybody_can_catch_them():
     for error in (InputError, ParameterError, FileError):
         assert issubclass(error, ValueError)
-        assert issubclass(error, vbterrier.VBTerrierError)
+        assert issubclass(error, vbterrier.errors.VBTerrierError)

@@ -26,7 +26,7 @@ INTENTS = pd.DataFrame({"qid": ["q1"], "entity_id": ["E"], "prob": [1.0]})
 TOPICS = pd.DataFrame({"qid": ["q1"], "query": ["x"]})
 CALLS = {
     "run": vbterrier.read_run,
-    "written run": lambda path: vbterrier.write_run(RUN, path),
+    "written run": lambda path: vbterrier.frames.write_run(RUN, path),
     "qrels of a score": lambda path: vbterrier.score({"a": RUN}, path, ["P@1"]),
     "run of a score": lambda path: vbterrier.score({"a": path}, QRELS, ["P@1"]),
     "runs in blocks": lambda path: vbterrier.score({"a": path}, QRELS, ["P@1"], execution=Execution(memory="1 GiB")),
@@ -54,7 +54,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_a_name_that_is_too_long_is_an_error_of_the_package(tmp_path, monkeypatch, call, length):
     monkeypatch.chdir(tmp_path)
-    vbterrier.write_run(RUN, "mine.run")
+    vbterrier.frames.write_run(RUN, "mine.run")
     (tmp_path / "entities.tsv").write_text("id\tname\nE\tname\n")
     with pytest.raises(VBTerrierError):
         CALLS[call](str(tmp_path / ("n" * length)))

@@ -71,7 +71,7 @@ def table(data, linker, unmatched):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+    warnings.simplefilter("ignore", vbterrier.errors.DegenerateWarning)
     data, *linkers = sys.argv[1:]
     for unmatched in ("append", "drop"):
         print(f"\nUnmatched documents: {unmatched}\n")

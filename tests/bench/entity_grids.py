@@ -158,7 +158,7 @@ def grids(data, linkers, embed):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+    warnings.simplefilter("ignore", vbterrier.errors.DegenerateWarning)
     data, *options = sys.argv[1:]
     linkers = [each for each in LINKERS if each in options] or LINKERS
     print(markdown(contamination(data)), end="\n\n", flush=True)

@@ -45,7 +45,7 @@ def looks(runs, qrels, seed):
             for numbered in (None, look)
         ]
         missed = [before or not plan.low <= truth <= plan.high for before, plan in zip(missed, plans, strict=True)]
-        listed = plans[0].frame[["qid", "docno"]].merge(qrels, on=["qid", "docno"], how="left")
+        listed = plans[0].documents[["qid", "docno"]].merge(qrels, on=["qid", "docno"], how="left")
         if not len(listed):
             break
         known = pd.concat([known, listed.assign(label=listed["label"].fillna(0).astype(int))])

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import NonRelCov, RelCov
 from vbterrier.entities.pool import link_pool
 from vbterrier.frames.ranking import Run
-from vbterrier.measures import ENTITY
+from vbterrier.measures import ENTITY, NonRelCov, RelCov
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 

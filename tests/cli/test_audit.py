@@ -23,11 +23,11 @@ def files(write_files):
     label = rng.integers(0, 2, len(pool))
     folder = write_files({})
     for name in ("a", "b"):
-        vbterrier.write_run(pool.assign(score=label + rng.random(len(pool)), rank=0), folder / f"{name}.run")
-    vbterrier.write_qrels(pool.assign(label=label).sample(frac=0.8, random_state=0), folder / "human.txt")
+        vbterrier.frames.write_run(pool.assign(score=label + rng.random(len(pool)), rank=0), folder / f"{name}.run")
+    vbterrier.frames.write_qrels(pool.assign(label=label).sample(frac=0.8, random_state=0), folder / "human.txt")
     for name in ("one", "two"):
         other = np.where(rng.random(len(pool)) < 0.2, 1 - label, label)
-        vbterrier.write_qrels(pool.assign(label=other), folder / f"{name}.txt")
+        vbterrier.frames.write_qrels(pool.assign(label=other), folder / f"{name}.txt")
     return folder
 
 

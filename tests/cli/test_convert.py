@@ -30,7 +30,7 @@ def converted(command, source, kind, to, *options):
 @pytest.mark.parametrize("to", ["trec", "beir", "quepid", "rank_eval", "workbench"])
 def test_ratings_are_read_back(command, kind, to):
     path = converted(command, "qrels.txt", kind, to, *(["--index", "shop"] if to == "rank_eval" else []))
-    assert read_rated_list(path).frame[["qid", "docno", "label"]].to_numpy().tolist() == EXPECTED
+    assert read_rated_list(path).labels[["qid", "docno", "label"]].to_numpy().tolist() == EXPECTED
     if to == "rank_eval":
         assert json.loads(Path(path).read_text(encoding="utf-8"))["requests"][0]["ratings"][0]["_index"] == "shop"
 
@@ -59,7 +59,7 @@ def test_fractions_are_counted_in_steps(command):
 
 def test_subtopics_become_the_highest_label(command):
     Path("web.txt").write_text("1 1 d1 0\n1 2 d1 2\n", encoding="utf-8")
-    assert read_rated_list(converted(command, "web.txt", "qrels", "quepid")).frame["label"].tolist() == [2]
+    assert read_rated_list(converted(command, "web.txt", "qrels", "quepid")).labels["label"].tolist() == [2]
     assert vbterrier.read_qrels(converted(command, "web.txt", "qrels", "trec"))["iteration"].tolist() == ["1", "2"]
 
 

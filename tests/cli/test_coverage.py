@@ -9,9 +9,10 @@ import pytest
 from flat import grouped
 from planted import planted_collection
 
-from vbterrier import read_qrels, read_run, read_tags, write_qrels, write_run, write_tags
+from vbterrier import read_qrels, read_run, read_tags
 from vbterrier.entities.pool import link_pool, write_links
 from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.frames import write_qrels, write_run, write_tags
 
 FILES = ["--pool", "pool.run", "--tags", "tags.tsv", "--qrels", "qrels.txt"]
 RUNS = ["odds.run", "b[x].run"]

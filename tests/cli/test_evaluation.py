@@ -544,9 +544,9 @@ def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     intents = pd.DataFrame({"qid": np.repeat([f"q{t}" for t in range(6)], 2), "entity_id": ["A", "B"] * 6, "prob": 0.5})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"]})
     vbterrier.IntentSet.build("set", intents, tags)
-    vbterrier.write_intents(intents, "intents.tsv")
-    vbterrier.write_tags(tags, "tags.tsv")
-    vbterrier.write_tags(tags[:1], "other.tsv")
+    vbterrier.frames.write_intents(intents, "intents.tsv")
+    vbterrier.frames.write_tags(tags, "tags.tsv")
+    vbterrier.frames.write_tags(tags[:1], "other.tsv")
     files = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@3")
     wanted = printed("whole.run", *files)
     assert [float(row["value"]) for row in rows_of(wanted)] == [1.0]

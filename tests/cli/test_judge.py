@@ -34,7 +34,7 @@ def test_the_list_and_the_widths_are_printed(command):
     code, out, err = command(*JUDGE, 1)
     plan = judge_next(["a.run"], "qrels.txt", 1, MEASURE)
     assert (code, err) == (0, "")
-    assert plan.frame["reason"].item() in out
+    assert plan.documents["reason"].item() in out
     assert out.endswith(said(plan))
 
 
@@ -43,7 +43,7 @@ def test_the_list_is_written(command, files):
     plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE)
     assert (code, out) == (0, f"plan.tsv: {said(plan)}")
     read = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str, quoting=3, na_filter=False)
-    assert read.to_numpy().tolist() == plan.frame[["qid", "docno", "reason"]].to_numpy().tolist()
+    assert read.to_numpy().tolist() == plan.documents[["qid", "docno", "reason"]].to_numpy().tolist()
     assert len(read) == 2
 
 
@@ -53,14 +53,14 @@ def test_a_difference_is_of_two_named_runs(command):
     assert code == 0
     assert out.endswith(said(plan))
     assert "a minus b" in out
-    assert list(plan.frame["docno"]) == ["d9"]
+    assert list(plan.documents["docno"]) == ["d9"]
 
 
 def test_other_formats_hold_all_columns(command):
     _, out, _ = command(*JUDGE, 5, "-f", "json", "--level", "0.5")
     plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE, inference=Inference(level=0.5))
-    assert [row["docno"] for row in json.loads(out)] == plan.frame["docno"].tolist()
-    assert set(json.loads(out)[0]) == set(plan.frame.columns)
+    assert [row["docno"] for row in json.loads(out)] == plan.documents["docno"].tolist()
+    assert set(json.loads(out)[0]) == set(plan.documents.columns)
 
 
 @pytest.mark.parametrize(

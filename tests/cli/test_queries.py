@@ -32,8 +32,8 @@ def test_a_sample_is_written_and_described(command, corpus):
     assert (code, out, err) == (0, f"queries.tsv: {sample!r}\n", "")
     read = read_mentions("queries.tsv")
     for name in ("qid", "docno", "mention", "entity_id"):
-        assert read[name].tolist() == sample.frame[name].tolist()
-    assert read["prob"].astype(float).tolist() == sample.frame["prob"].tolist()
+        assert read[name].tolist() == sample.queries[name].tolist()
+    assert read["prob"].astype(float).tolist() == sample.queries["prob"].tolist()
     code, out, err = command("queries", "profile", "queries.tsv", "--mentions", "mentions.tsv", "-f", "json")
     assert (code, err) == (0, "")
     expected = query_profile(sample, corpus)

@@ -16,14 +16,16 @@ import pyterrier as pt
 import pytest
 from flat import grouped
 
-from vbterrier import InputError, NonRelCov, OracleCov, RelCov, score
+from vbterrier import score
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rerank import OverlapReranker
 from vbterrier.entities.stage import selected_entities
 from vbterrier.entities.supervision import supervision_report
+from vbterrier.errors import InputError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.measures import NonRelCov, OracleCov, RelCov
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.settings import Data, Inference
@@ -75,11 +77,11 @@ def test_coverage_of_consensus_entities(aida, linker):
     assert len(both) == 184
     # A mean leaves out the topics where its measure is undefined, and hosts that average all topics refuse them.
     measures = [RelCov @ K, NonRelCov @ K]
-    own = score({"consensus": run}, pool.frame(), measures).intervals
+    own = score({"consensus": run}, pool.to_frame(), measures).intervals
     assert own["n_qids"].tolist() == [len(values) for values in found]
     assert own["value"].tolist() == pytest.approx([values.mean() for values in found], abs=1e-12)
     with pytest.raises(InputError, match=r"NonRelCov@20 is undefined for 15 of 199 topics"):
-        pt.Experiment([run], aida.topics, pool.frame(), measures)
+        pt.Experiment([run], aida.topics, pool.to_frame(), measures)
     ratio = disc_ratio(both["rel"], both["nonrel"])
     rel_cov, nonrel_cov, value = PRINTED[linker]
     assert both.mean().tolist() == pytest.approx([rel_cov, nonrel_cov], abs=5e-5)
@@ -92,7 +94,7 @@ def test_gold_entities_could_reach_every_relevant_document(aida):
     pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
     topics = aida.topics[aida.topics["qid"].isin(aida.qrels.merge(aida.runs["bm25"][["qid", "docno"]])["qid"])]
     run = ConsensusEntities(pool)(aida.runs["bm25"].merge(topics))
-    links = pool.frame()
+    links = pool.to_frame()
     links = links[links["qid"].isin(topics["qid"])]
     found = pt.Experiment([run], topics, links, [OracleCov @ 1])
     assert found["OracleCov@1"].tolist() == [1.0]

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning
 from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import horvitz_thompson, sample_queries
+from vbterrier.errors import DegenerateWarning
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.relax import RelaxConstraints
@@ -181,6 +181,6 @@ def test_the_link_share_of_the_corpus_is_estimated_from_either(corpus):
     truth = share(query_profile(corpus, corpus, nil=NIL), "uniform")
     for method in ("random-document", "random-mention"):
         sample = sample_queries(corpus, 400, method=method, seed=2)
-        linked = (~sample.frame["entity_id"].isin(NIL)).astype(float)
-        found = horvitz_thompson(sample, sample.frame.assign(name="gold", measure="link", value=linked), level=0.99)
+        linked = (~sample.queries["entity_id"].isin(NIL)).astype(float)
+        found = horvitz_thompson(sample, sample.queries.assign(name="gold", measure="link", value=linked), level=0.99)
         assert found["low"].item() < truth < found["high"].item()

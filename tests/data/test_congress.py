@@ -16,7 +16,7 @@ import pyterrier as pt
 import pytest
 from night import at_night
 
-from vbterrier import DegenerateWarning
+from vbterrier.errors import DegenerateWarning
 from vbterrier.intents.candidates import CandidateIntents
 from vbterrier.intents.relax import RelaxConstraints
 from vbterrier.kernels.resample import stream

@@ -17,7 +17,8 @@ import pytest
 from ir_measures import ERR_IA, StRecall, alpha_nDCG
 
 import vbterrier
-from vbterrier import ES, VB, DegenerateWarning
+from vbterrier import ES, VB
+from vbterrier.errors import DegenerateWarning
 from vbterrier.linking import DictionaryLinker, QueryLinker, build_kb
 from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import intervals, topics_interval

@@ -165,7 +165,7 @@ def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
     qrels, runs = as_in_2009(web.qrels), {"dssa": web.runs["dssa-indri"]}
     measures = ["ES@10", "VB@10", "StRecall@10", "alpha_nDCG@10", "ERR_IA@10"]
     wanted = vbterrier.score(runs, web.qrels, measures, inference=Inference(n_resamples=10)).means()
-    with pytest.warns(vbterrier.DegenerateWarning, match=f"numbers of {n_gaps} of 50 topics have gaps"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match=f"numbers of {n_gaps} of 50 topics have gaps"):
         without = vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=10)).means()
     assert (without["ES@10"] > wanted["ES@10"]).all()
     given = vbterrier.score(

@@ -63,7 +63,7 @@ def test_a_plan_and_what_it_says():
     assert curve["power"].iloc[-1] > plan.power
     assert curve["low"].iloc[-1] > plan.power - 0.02
     assert plan.summary().startswith(f"{plan.n_qids} queries ({plan.low} to {plan.high}) to detect")
-    row = plan.frame().loc[0, ["n_qids", "low", "high", "n_pilot", "seed"]]
+    row = plan.to_frame().loc[0, ["n_qids", "low", "high", "n_pilot", "seed"]]
     assert row.tolist() == [plan.n_qids, plan.low, plan.high, 30, 1]
     mirrored = queries_needed(-SKEWED, 0.08, n_simulations=2000, inference=Inference(seed=1)).curve
     pd.testing.assert_frame_equal(curve.drop(columns="delta"), mirrored.drop(columns="delta"))

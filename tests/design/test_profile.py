@@ -78,14 +78,14 @@ def test_a_sample_brings_the_frequencies_of_its_corpus_and_counts_draws():
     sample = sample_queries(CORPUS, 50, method="random-mention", replace=True, seed=1)
     found = query_profile(sample)
     draws = Counter()
-    for row in sample.frame.itertuples():
+    for row in sample.queries.itertuples():
         draws["Paris" if row.mention == "Paris" else "other"] += row.n_draws
     assert value_of(found, "frequency", "n")["3-5"] == draws["Paris"]
     assert value_of(found, "count")["draws"] == 50
     low, _ = proportion_confint(draws["Paris"], 50, method="wilson")
     assert value_of(found, "frequency", "low")["3-5"] == pytest.approx(low)
     # Read from a file, numbers are text.
-    as_text = sample.frame.astype({"n_documents": str, "n_draws": str})
+    as_text = sample.queries.astype({"n_documents": str, "n_draws": str})
     pd.testing.assert_frame_equal(query_profile(as_text), found)
 
 
@@ -123,7 +123,7 @@ def test_paths_are_read(tmp_path):
     CORPUS.to_csv(tmp_path / "corpus.tsv", sep="\t", index=False)
     path = str(tmp_path / "corpus.tsv")
     pd.testing.assert_frame_equal(query_profile(path, path), query_profile(CORPUS, CORPUS))
-    pd.testing.assert_frame_equal(sample_queries(path, 2).frame, sample_queries(CORPUS, 2).frame, check_dtype=False)
+    pd.testing.assert_frame_equal(sample_queries(path, 2).queries, sample_queries(CORPUS, 2).queries, check_dtype=False)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def rows_of(corpus, kind=None):
 
 
 def probabilities(sample):
-    return {(row.docno, row.mention): row.prob for row in sample.frame.itertuples()}
+    return {(row.docno, row.mention): row.prob for row in sample.queries.itertuples()}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -60,7 +60,7 @@ def test_draws_with_replacement_are_as_frequent_as_their_probability(corpus, met
     found = drawn(corpus, n, method, replace=True, seed=5)
     expected = {query: float(prob) for query, prob in one_draw(rows_of(corpus), method).items()}
     assert probabilities(found) == pytest.approx(expected)
-    counts = found.frame.set_index(["docno", "mention"])["n_draws"]
+    counts = found.queries.set_index(["docno", "mention"])["n_draws"]
     p = stats.chisquare([counts[query] for query in expected], [n * prob for prob in expected.values()]).pvalue
     assert p > 1e-4
     assert counts.sum() == n
@@ -83,7 +83,7 @@ def test_samples_without_replacement_hold_each_query_as_often_as_its_probability
         seen.update(queries.tolist())
         if kind is None and seed < 5:
             # The public function draws the same.
-            found = drawn(corpus, n, method, seed=seed).frame
+            found = drawn(corpus, n, method, seed=seed).queries
             rows = corpus.iloc[mentions.rows[queries]].assign(prob=prob)
             columns = ["docno", "mention", "prob"]
             assert found[columns].to_numpy().tolist() == rows[columns].to_numpy().tolist()
@@ -135,11 +135,11 @@ def test_proportional_sizes_follow_the_shares_of_draws_without_strata(corpus, me
 @pytest.mark.parametrize("method", METHODS)
 def test_neither_the_order_of_rows_nor_repeated_ones_nor_other_columns_change_a_draw(corpus, method, replace):
     before = corpus.copy()
-    found = drawn(corpus, 4, method, replace=replace, seed=2).frame
+    found = drawn(corpus, 4, method, replace=replace, seed=2).queries
     shuffled = pd.concat([corpus, corpus.iloc[::2]]).sample(frac=1, random_state=1).assign(more=1)
-    again = drawn(shuffled, 4, method, replace=replace, seed=2).frame
+    again = drawn(shuffled, 4, method, replace=replace, seed=2).queries
     pd.testing.assert_frame_equal(again.drop(columns="more"), found)
-    assert drawn(corpus, 4, method, replace=replace, seed=3).frame["qid"].tolist() != found["qid"].tolist()
+    assert drawn(corpus, 4, method, replace=replace, seed=3).queries["qid"].tolist() != found["qid"].tolist()
     pd.testing.assert_frame_equal(corpus, before)
 
 
@@ -147,7 +147,7 @@ def test_neither_the_order_of_rows_nor_repeated_ones_nor_other_columns_change_a_
 def test_a_larger_sample_contains_the_smaller_one_and_no_unit_twice(corpus, method):
     unit = {"random-document": "docno", "random-mention": "mention", "uniform": "qid"}[method]
     for seed in range(8):
-        few, more = (drawn(corpus, n, method, seed=seed).frame for n in (2, 4))
+        few, more = (drawn(corpus, n, method, seed=seed).queries for n in (2, 4))
         assert more["qid"].tolist()[:2] == few["qid"].tolist()
         assert more[unit].is_unique
 
@@ -155,19 +155,19 @@ def test_a_larger_sample_contains_the_smaller_one_and_no_unit_twice(corpus, meth
 def test_qids_are_those_of_the_frame_or_of_docno_and_mention(corpus):
     by_query = {}
     for seed in range(8):
-        frame = drawn(corpus, 4, "uniform", seed=seed).frame
+        frame = drawn(corpus, 4, "uniform", seed=seed).queries
         for row in frame.itertuples():
             assert by_query.setdefault((row.docno, row.mention), row.qid) == row.qid
     assert len(set(by_query.values())) == len(by_query)
     named = corpus.assign(qid=[f"q{number}" for number in range(8)])
-    frame = drawn(named, 8, "uniform").frame
+    frame = drawn(named, 8, "uniform").queries
     assert sorted(frame["qid"]) == sorted(named["qid"])
     assert frame.columns[:3].tolist() == ["qid", "docno", "mention"]
     with pytest.raises(InputError, match="two queries have the same qid"):
         drawn(corpus.assign(qid="q1"), 2, "uniform")
     # The border between docno and mention matters.
     close = pd.DataFrame({"docno": ["a", "a b"], "mention": ["b c", "c"]})
-    assert sample_queries(close, 2).frame["qid"].is_unique
+    assert sample_queries(close, 2).queries["qid"].is_unique
 
 
 def test_a_query_that_repeats_with_another_meaning_is_told_of():
@@ -175,13 +175,13 @@ def test_a_query_that_repeats_with_another_meaning_is_told_of():
     with pytest.warns(DegenerateWarning, match=r"1 rows repeat .* 'entity_id', as rows 0 and 1") as said:
         found = sample_queries(frame, 2, method="uniform")
     assert len(said) == 1
-    assert dict(zip(found.frame["mention"], found.frame["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}
+    assert dict(zip(found.queries["mention"], found.queries["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}
 
 
 def test_bins_of_frequency_and_functions_make_strata(corpus):
     found = drawn(corpus, 4, "uniform", strata=2)
     assert found.strata[["stratum", "n_queries", "n_draws"]].to_numpy().tolist() == [["1-2", 4, 2], ["4", 4, 2]]
-    assert set(found.frame.loc[found.frame["stratum"] == "4", "mention"]) == {"a"}
+    assert set(found.queries.loc[found.queries["stratum"] == "4", "mention"]) == {"a"}
     with pytest.warns(DegenerateWarning, match="number of bins is 3"):
         assert len(drawn(corpus, 8, "uniform", strata=5).strata) == 3
     found = drawn(corpus, 8, "uniform", strata=lambda queries: np.where(queries["n_documents"] > 1, "many", "one"))
@@ -206,7 +206,7 @@ def test_allocations(corpus, n, options, expected):
 
 def test_ids_are_text_and_columns_pass_through():
     frame = pd.DataFrame({"docno": [1, 2], "mention": ["007", "NA"], "note": [None, 3.5]})
-    found = sample_queries(frame, 2).frame
+    found = sample_queries(frame, 2).queries
     assert (sorted(found["docno"]), sorted(found["mention"])) == (["1", "2"], ["007", "NA"])
     assert found["note"].isna().sum() == 1
     assert " ".join(found.columns) == "qid docno mention note n_documents stratum prob n_draws"
@@ -270,7 +270,7 @@ def six():
 
 
 def valued(sample):
-    return sample.frame[["qid", "value"]].assign(name="mine", measure="P")
+    return sample.queries[["qid", "value"]].assign(name="mine", measure="P")
 
 
 def sample_of(drawn, six, queries, prob, strata=None):
@@ -279,7 +279,7 @@ def sample_of(drawn, six, queries, prob, strata=None):
     rows = counts.index.to_numpy()
     stratum, prob = "all" if strata is None else np.array(strata)[rows], np.asarray(prob, dtype=float)[rows]
     frame = six.iloc[rows].reset_index(drop=True)
-    return replace(drawn, frame=frame.assign(n_documents=1, stratum=stratum, prob=prob, n_draws=counts.to_numpy()))
+    return replace(drawn, queries=frame.assign(n_documents=1, stratum=stratum, prob=prob, n_draws=counts.to_numpy()))
 
 
 def assert_unbiased(design, six, samples, prob, variance, strata=None, estimator="ht"):
@@ -340,7 +340,7 @@ def test_one_query_of_each_unit_estimates_the_mean_without_bias_and_the_variance
 
 @pytest.mark.parametrize("method", METHODS)
 def test_draws_with_replacement_estimate_mean_and_variance_without_bias(six, method):
-    prob = drawn(six, 500, method, replace=True).frame.set_index("qid")["prob"][six["qid"]].to_numpy()
+    prob = drawn(six, 500, method, replace=True).queries.set_index("qid")["prob"][six["qid"]].to_numpy()
     assert prob.sum() == pytest.approx(1)
     samples = [(list(draws), prob[list(draws)].prod()) for draws in product(range(N), repeat=2)]
     variance = prob @ (Y / prob - Y.sum()) ** 2 / 2 / N**2
@@ -366,7 +366,7 @@ def test_values_without_spread_and_whole_corpora_are_estimated_without_error(six
     assert horvitz_thompson(whole, valued(whole)).iloc[0][columns].tolist() == pytest.approx([Y.mean()] * 3)
     for options in ({}, {"replace": True}):
         sample = sample_queries(six, 3, method="weighted", weights="weight", **options)
-        values = valued(sample).assign(value=sample.frame["weight"].to_numpy())
+        values = valued(sample).assign(value=sample.queries["weight"].to_numpy())
         found = horvitz_thompson(sample, values, of="total", estimator="ht").iloc[0]
         assert found["value"] == pytest.approx(12)
         assert found["std_error"] == pytest.approx(0, abs=1e-6)
@@ -376,7 +376,7 @@ def test_interval_is_of_student(six):
     sample = sample_queries(six, 4, method="uniform", seed=3)
     columns = ["value", "low", "high", "std_error"]
     found = horvitz_thompson(sample, valued(sample), level=0.8).iloc[0]
-    y = sample.frame["value"].to_numpy()
+    y = sample.queries["value"].to_numpy()
     error = np.sqrt((1 - 4 / 6) * y.var(ddof=1) / 4)
     reach = stats.t.ppf(0.9, 3) * error
     assert found[columns].tolist() == pytest.approx([y.mean(), y.mean() - reach, y.mean() + reach, error])
@@ -426,7 +426,7 @@ def test_weights_that_leave_few_queries_are_told_of():
     mentions = ["all"] * 900 + [f"m{number}" for number in range(99)]
     corpus = pd.DataFrame({"docno": [f"d{number}" for number in range(999)], "mention": mentions}).assign(value=0.5)
     sample = sample_queries(corpus, 100, method="random-mention")
-    values = sample.frame.assign(name="mine", measure="P")
+    values = sample.queries.assign(name="mine", measure="P")
     # One of weight 900 and 99 of weight 1.
     with pytest.warns(DegenerateWarning, match=r"its 100 queries have an effective size of 1\.2;"):
         horvitz_thompson(sample, values, interval="t")
@@ -435,7 +435,7 @@ def test_weights_that_leave_few_queries_are_told_of():
     assert found["method"] == "queries (hajek, bounded)"
     assert (found["low"] < 0.1, found["high"] > 0.9, found["value"]) == (True, True, pytest.approx(0.5))
     even = sample_queries(corpus, 100, method="uniform")
-    assert horvitz_thompson(even, even.frame.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)
+    assert horvitz_thompson(even, even.queries.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_bounded_intervals_cover_where_t_does_not(estimator):
     covered = {"t": 0, "bounded": 0}
     for seed in range(n_samples):
         sample = sample_queries(corpus, 15, method="weighted", weights="size", replace=True, seed=seed)
-        values = sample.frame.assign(name="x", measure="P@1")
+        values = sample.queries.assign(name="x", measure="P@1")
         for interval in covered:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DegenerateWarning)
@@ -488,7 +488,7 @@ def test_bounded_intervals_cover_where_t_does_not(estimator):
 
 def test_bounded_intervals_need_a_range_and_weights_that_differ(corpus):
     sample = drawn(corpus, 4, "uniform", seed=1)
-    values = sample.frame.assign(name="x", measure="P@1", value=[0.0, 1.0, 1.0, 0.0])
+    values = sample.queries.assign(name="x", measure="P@1", value=[0.0, 1.0, 1.0, 0.0])
     assert horvitz_thompson(sample, values)["method"].item() == "queries (hajek)"
     found = horvitz_thompson(sample, values, interval="bounded").iloc[0]
     assert (found["low"], found["high"]) == pytest.approx(stats.binomtest(2, 4).proportion_ci(0.95, "exact"), abs=0.02)

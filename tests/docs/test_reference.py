@@ -161,7 +161,7 @@ def made(tmp_path_factory):
         "R": vbterrier.read_run(runs["dense"]),
         "T": tags,
         "L": qrels,
-        "K": vbterrier.entities.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).frame(),
+        "K": vbterrier.entities.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).to_frame(),
         "V": scores.values,
         "C": scores.intervals,
         "P": vbterrier.compare(scores.values, inference=Inference(n_resamples=100)).pairs,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.
@@ -82,10 +82,10 @@ def test_a_pool_is_what_plain_loops_join_in_any_order_of_rows(rankings, mentions
             link_pool(*frames, cutoff=depth)
         return
     pool = link_pool(*frames, cutoff=depth)
-    assert rows_of(pool.frame()) == wanted
+    assert rows_of(pool.to_frame()) == wanted
     # There and back: the frame in any order of rows is the same pool, but for the order of topics.
-    mixed = pool.frame().sample(frac=1, random_state=len(mentions))
-    again = LinkedPool.from_frame(mixed).frame()
+    mixed = pool.to_frame().sample(frac=1, random_state=len(mentions))
+    again = LinkedPool.from_frame(mixed).to_frame()
     order = {topic: place for place, topic in enumerate(pool.topics)}
     assert sorted(rows_of(again), key=lambda row: order[row[0]]) == wanted
     for frame, kept in zip(frames, before, strict=True):
@@ -119,7 +119,7 @@ def test_a_pool_survives_its_file(tmp_path_factory, rankings, mentions, labels):
     write_links(pool, path)
     again = read_links(path)
     assert again.topics == pool.topics
-    assert rows_of(again.frame()) == rows_of(pool.frame())
+    assert rows_of(again.to_frame()) == rows_of(pool.to_frame())
     for name in ("topic", "label", "rank", "starts", "entity", "weight", "mentions"):
         assert getattr(again, name).dtype == getattr(pool, name).dtype
         assert getattr(again, name).tolist() == getattr(pool, name).tolist()
@@ -127,11 +127,11 @@ def test_a_pool_survives_its_file(tmp_path_factory, rankings, mentions, labels):
 
 POOL = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "score": [2.0, 1.0, 1.0]})
 TAGS = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["E", "F"]})
-LINKS = link_pool(POOL, TAGS, pd.DataFrame({"qid": ["q1"], "docno": ["a"], "label": [1]})).frame()
+LINKS = link_pool(POOL, TAGS, pd.DataFrame({"qid": ["q1"], "docno": ["a"], "label": [1]})).to_frame()
 
 
 def test_tags_of_one_query_count_for_it_alone():
-    found = link_pool(POOL, TAGS.assign(qid=["q2", "q1"])).frame()
+    found = link_pool(POOL, TAGS.assign(qid=["q2", "q1"])).to_frame()
     assert [row[:3] for row in rows_of(found)] == [("q1", "a", None), ("q1", "b", "F"), ("q2", "a", "E")]
 
 
@@ -139,7 +139,7 @@ def test_entities_that_came_as_integers_are_text_from_there_on():
     pool = link_pool(POOL, TAGS.assign(entity_id=[1, 2]))
     assert pool.entities.text.to_pylist() == ["1", "2"]
     assert not pool.entities.integers
-    assert not LinkedPool.from_frame(pool.frame()).entities.integers
+    assert not LinkedPool.from_frame(pool.to_frame()).entities.integers
 
 
 @pytest.mark.parametrize("cutoff", [0, -1, 2.5, True])
@@ -179,7 +179,7 @@ def test_an_empty_frame_is_a_pool_of_nothing():
     pool = LinkedPool.from_frame(LINKS.iloc[:0])
     assert (len(pool), pool.topics, len(pool.pairs)) == (0, [], 0)
     assert pool.find(np.array([0]), np.array([0])).tolist() == [-1]
-    assert rows_of(pool.frame()) == []
+    assert rows_of(pool.to_frame()) == []
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_tags_that_do_not_fit_are_refused(change, message):
 def test_files_of_others_are_read_and_others_still_refused(tmp_path):
     path = tmp_path / "links.parquet"
     LINKS.drop(columns="mentions").assign(label=LINKS["label"].astype("int8")).to_parquet(path)
-    assert rows_of(read_links(path).frame()) == rows_of(LINKS)
+    assert rows_of(read_links(path).to_frame()) == rows_of(LINKS)
     with pytest.raises(FileError, match=r"has [\d,]+ bytes uncompressed, more than [\d,]+; raise max_bytes="):
         read_links(path, max_bytes=100)
     (tmp_path / "text").write_text("qid\tdocno\n")
@@ -246,11 +246,11 @@ def test_nested_columns_are_refused_by_name(tmp_path, column):
 def test_rows_of_two_documents_of_a_rank_may_alternate():
     links = {"qid": "q1", "docno": [*"abab"], "entity_id": [*"EFGH"], "label": 1, "rank": 0, "weight": 1.0}
     pool = LinkedPool.from_frame(pd.DataFrame(links))
-    assert [row[1:3] for row in rows_of(pool.frame())] == [("a", "E"), ("a", "G"), ("b", "F"), ("b", "H")]
+    assert [row[1:3] for row in rows_of(pool.to_frame())] == [("a", "E"), ("a", "G"), ("b", "F"), ("b", "H")]
 
 
 def test_ranks_from_one_are_reported_and_documents_without_entities_need_no_confidence():
     links = pd.concat([LINKS, LINKS.iloc[:1].assign(docno="c", entity_id=None, weight=None)], ignore_index=True)
-    assert LinkedPool.from_frame(links).frame().query("docno == 'c'")["weight"].tolist() == [0.0]
+    assert LinkedPool.from_frame(links).to_frame().query("docno == 'c'")["weight"].tolist() == [0.0]
     with pytest.warns(DegenerateWarning, match="no rank is 0, the first rank"):
         LinkedPool.from_frame(links.assign(rank=links["rank"] + 1))

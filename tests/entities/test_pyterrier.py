@@ -75,19 +75,19 @@ def test_pyterrier_finds_linked_pools(tmp_path, installed):
     assert found == made
     assert hash(found) == hash(made)
     assert pt.inspect.artifact_type_format(found) == ("linked_pool", "vbterrier")
-    assert_frame_equal(found.pool.frame(), given.links.frame())
-    assert_frame_equal(read_links(found.path / "links.parquet").frame(), given.links.frame())
+    assert_frame_equal(found.pool.to_frame(), given.links.to_frame())
+    assert_frame_equal(read_links(found.path / "links.parquet").to_frame(), given.links.to_frame())
     for stage in (consensus, lambda links: OverlapReranker(links, given.every)):
         assert_frame_equal(stage(found)(given.run), stage(given.links)(given.run))
     package = found.build_package(str(tmp_path / "package.tar.lz4"), verbose=False)
     with LZ4FrameFile(package) as file, tarfile.open(fileobj=file) as tar:
         # Python before 3.11.4 has no filters.
         tar.extractall(tmp_path / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    assert_frame_equal(LinkSet(tmp_path / "unpacked").pool.frame(), given.links.frame())
+    assert_frame_equal(LinkSet(tmp_path / "unpacked").pool.to_frame(), given.links.to_frame())
     with pytest.raises(FileError, match="exists already"):
         LinkSet.build(tmp_path / "links", given.links)
-    frame = given.links.frame()
-    assert_frame_equal(LinkSet.build(tmp_path / "of a frame", frame).pool.frame(), frame)
+    frame = given.links.to_frame()
+    assert_frame_equal(LinkSet.build(tmp_path / "of a frame", frame).pool.to_frame(), frame)
     with pytest.raises(InputError, match=r"LinkSet\.build: links are tags without a pool; pass link_pool"):
         LinkSet.build(tmp_path / "of tags", given.tags)
     assert not (tmp_path / "of tags").exists()
@@ -110,7 +110,7 @@ def test_functions_take_artifacts_and_frames_as_stages_do(tmp_path):
     ):
         expected = call(links)
         assert len(expected)
-        for other in (found, links.frame()):
+        for other in (found, links.to_frame()):
             assert_frame_equal(call(other), expected)
     for call in (entity_labels, supervision_report, lambda tags: selected_entities(given.every, tags)):
         with pytest.raises(InputError, match=r"links are tags without a pool; pass link_pool\(pool, tags, qrels\)"):

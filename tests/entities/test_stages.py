@@ -93,7 +93,7 @@ def test_links_of_any_shape_rows_in_any_order_and_batches_give_the_same(name, da
     before = given.copy(deep=True)
     whole = make(pool)(given)
     assert len(whole) > 4
-    shapes = [pool.frame(), LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=4))]
+    shapes = [pool.to_frame(), LinkedPool.from_frame(pool.to_frame().sample(frac=1, random_state=4))]
     for links in shapes if name in OF_POOLS else [*shapes, data["tags"].sample(frac=1, random_state=1)]:
         same(make(links)(given), whole)
     stage = make(pool)

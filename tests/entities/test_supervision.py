@@ -265,7 +265,7 @@ def test_random_scores_are_uniform_and_independent_of_labels():
 
 
 # A ranking may hold none of the entities of a small pool.
-@pytest.mark.filterwarnings("ignore:entity run. none of its:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:entity run. none of its:vbterrier.errors.DegenerateWarning")
 @settings(max_examples=80, deadline=None)
 @given(collection=collections(), order=st.permutations([*"ABCDE"]))
 def test_hard_and_random_negatives_by_hand(collection, order):

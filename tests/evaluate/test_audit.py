@@ -193,7 +193,7 @@ def test_needed_labels_are_the_first_of_the_plan(planted):
     needed = found.needed.set_index("labels")
     assert needed.loc["with", "width"] < needed.loc["without", "width"]
     n = int(needed.loc["with", "n"])
-    widths = found.plan.frame["width_after"]
+    widths = found.plan.documents["width_after"]
     assert widths.iloc[n - 1] <= 0.04 < widths.iloc[n - 2]
     assert f"±0.02 needs {n} more human judgments" in repr(found)
 

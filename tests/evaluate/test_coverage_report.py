@@ -62,7 +62,7 @@ def each(run, links, measure):
 
 
 def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
-    links = linked.frame()
+    links = linked.to_frame()
     rows = report.entities.set_index(["name", "measure"])
     assert len(rows) == 4 * 9
     for name, run in planted.runs.items():
@@ -113,7 +113,7 @@ def test_another_reference_makes_other_strata(planted, systems, linked, report):
 
 
 def test_links_in_any_form_say_the_same(planted, systems, linked, report):
-    for links, more in ((linked.frame(), {}), (planted.tags, {"pool": planted.pool})):
+    for links, more in ((linked.to_frame(), {}), (planted.tags, {"pool": planted.pool})):
         found = coverage_report(
             planted.runs,
             links,
@@ -138,7 +138,7 @@ def test_what_the_pool_offers_and_lacks_is_stated(planted, linked, report):
     assert row["n_links"] == len(planted.tags.drop_duplicates())
     assert row["share_without_entities"] == row["n_without_entities"] / 1440
     for measure in (ObsCov, OracleCov @ 5):
-        expected = each(planted.runs["odds"], linked.frame(), measure).tolist()
+        expected = each(planted.runs["odds"], linked.to_frame(), measure).tolist()
         assert topics[str(measure)].tolist() == pytest.approx(expected)
         assert row[str(measure)] == pytest.approx(np.mean(expected))
 
@@ -237,7 +237,7 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
         options=CoverageOptions(alpha=1.0, shrinkage=2.0, rel=1),
     )
     measure = OER(alpha=1.0, tau=2.0) @ 5
-    value = each(planted.runs["odds"], linked.frame(), measure).mean()
+    value = each(planted.runs["odds"], linked.to_frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
     assert "alpha 1, shrinkage 2" in found.text()
     interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()

@@ -134,7 +134,7 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
     paths = []
     monkeypatch.chdir(tmp_path)
     for name, run in runs.items():
-        vbterrier.write_run(run, f"{name}.run")
+        vbterrier.frames.write_run(run, f"{name}.run")
         paths.append(f"{name}.run")
     assert_same(
         quietly(score, paths, qrels, WHOLE, **grouped("score", **engine))[0], quietly(score, paths, qrels, WHOLE)[0]
@@ -252,8 +252,8 @@ def test_topics_that_runs_lack_are_treated_alike(two, topics):
 
 def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path, monkeypatch):
     runs, qrels = collection(3)
-    vbterrier.write_run(runs["s1"], tmp_path / "s1.run")
-    vbterrier.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
+    vbterrier.frames.write_run(runs["s1"], tmp_path / "s1.run")
+    vbterrier.frames.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
     monkeypatch.setattr(streaming, "_summary", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):

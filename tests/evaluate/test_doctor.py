@@ -168,7 +168,7 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     assert possible(rounds) == possible(found)
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize(
     ("iterations", "has_subtopics"),
     [("0000000", False), ("1111111", False), ("0011100", False), ("1122334", True), ("0120120", True)],

@@ -76,7 +76,7 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
     found = grid_of(world, grid, seed=3, n_resamples=200)
     runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
     expected = score(
-        runs, links.frame(), MEASURES, data=Data(on_topics="all"), inference=Inference(seed=3, n_resamples=200)
+        runs, links.to_frame(), MEASURES, data=Data(on_topics="all"), inference=Inference(seed=3, n_resamples=200)
     )
     rows = found.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
     own = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]
@@ -122,7 +122,7 @@ def test_the_frontier_is_over_topics_with_all_values(world):
 def test_configurations_with_the_same_rankings_count_once(world):
     """Links without confidences: the support rho+rank is rank, and rho is the number of documents."""
     links, topics, _ = world
-    without = links.frame().assign(weight=1.0)
+    without = links.to_frame().assign(weight=1.0)
     support = ["rank", "rho", "rho+rank"]
     found = entity_grid(
         without, topics, {"consensus": {"support": support}, "chance": {"seed": 0}}, execution=Execution(progress=False)
@@ -146,7 +146,7 @@ def test_supervised_runs_join_the_grid(world):
     links, topics, _ = world
     selector = EntitySelector(links, rounds=3, parameters={"min_data_in_leaf": 2})
     pipeline = ConsensusEntities(links, min_documents=1) >> selector
-    frame = links.frame()
+    frame = links.to_frame()
     qrels = frame[["qid", "docno", "label"]].drop_duplicates()
     runs = {
         "trained": pipeline,
@@ -178,7 +178,7 @@ def test_supervised_runs_join_the_grid(world):
 def test_six_supervised_runs_join_in_one_call(world, neural):
     pytest.importorskip("lightgbm")
     links, topics, _ = world
-    qrels = links.frame()[["qid", "docno", "label"]].drop_duplicates()
+    qrels = links.to_frame()[["qid", "docno", "label"]].drop_duplicates()
     first = ConsensusEntities(links, min_documents=1)
     rules = {"one": lambda prompt: str(sum(map(ord, prompt)) % 3), "two": lambda _: "2", "three": lambda _: "0"}
     labels = judge_entities(first(topics), rules)
@@ -203,7 +203,7 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
     # The six are different, and the same run under another name counts once.
     assert rows["duplicate_of"].dropna().to_dict() == {"again": "CER + IDF"}
     assert found.n_distinct == 7
-    expected = score({"idf": idf}, links.frame(), MEASURES, data=Data(on_topics="all")).means().loc["idf"]
+    expected = score({"idf": idf}, links.to_frame(), MEASURES, data=Data(on_topics="all")).means().loc["idf"]
     own = found.runs[found.runs["configuration"] == "CER + IDF"].set_index("measure")["value"]
     assert own.to_dict() == pytest.approx(expected.to_dict())
     unjudged = qrels.assign(label=0)

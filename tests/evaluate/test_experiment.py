@@ -20,8 +20,9 @@ from flat import grouped
 from ir_measures import AP, RR, Bpref, IPrec, Judged, NumRet, P, Rprec, SetF, Success, alpha_nDCG, nDCG
 
 import vbterrier
-from vbterrier import BNDCG, ES, VB, Experiment, RelCov, Unjudged
+from vbterrier import BNDCG, ES, VB, Experiment, Unjudged
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.measures import RelCov
 from vbterrier.settings import Inference
 
 MEASURES = [nDCG @ 10, AP, BNDCG(prior="pool") @ 10, P @ 5, RR, Unjudged @ 10]
@@ -246,7 +247,7 @@ def test_files_frames_and_pipelines_are_systems_of_one_call(frames, pipelines, t
     path = tmp_path / "words.run.gz"
     # Files of runs have scores without ties.
     words = frames["words"].assign(score=-frames["words"]["rank"].astype(float))
-    vbterrier.write_run(words, path)
+    vbterrier.frames.write_run(words, path)
     systems = [pipelines["lexical % 5"], frames["dense"], path, str(path)]
     ours = Experiment(systems, topics, qrels, MEASURES, names=["a", "b", "c", "d"], validate="ignore")
     frames_alone = [pipelines["lexical % 5"](topics), frames["dense"], words, words]
@@ -379,7 +380,7 @@ def test_whole_numbers_as_ids_of_results_meet_ids_that_are_text(topics, qrels, f
 
 
 def test_paths_of_topics_and_qrels(frames, topics, qrels, tmp_path):
-    vbterrier.write_qrels(qrels, tmp_path / "qrels.txt")
+    vbterrier.frames.write_qrels(qrels, tmp_path / "qrels.txt")
     (tmp_path / "topics.tsv").write_text(topics.to_csv(sep="\t", index=False, header=False))
     sgml = "".join(f"<top>\n<num> Number: {qid}\n<title> {query}\n</top>\n" for qid, query in topics.to_numpy())
     (tmp_path / "topics.sgml").write_text(sgml)

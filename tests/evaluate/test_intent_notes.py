@@ -42,7 +42,7 @@ def test_the_least_vb_is_between_the_ends_if_it_is_not_monotone():
 def test_evaluations_report_guesses_and_the_range_of_scores():
     topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
     given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [2]}
-    with pytest.warns(vbterrier.DegenerateWarning, match="50% of the tags are decided by a tie"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="50% of the tags are decided by a tie"):
         found = vbterrier.evaluate_intents({"mine": RUN}, topics, **grouped("evaluate_intents", **given))
     assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
     (note,) = found.notes
@@ -66,11 +66,11 @@ def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
         "the intents of all 2 queries with several are uniform over n candidates (n = 2 to 3, mean 2.5): no source of "
         "their probabilities"
     )
-    with pytest.warns(vbterrier.DegenerateWarning, match="1 topic is not in intents"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="1 topic is not in intents"):
         scores = vbterrier.score({"mine": run}, measures=["ES@1"], intents=intents, tags=tags)
     assert scores.notes == (uniform, "1 of 3 queries ('q3') have no candidate intents and count in no mean")
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "name"})
-    with pytest.warns(vbterrier.DegenerateWarning, match="q3"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="q3"):
         found = vbterrier.evaluate_intents(
             {"mine": run},
             topics,

@@ -490,9 +490,9 @@ def test_the_seed_reaches_the_comparisons():
 
 
 def test_topics_and_systems_from_files(tmp_path):
-    vbterrier.write_run(BOTH, tmp_path / "both.run")
-    vbterrier.write_intents(INTENTS, tmp_path / "intents.tsv")
-    vbterrier.write_tags(TAGS, tmp_path / "tags.tsv")
+    vbterrier.frames.write_run(BOTH, tmp_path / "both.run")
+    vbterrier.frames.write_intents(INTENTS, tmp_path / "intents.tsv")
+    vbterrier.frames.write_tags(TAGS, tmp_path / "tags.tsv")
     (tmp_path / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TOPICS.to_dict("records")))
     files = [tmp_path / name for name in ("topics.jsonl", "intents.tsv", "tags.tsv")]
     found = evaluated([tmp_path / "both.run"], *files)

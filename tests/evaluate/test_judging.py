@@ -40,31 +40,31 @@ def test_the_width_is_that_of_the_interval_of_score():
 def test_the_order_of_runs_changes_nothing_but_who_is_named():
     columns = ["qid", "docno", "rank", "n_runs", "worth"]
     turned = {name: RUNS[name].sample(frac=1, random_state=1) for name in reversed(RUNS)}
-    pd.testing.assert_frame_equal(planned(turned).frame[columns], planned().frame[columns])
+    pd.testing.assert_frame_equal(planned(turned).documents[columns], planned().documents[columns])
 
 
 def test_a_smaller_budget_is_the_beginning_of_a_larger_one():
     whole = planned(n=100)
     assert len(whole) == whole.n_unjudged == 4
-    assert planned(n=2).frame.equals(whole.frame.head(2))
+    assert planned(n=2).documents.equals(whole.documents.head(2))
     assert whole.width_after == 0
 
 
 def test_the_statistic_of_the_measure_counts_for_nothing():
-    assert planned(measure="BNDCG(prior='pool+run',stat='q5')@10").frame.equals(planned().frame)
+    assert planned(measure="BNDCG(prior='pool+run',stat='q5')@10").documents.equals(planned().documents)
 
 
 def test_a_difference_is_about_two_runs_alone():
     more = {**RUNS, "third": a_run("n9 n8", "n7")}
     found = planned(more, difference=("other", "mine"))
-    assert found.frame.equals(planned(difference=("other", "mine")).frame)
-    assert "n9" not in set(found.frame["docno"])
+    assert found.documents.equals(planned(difference=("other", "mine")).documents)
+    assert "n9" not in set(found.documents["docno"])
     assert found.difference == ("other", "mine")
-    reasons = dict(zip(found.frame["docno"], found.frame["reason"], strict=True))
+    reasons = dict(zip(found.documents["docno"], found.documents["reason"], strict=True))
     assert reasons["n1"].startswith("rank 1 of mine, rank 2 of other; ")
     assert reasons["n4"].startswith("rank 4 of other, not in the cut of mine; ")
     # n2 and n3 have the same rank in both runs; with infinite strength their judgments change nothing.
-    assert set(found.frame["docno"]) == {"n1", "n4"}
+    assert set(found.documents["docno"]) == {"n1", "n4"}
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_runs_with_different_topics_are_refused_unless_asked_for():
     runs = {**RUNS, "short": RUNS["mine"].query("qid == 'q1'")}
     with pytest.raises(InputError, match="different topics"):
         planned(runs)
-    assert set(planned(runs, on_topics="all").frame["qid"]) == {"q1", "q2"}
-    assert set(planned(runs, on_topics="common").frame["qid"]) == {"q1"}
+    assert set(planned(runs, on_topics="all").documents["qid"]) == {"q1", "q2"}
+    assert set(planned(runs, on_topics="common").documents["qid"]) == {"q1"}
 
 
 # Real judgments: planned judging compared with pool order (all first ranks, then all second ranks...).
@@ -103,7 +103,7 @@ def ratios(run, left, complete):
     topics = {qid: place for place, qid in enumerate(dict.fromkeys(left["qid"]))}
     unjudged = top[top["label"].isna() & top["qid"].isin(topics)]
     pool = unjudged.assign(place=unjudged["qid"].map(topics)).sort_values(["rank", "place"])
-    plan = planned({"run": run}, left, 10_000).frame
+    plan = planned({"run": run}, left, 10_000).documents
     assert len(plan.merge(pool, on=["qid", "docno"])) == len(plan)
 
     def width(chosen):
@@ -114,7 +114,7 @@ def ratios(run, left, complete):
     return [width(plan.head(n)) / width(pool.head(n)) for n in budgets]
 
 
-@pytest.mark.filterwarnings("ignore:.*places are tied:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*places are tied:vbterrier.errors.DegenerateWarning")
 def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_web(shared_data):
     folder = shared_data / "trec_web_diversity"
     diversity = vbterrier.read_qrels(folder / "qrels.2012.diversity.gz")

@@ -262,7 +262,7 @@ def test_the_batch_is_that_of_judge_next(track):
     some = qrels.sample(frac=0.5, random_state=2)
     found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), **grouped("leaderboard", **FEW)).batch
     plan = vbterrier.judge_next(runs, some, JudgingBudget(8, quota=2))
-    assert found["docno"].tolist() == plan.frame["docno"].tolist()
+    assert found["docno"].tolist() == plan.documents["docno"].tolist()
     assert found["qid"].value_counts().max() == 2
 
 
@@ -344,10 +344,10 @@ def test_costs_and_quotas_of_judgments(track):
     some = qrels.sample(frac=0.5, random_state=2)
     costs = {qid: 1.0 if qid < "t06" else 5.0 for qid in some["qid"].unique()}
     plan = vbterrier.judge_next(runs, some, JudgingBudget(10, costs=costs))
-    spent = plan.frame["qid"].map(costs)
+    spent = plan.documents["qid"].map(costs)
     assert spent.sum() <= 10
     quota = dict.fromkeys(costs, 1) | {"t00": 0}
-    limited = vbterrier.judge_next(runs, some, JudgingBudget(30, quota=quota)).frame["qid"].value_counts()
+    limited = vbterrier.judge_next(runs, some, JudgingBudget(30, quota=quota)).documents["qid"].value_counts()
     assert limited.max() == 1
     assert set(limited.index) == set(costs) - {"t00"}
     for options, message in (

@@ -10,7 +10,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.settings import Data, Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*have no relevant:vbterrier.DegenerateWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*have no relevant:vbterrier.errors.DegenerateWarning")
 MEASURES = ["nDCG@10", "BNDCG(prior='pool')@10"]
 
 
@@ -52,7 +52,7 @@ def frames(demo):
 def mixed(frames, tmp_path):
     """A pipeline, a frame, and the path of a run."""
     path = tmp_path / "words.run"
-    vbterrier.write_run(frames["lexical"].assign(score=lambda run: -run["rank"].astype(float)), path)
+    vbterrier.frames.write_run(frames["lexical"].assign(score=lambda run: -run["rank"].astype(float)), path)
     return {"pipeline": Counting(frames["dense"]), "frame": frames["lexical"], "path": path}
 
 

@@ -151,7 +151,7 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
 def test_links_and_order_of_rows_change_nothing(world, expected):
     pool = link_pool(world.pool, world.tags)
     pd.testing.assert_frame_equal(world.found(links=pool), expected)
-    pd.testing.assert_frame_equal(world.found(links=pool.frame()), expected)
+    pd.testing.assert_frame_equal(world.found(links=pool.to_frame()), expected)
     mixed = world.found(
         pool=world.pool.sample(frac=1, random_state=1),
         links=world.tags.sample(frac=1, random_state=2),

@@ -78,8 +78,8 @@ def test_paths_are_named_after_their_files(tmp_path):
     names = {"a.run": "a", "b.txt": "b", "c.txt.gz": "c", "d.run.gz": "d", "e.v2": "e.v2"}
     paths, qrels = [tmp_path / name for name in names], tmp_path / "qrels.txt"
     for path in paths:
-        vbterrier.write_run(RUN, path)
-    vbterrier.write_qrels(QRELS, qrels)
+        vbterrier.frames.write_run(RUN, path)
+    vbterrier.frames.write_qrels(QRELS, qrels)
     scores = score(paths, qrels, [BNDCG])
     assert scores.means().index.tolist() == list(names.values())
     assert scores.means()[BNDCG].tolist() == pytest.approx([NDCG] * 5)
@@ -459,7 +459,7 @@ def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
         warnings.simplefilter("error", DegenerateWarning)
         warnings.filterwarnings("ignore", "an interval over topics needs")
         scores = score(entities, links, ["RelCov@5", "NonRelCov@5"])
-        assert scores.values.equals(score(entities, links.frame(), ["RelCov@5", "NonRelCov@5"]).values)
+        assert scores.values.equals(score(entities, links.to_frame(), ["RelCov@5", "NonRelCov@5"]).values)
     assert scores.means().to_numpy().tolist() == [[1.0, 0.0]]
 
 

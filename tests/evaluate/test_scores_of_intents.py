@@ -87,7 +87,7 @@ def test_measures_of_others_keep_runs_apart():
 
 
 def test_names_and_paths_stand_for_intents_and_tags(tmp_path):
-    vbterrier.write_intents(INTENTS, tmp_path / "intents.tsv")
+    vbterrier.frames.write_intents(INTENTS, tmp_path / "intents.tsv")
     vbterrier.register_tags("by name", TAGS, replace=True)
     found = means({"mine": RUN}, measures="ES@2", intents=tmp_path / "intents.tsv", tags="by name")
     assert found == pytest.approx({"ES@2": 0.55})
@@ -134,7 +134,7 @@ def test_joint_intents_by_hand():
 def test_joint_intents_are_those_of_the_command_and_of_evaluate_intents(tmp_path, interval):
     runs = {"mine": RUN, "one": RUN.assign(docno=["d1", "d3", "d1"])}
     for name, run in runs.items():
-        vbterrier.write_run(run.assign(rank=[0, 1, 0]), tmp_path / f"{name}.run")
+        vbterrier.frames.write_run(run.assign(rank=[0, 1, 0]), tmp_path / f"{name}.run")
     INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
     TAGS.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
     asked = {"intents": INTENTS, "pool": "collection", "interval": interval, "n_resamples": 200, "seed": 3}
@@ -154,7 +154,7 @@ def test_joint_intents_are_those_of_the_command_and_of_evaluate_intents(tmp_path
 
 
 def test_joint_intents_do_not_depend_on_memory(tmp_path):
-    vbterrier.write_run(RUN.assign(rank=[0, 1, 0]), tmp_path / "mine.run")
+    vbterrier.frames.write_run(RUN.assign(rank=[0, 1, 0]), tmp_path / "mine.run")
     asked = {"measures": POOLED, "intents": INTENTS, "tags": TAGS, "pool": "collection"}
     whole = vbterrier.score(tmp_path / "mine.run", **asked).intervals
     pd.testing.assert_frame_equal(

@@ -155,7 +155,7 @@ def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
 def test_coverage_is_that_of_the_measures():
     data = collection(2)
     coverage = evaluated(data, ["AP"], cutoff=1).coverage
-    linked = link_pool(data["pool"], data["links"], data["qrels"]).frame()
+    linked = link_pool(data["pool"], data["links"], data["qrels"]).to_frame()
     expected = vbterrier.score({"e": data["entities"]}, linked, ["RelCov@1", "NonRelCov@1"]).values
     expected = expected.pivot(index="qid", columns="measure", values="value").loc[coverage["qid"]]
     np.testing.assert_allclose(coverage[["RelCov", "NonRelCov"]], expected[["RelCov@1", "NonRelCov@1"]], atol=1e-12)
@@ -164,7 +164,7 @@ def test_coverage_is_that_of_the_measures():
 def test_links_of_three_shapes_and_their_labels_change_nothing():
     data = collection(3)
     expected, pool, tags = evaluated(data), data["pool"], data["links"]
-    for links in (link_pool(pool, tags), link_pool(pool, tags, data["qrels"].assign(label=1)).frame()):
+    for links in (link_pool(pool, tags), link_pool(pool, tags, data["qrels"].assign(label=1)).to_frame()):
         found = evaluated(data, links=links, pool=None)
         pd.testing.assert_frame_equal(found.values, expected.values)
         pd.testing.assert_frame_equal(found.coverage, expected.coverage)

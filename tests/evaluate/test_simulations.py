@@ -340,9 +340,9 @@ def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkey
 
 def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
     left = subsample_qrels(complete, 0.5, 1)
-    vbterrier.write_qrels(complete, tmp_path / "qrels.txt")
+    vbterrier.frames.write_qrels(complete, tmp_path / "qrels.txt")
     for name, frame in runs.items():
-        vbterrier.write_run(frame, tmp_path / f"{name}.run")
+        vbterrier.frames.write_run(frame, tmp_path / f"{name}.run")
     paths = [tmp_path / f"{name}.run" for name in reversed(runs)]
     one, other = (
         simulate(*given, [("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(["name", "qid"])

@@ -63,7 +63,7 @@ def client(request):
 @pytest.fixture(scope="module")
 def links(qrels, runs):
     tags = pd.DataFrame({"docno": [f"d{i}" for i in range(40)] * 2, "entity_id": [f"e{i % 7}" for i in range(80)]})
-    return link_pool(runs["run1"], tags, qrels).frame()
+    return link_pool(runs["run1"], tags, qrels).to_frame()
 
 
 def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):

@@ -152,12 +152,12 @@ def test_errors_count_the_lines_of_comments(tmp_path):
 
 def test_ratings_of_a_gate_may_have_comments(tmp_path):
     path = written(tmp_path / "q.txt", "# rated by a, b and c\n1 0 d1 1\n# version of 2024\n2 0 d1 0\n")
-    assert read_rated_list(path).frame["qid"].tolist() == ["1", "2"]
+    assert read_rated_list(path).labels["qid"].tolist() == ["1", "2"]
 
 
 def test_runs_and_qrels_whose_lines_would_be_comments_are_not_written(tmp_path):
     frame = pd.DataFrame({"qid": ["q1", "#2"], "docno": ["#d1", "d2"], "score": 1.0, "label": 1})
-    for write in (vbterrier.write_run, vbterrier.write_qrels):
+    for write in (vbterrier.frames.write_run, vbterrier.frames.write_qrels):
         with pytest.raises(InputError, match="row 1 holds '#2'; lines that begin with # are comments"):
             write(frame, tmp_path / "x")
         write(frame.iloc[:1], tmp_path / "x")

@@ -54,14 +54,14 @@ def test_one_file_of_judgments_is_read_alike_by_all_readers(cases, name):
     folder = cases / "readers-disagree"
     qrels = vbterrier.read_qrels(folder / name)
     assert ndcg(folder / "b.run", folder / name) == pytest.approx(BEIR, abs=1e-12)
-    assert read_rated_list(folder / name).frame[["qid", "docno", "label"]].equals(qrels[["qid", "docno", "label"]])
+    assert read_rated_list(folder / name).labels[["qid", "docno", "label"]].equals(qrels[["qid", "docno", "label"]])
     assert read_labels(folder / name).astype({"label": int}).equals(qrels[["qid", "docno", "label"]])
 
 
 @pytest.mark.parametrize("name", ["r2.csv", "a.json", "req.json"])
 def test_ratings_of_search_teams_are_read_by_all_readers(cases, name):
     path = cases / "readers-disagree" / name
-    rated = read_rated_list(path).frame[["qid", "docno", "label"]]
+    rated = read_rated_list(path).labels[["qid", "docno", "label"]]
     assert len(rated) > 3
     assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].equals(rated)
     assert read_labels(path).astype({"label": int}).equals(rated)
@@ -217,7 +217,7 @@ def test_judgments_of_other_tools(tmp_path, tool):
     path.write_text(QRELS[tool])
     wanted = ROWS if "red shoes" in QRELS[tool] else [["red", "007", 2], ["red", "d2", 0], ["hat", "007", 1]]
     assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == wanted
-    assert read_rated_list(path).frame[["qid", "docno", "label"]].to_numpy().tolist() == wanted
+    assert read_rated_list(path).labels[["qid", "docno", "label"]].to_numpy().tolist() == wanted
     assert read_labels(path).to_numpy().tolist() == wanted
 
 
@@ -511,4 +511,4 @@ def test_guards_against_formulas_are_removed_by_all_readers(tmp_path, separator)
     (tmp_path / "q").write_bytes(gzip.compress("\n".join(map(separator.join, lines)).encode()))
     wanted = [["+tv", "d1", 2], ["=x", "-y", 0], [" plain", "d2", 1]]
     assert vbterrier.read_qrels(tmp_path / "q")[["qid", "docno", "label"]].to_numpy().tolist() == wanted
-    assert read_rated_list(tmp_path / "q").frame.to_numpy().tolist() == wanted
+    assert read_rated_list(tmp_path / "q").labels.to_numpy().tolist() == wanted

@@ -196,7 +196,7 @@ def in_rows(frame, *columns):
 READERS = {
     "qrels": {
         "score, compare, judge, audit": lambda given: judged(vbterrier.read_qrels(given)),
-        "gate": lambda given: judged(read_rated_list(given).frame),
+        "gate": lambda given: judged(read_rated_list(given).labels),
         "labels, agreement": labelled,
     },
     "run": {
@@ -336,7 +336,7 @@ COMMANDS = {
         + evaluate.release_gate({"a": run}, {"b": plain("run")}, qrels, "nDCG@2", margin=0.9).pairs["diff"].item()
     ),
     "doctor": lambda run, qrels: evaluate.diagnose({"a": run}, qrels).runs["topics"].item(),
-    "judge": lambda run, qrels: vbterrier.judge_next({"a": run}, qrels, 1, "BNDCG@3").frame["docno"].tolist(),
+    "judge": lambda run, qrels: vbterrier.judge_next({"a": run}, qrels, 1, "BNDCG@3").documents["docno"].tolist(),
     "audit": lambda run, qrels: (
         evaluate.audit_judge(
             {"a": run, "b": RUNS["b"]}, qrels, {"j": qrels}, cutoff=2, budget=1, inference=Inference(n_draws=10)

@@ -55,7 +55,7 @@ def test_cached_queries_and_qrels_are_read(registered, tmp_path, command):
     assert vbterrier.read_topics(f"irds:{name}").to_numpy().tolist() == [["q1", "jordan river"], ["q2", "jordan"]]
     expected = vbterrier.score({"run": RUN}, qrels, ["nDCG@10"]).means()
     pd.testing.assert_frame_equal(vbterrier.score({"run": RUN}, f"irds:{name}", ["nDCG@10"]).means(), expected)
-    vbterrier.write_run(RUN.assign(rank=0), tmp_path / "a.run")
+    vbterrier.frames.write_run(RUN.assign(rank=0), tmp_path / "a.run")
     runs = ["score", str(tmp_path / "a.run"), "-m", "nDCG@10", "--format", "csv", "-q"]
     assert command(*runs, f"irds:{name}") == command(*runs, str(tmp_path / "qrels.txt"))
 

@@ -61,8 +61,8 @@ def test_every_form_gives_the_same_ratings(tmp_path, form, packed):
     path = tmp_path / "ratings"
     path.write_bytes(gzip.compress(FORMS[form].encode()) if packed else FORMS[form].encode())
     found = read_rated_list(path, scale=(0, 3))
-    assert found.frame[["qid", "docno", "label"]].to_numpy().tolist() == ROWS
-    assert found.frame["label"].dtype == "int64"
+    assert found.labels[["qid", "docno", "label"]].to_numpy().tolist() == ROWS
+    assert found.labels["label"].dtype == "int64"
     assert found.n_unrated == 1
 
 
@@ -70,10 +70,10 @@ def test_trec_qrels_and_runs_are_read_as_everywhere_and_ids_are_preferred_to_tex
     (tmp_path / "qrels").write_text("q1 0 d1 2\nq1 0 d2 -1\n")
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.5 bm25\n")
     found = read_rated_list(tmp_path / "qrels")
-    assert (found.form, found.frame["label"].tolist()) == ("trec", [2, -1])
+    assert (found.form, found.labels["label"].tolist()) == ("trec", [2, -1])
     assert read_hits(tmp_path / "run")[["qid", "docno", "score"]].to_numpy().tolist() == [["q1", "d1", 2.5]]
     (tmp_path / "both.csv").write_text("query,query_id,docid,rating\nred shoes,q7,d1,2\n")
-    assert read_rated_list(tmp_path / "both.csv").frame.to_numpy().tolist() == [["q7", "d1", 2]]
+    assert read_rated_list(tmp_path / "both.csv").labels.to_numpy().tolist() == [["q7", "d1", 2]]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_documents_to_rate_are_written_in_the_form_that_came_in(tmp_path, form):
         text = "\n".join([lines[0], *(f"{line}2" for line in lines[1:])])
     (tmp_path / "rated").write_text(text)
     again = read_rated_list(tmp_path / "rated")
-    assert again.frame[["qid", "docno"]].to_numpy().tolist() == wanted.to_numpy().tolist()
+    assert again.labels[["qid", "docno"]].to_numpy().tolist() == wanted.to_numpy().tolist()
     assert again.form == like.form
 
 
@@ -209,7 +209,7 @@ def test_cells_that_a_spreadsheet_runs_are_guarded_and_come_back(tmp_path, separ
     # Rated by people, whose file is read again.
     head, *lines = path.read_text().splitlines()
     path.write_text("\n".join([head, *(f"{line}1" for line in lines)]))
-    found = read_rated_list(path).frame
+    found = read_rated_list(path).labels
     assert found[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
     path.write_text(path.read_text().replace("Rating", "Position"))
     assert read_hits(path)[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()

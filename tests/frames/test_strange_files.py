@@ -158,7 +158,7 @@ import resource, vbterrier
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     vbterrier.read_run({str(bomb)!r}, max_bytes=30_000_000)
-except vbterrier.FileError:
+except vbterrier.errors.FileError:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=100)

@@ -80,7 +80,7 @@ def _of_judgments(runs, qrels):
         yield f"letters {test}", found.systems
     yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", inference=Inference(n_draws=300)).systems
     yield "best first by estimates", vbterrier.rank_systems(runs, qrels, inference=Inference(n_draws=300)).systems
-    yield "judge next", vbterrier.judge_next(runs, qrels, 10).frame.drop(columns="reason")
+    yield "judge next", vbterrier.judge_next(runs, qrels, 10).documents.drop(columns="reason")
     yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, inference=Inference(n_draws=200)).shares
     yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)
     yield "power", vbterrier.design.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)
@@ -116,20 +116,20 @@ def _of_links():
     yield "planted", made.tags
     pool = vbterrier.entities.link_pool(made.pool, made.tags, made.qrels)
     runs = {name: run.assign(qid=run["qid"].astype(str)) for name, run in made.runs.items()}
-    yield "links", vbterrier.score(runs, pool.frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
+    yield "links", vbterrier.score(runs, pool.to_frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
     found = vbterrier.coverage_report(runs, pool, cutoff=5, inference=Inference(n_resamples=200))
     yield "coverage", found.entities
     sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4
     )
-    yield "sample", sample.frame
+    yield "sample", sample.queries
 
 
 def tables():
     """Every table by name."""
     runs, qrels, intents, tags = _demo()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+        warnings.simplefilter("ignore", vbterrier.errors.DegenerateWarning)
         return dict([*_of_judgments(runs, qrels), *_of_intents(runs, intents, tags), *_of_links()])
 
 

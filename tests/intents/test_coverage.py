@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, InputError, ParameterError, read_run, register_intents, register_tags
+from vbterrier import read_run, register_intents, register_tags
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vbterrier
-from vbterrier import DegenerateWarning, InputError, ParameterError, register_intents, register_tags
+from vbterrier import register_intents, register_tags
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents import taggers as texts
 from vbterrier.intents.tagging import COLUMNS, OF_TIES, TagEntities
 from vbterrier.intents.tagging_quality import tag_quality
@@ -30,7 +31,7 @@ TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
 
 # Rome has two best candidates; a separate test covers the warning.
-pytestmark = pytest.mark.filterwarnings("ignore:.*tied best candidates:vbterrier.DegenerateWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*tied best candidates:vbterrier.errors.DegenerateWarning")
 
 
 class Words:
@@ -92,7 +93,7 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
     assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
 
 
-@pytest.mark.filterwarnings("error:.*tied best candidates:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("error:.*tied best candidates:vbterrier.errors.DegenerateWarning")
 def test_that_the_first_of_equals_is_taken_is_told_once():
     stage = TagEntities(Words(CITIES), cache=False)
     told = r"Words\(2\): 3 of 4 ambiguous mentions have tied best .* 'Rome', "
@@ -147,7 +148,7 @@ def test_tags_that_a_tie_keeps_below_a_cutoff_are_marked_or_dropped():
 
 def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
     tags = TagEntities(Words(CITIES)).tags(RUN)
-    vbterrier.write_tags(tags, tmp_path / "tags.tsv")
+    vbterrier.frames.write_tags(tags, tmp_path / "tags.tsv")
     again = vbterrier.read_tags(tmp_path / "tags.tsv")
     for table in (tags, again, tmp_path / "tags.tsv"):
         found = TagEntities(table).transform(RUN)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier import DegenerateWarning, InputError, ParameterError, register_tags
+from vbterrier import register_tags
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents.tagging_quality import tag_quality
 
 

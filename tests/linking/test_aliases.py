@@ -7,7 +7,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.wrappers import RetrieverLinker

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import CandidateIntents, DegenerateWarning, InputError, ParameterError, TagEntities
+from vbterrier import CandidateIntents, TagEntities
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import ContextLinker, DictionaryLinker, FuzzyLinker, build_kb
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.words import Words

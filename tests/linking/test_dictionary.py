@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import words as words_module
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import build_kb

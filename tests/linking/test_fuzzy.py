@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import dictionary
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.linking.kb import building, knowledge_base
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -148,8 +148,8 @@ def by_hand(entities, mention, how):
 
 @settings(max_examples=40, deadline=None)
 @given(ENTITIES)
-@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.DegenerateWarning")
-@pytest.mark.filterwarnings("ignore:. aliases have entities:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:. aliases have entities:vbterrier.errors.DegenerateWarning")
 def test_scores_are_those_of_the_definition(tmp_path_factory, entities):
     path = tmp_path_factory.getbasetemp() / "definition.kb"
     records = [{"id": entity, "aliases": [*map(list, aliases.items())]} for entity, aliases in entities.items()]
@@ -376,8 +376,8 @@ CHANGES += [{"aliases": [["B", 0.5], "bb"]}, {"redirects": ["b1"]}, {"redirects"
 CHANGES += [{"seats": ["y", "x"]}]
 
 
-@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.DegenerateWarning")
-@pytest.mark.filterwarnings("ignore:. aliases have entities:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:. aliases have entities:vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_it_holds_makes_its_digest(tmp_path, change):
     one = {"id": "a", "aliases": [["B", 0.5]]}

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb import building
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase

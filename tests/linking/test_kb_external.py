@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb, kb_from_file
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -161,7 +161,7 @@ def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
             build(tmp_path / "made.kb", source)
 
 
-@pytest.mark.filterwarnings("ignore:1 aliases have entities:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:1 aliases have entities:vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("prior", [None, 0.5])
 def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
     entities = [
@@ -234,7 +234,7 @@ PAGES += [(5, "Carthage", "Q6343"), (6, "Nowhere", None), (7, "Erewhon", None)]
         ("wikipedia_id", ["10", "5", "6"], ["30", "20"]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:wiki.kb. left out:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:wiki.kb. left out:vbterrier.errors.DegenerateWarning")
 def test_pages_of_an_item_are_an_article_and_its_redirects(tmp_path, id_space, ids, others):
     source = database(tmp_path / "index.db", "wikimapper", PAGES)
     with kb_from_wikimapper(tmp_path / "wiki.kb", source, id_space=id_space) as base:

@@ -10,7 +10,7 @@ import sys
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb import staging
 from vbterrier.linking.kb.files import kb_from_file
 from vbterrier.linking.kb.mediawiki import read_mediawiki_aliases

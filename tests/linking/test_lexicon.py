@@ -14,7 +14,7 @@ import pyterrier as pt
 import pytest
 from lz4.frame import LZ4FrameFile
 
-from vbterrier import DegenerateWarning, FileError
+from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.linking import DictionaryLinker, KnowledgeBase, build_kb
 from vbterrier.linking.kb import building
 from vbterrier.linking.kb.sqlite import artifact_metadata, lexicon_path

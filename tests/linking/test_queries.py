@@ -6,7 +6,8 @@ import pickle
 import pandas as pd
 import pytest
 
-from vbterrier import CandidateIntents, ParameterError
+from vbterrier import CandidateIntents
+from vbterrier.errors import ParameterError
 from vbterrier.linking import ContextLinker, DictionaryLinker, QueryLinker, build_kb
 
 NAMES = pd.DataFrame(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import InputError
+from vbterrier.errors import InputError
 from vbterrier.linking import words as words_module
 from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words, _kind, batches, texts_of

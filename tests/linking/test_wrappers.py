@@ -8,7 +8,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking.links import COLUMNS, Linker, links_frame
 from vbterrier.linking.wrappers import RetrieverLinker, SpacyLinker
 

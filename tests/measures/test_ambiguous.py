@@ -16,17 +16,8 @@ from ir_measures import StRecall
 from one_topic import RENAMED, values
 
 import vbterrier
-from vbterrier import (
-    ES,
-    VB,
-    DegenerateWarning,
-    InputError,
-    ParameterError,
-    TopIntent,
-    VarPenalty,
-    register_intents,
-    register_tags,
-)
+from vbterrier import ES, VB, TopIntent, VarPenalty, register_intents, register_tags
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 # Random cases have topics in which nothing meets; that it is said is tested by itself.
 pytestmark = pytest.mark.filterwarnings("ignore:no (entity|retrieved document)")

@@ -33,22 +33,15 @@ from vbterrier import (
     EQ,
     ERBP,
     ES,
-    OER,
     VB,
-    DegenerateWarning,
-    InputError,
     NDCGBound,
-    ObsCov,
-    OracleCov,
-    ParameterError,
-    RelCov,
-    TopBait,
     TopIntent,
     Unjudged,
     VarPenalty,
     measures_from,
     score,
 )
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures import (
@@ -56,8 +49,13 @@ from vbterrier.measures import (
     ENTITY,
     LINKING,
     MEASURES,
+    OER,
     DSharpNDCG,
     IRec,
+    ObsCov,
+    OracleCov,
+    RelCov,
+    TopBait,
     WeightedAlphaNDCG,
     WeightedERRIA,
     WeightedNRBP,

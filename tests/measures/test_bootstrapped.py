@@ -9,7 +9,8 @@ import pytest
 from ir_measures import nDCG
 from one_topic import RENAMED, discounted, one, qrels_of, run_of
 
-from vbterrier import BNDCG, NDCGBound, ParameterError, Unjudged
+from vbterrier import BNDCG, NDCGBound, Unjudged
+from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.distributions import histogram_mode
 from vbterrier.unjudged.distribution import bootstrap_distribution
 

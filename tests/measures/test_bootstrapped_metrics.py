@@ -15,7 +15,8 @@ from one_topic import RENAMED, discounted, qrels_of, run_of
 from urn import sequences_by_hand
 
 import vbterrier
-from vbterrier import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, ParameterError
+from vbterrier import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound
+from vbterrier.errors import ParameterError
 from vbterrier.settings import Inference
 from vbterrier.unjudged.priors import DEFAULT_STRENGTH
 

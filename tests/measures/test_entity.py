@@ -11,25 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier import (
+from vbterrier import measures_from
+from vbterrier.entities.pool import LinkedPool
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.ranking import Run
+from vbterrier.measures import (
+    ENTITY,
     OER,
     BaitRate,
-    DegenerateWarning,
     DiscRatio,
-    InputError,
     NonRelCov,
     ObsCov,
     OERCorr,
     OracleCov,
-    ParameterError,
     RelCov,
     SignalRate,
     TopBait,
-    measures_from,
 )
-from vbterrier.entities.pool import LinkedPool
-from vbterrier.frames.ranking import Run
-from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.stats.topic_statistics import disc_ratio

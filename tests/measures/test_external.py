@@ -206,7 +206,7 @@ def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_to
     qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
     run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0})
     asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "on_topics": on_topics, "n_resamples": 2}
-    with pytest.warns(vbterrier.DegenerateWarning) as said:
+    with pytest.warns(vbterrier.errors.DegenerateWarning) as said:
         found = vbterrier.score({"x": run, "y": run}, qrels, **grouped("score", **asked)).means()
     gaps = [one for one in map(str, (w.message for w in said)) if "gaps" in one]
     assert len(gaps) == 1
@@ -219,5 +219,5 @@ def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_to
         ({"subtopics": every, "qrels": None}, "give qrels"),
         ({"subtopics": every, "qrels": qrels.drop(columns="iteration")}, "no column iteration"),
     ):
-        with pytest.raises(vbterrier.VBTerrierError, match=words):
+        with pytest.raises(vbterrier.errors.VBTerrierError, match=words):
             vbterrier.score(run, **grouped("score", **{"qrels": qrels, **refused}, **asked))

@@ -26,14 +26,13 @@ from vbterrier import (
     BRBP,
     ES,
     VB,
-    DegenerateWarning,
-    InputError,
     NDCGBound,
     TopIntent,
     Unjudged,
     VarPenalty,
     enable_string_measures,
 )
+from vbterrier.errors import DegenerateWarning, InputError
 
 JUDGED = [
     BNDCG @ 10,

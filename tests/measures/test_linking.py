@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from ir_measures import Success
 from scipy import stats
 
-from vbterrier import Experiment, write_qrels, write_run
+from vbterrier import Experiment
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
+from vbterrier.frames import write_qrels, write_run
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_topic import RENAMED, values
 
-from vbterrier import ES, VB, DegenerateWarning, TopIntent, VarPenalty, register_intents, register_tags
+from vbterrier import ES, VB, TopIntent, VarPenalty, register_intents, register_tags
+from vbterrier.errors import DegenerateWarning
 
 INTENTS = pd.DataFrame({"qid": "a", "entity_id": ["A", "NIL"], "prob": [0.25, 0.75]})
 

@@ -281,7 +281,7 @@ def test_the_order_of_rows_and_memory_do_not_change_them(tmp_path, seed):
     ).values
     key = ["qid", "measure"]
     assert whole.merge(found, on=key).eval("abs(value_x - value_y)").max() <= 1e-15
-    vbterrier.write_run(run, tmp_path / "x.run")
+    vbterrier.frames.write_run(run, tmp_path / "x.run")
     parts = vbterrier.score(
         {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, **grouped("score", memory="64 MiB", **given)
     ).values

@@ -11,18 +11,8 @@ import pyterrier as pt
 import pytest
 
 import vbterrier
-from vbterrier import (
-    BNDCG,
-    ES,
-    VB,
-    DegenerateWarning,
-    InputError,
-    NDCGBound,
-    ParameterError,
-    register_intents,
-    register_tags,
-    score,
-)
+from vbterrier import BNDCG, ES, VB, NDCGBound, register_intents, register_tags, score
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames import ranking
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.sources import from_diversity

@@ -21,7 +21,7 @@ from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
 from vbterrier.settings import Execution, Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 STATS = ("mean", "mode", "std", "lo", "q25")
 K = 7
 
@@ -54,7 +54,7 @@ def collection(n_topics=9, n_documents=40, depth=25, seed=7):
 RUNS, DIVERSITY, TAGS = collection()
 QRELS = DIVERSITY.drop(columns="iteration")
 TOPICS = list(QRELS["qid"].unique())
-LINKS = link_pool(RUNS["near"], TAGS, QRELS).frame()
+LINKS = link_pool(RUNS["near"], TAGS, QRELS).to_frame()
 ENTITIES = {
     name: pd.DataFrame(
         [(qid, f"E{e}", float((e * step + at) % 8)) for at, qid in enumerate(TOPICS) for e in range(8)],
@@ -152,7 +152,7 @@ def in_chunks(measures, runs, qrels, name):
     with tempfile.TemporaryDirectory() as folder:
         paths = {system: str(Path(folder) / f"{system}.run") for system in runs}
         for system, run in runs.items():
-            vbterrier.write_run(run, paths[system])
+            vbterrier.frames.write_run(run, paths[system])
         values = vbterrier.score(
             paths, qrels, measures, inference=Inference(n_resamples=2), execution=Execution(memory="64 MiB")
         ).values
@@ -163,8 +163,8 @@ def on_the_command_line(measures, runs, qrels, name):
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / f"{system}.run") for system in runs]
         for path, run in zip(paths, runs.values(), strict=True):
-            vbterrier.write_run(run, path)
-        vbterrier.write_qrels(qrels, f"{folder}/qrels.txt")
+            vbterrier.frames.write_run(run, path)
+        vbterrier.frames.write_qrels(qrels, f"{folder}/qrels.txt")
         asked = [word for measure in measures for word in ("-m", str(measure))]
         words = [*paths, "-q", f"{folder}/qrels.txt", *asked, "--per-query", "--format", "json"]
         with contextlib.redirect_stdout(io.StringIO()) as out:

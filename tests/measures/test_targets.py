@@ -5,7 +5,8 @@ import warnings
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, InputError, score
+from vbterrier import score
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.measures.target import EvaluationTarget
 
 QIDS = ["q1", "q2"]

@@ -7,7 +7,8 @@ import pytest
 from ir_measures import nDCG
 from one_topic import discounted, one, qrels_of, run_of
 
-from vbterrier import NDCGBound, ParameterError, Unjudged
+from vbterrier import NDCGBound, Unjudged
+from vbterrier.errors import ParameterError
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from night import at_night
 from sklearn.metrics import precision_recall_fscore_support
 
 import vbterrier
-from vbterrier import BERR, BNDCG, BRBP, NonRelCov, RelCov
-from vbterrier.measures import LINKING
+from vbterrier import BERR, BNDCG, BRBP
+from vbterrier.measures import LINKING, NonRelCov, RelCov
 from vbterrier.settings import Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

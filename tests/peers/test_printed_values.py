@@ -207,7 +207,9 @@ def one_topic(labels, qid="1"):
 def test_grades_above_4_have_err_and_exponential_ndcg(shared_data, command):
     folder = shared_data / "cases" / "gdeval-grade-5"
     measures = ["ERR@10", "nDCG(dcg='exp-log2')@10"]
-    with pytest.warns(vbterrier.DegenerateWarning, match=r"ERR@10: qrels hold grade 5.*2\^5 instead of .*2\^4") as said:
+    with pytest.warns(
+        vbterrier.errors.DegenerateWarning, match=r"ERR@10: qrels hold grade 5.*2\^5 instead of .*2\^4"
+    ) as said:
         found = (
             vbterrier.score(folder / "r.run", folder / "q.txt", measures, inference=Inference(n_resamples=2))
             .means()

@@ -154,7 +154,7 @@ def test_all_tables_compile_with_malicious_names(pdflatex, tmp_path):
     assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_tables_of_judging_compile_with_malicious_names(pdflatex, tmp_path):
     found = list(tables_of_judging(HOSTILE))
     assert sum(table.count(r"\midrule") for table in found) > 15

@@ -79,7 +79,7 @@ def test_distributions_have_a_row_a_topic_highest_mean_first():
     order = [distribution.topics[place] for place in np.argsort(-distribution.mean)]
     assert rows_named(ax) == order
     assert order != distribution.topics, "the order of the figure is not that of the distribution"
-    frame = distribution.frame(0.8).set_index("qid").loc[order]
+    frame = distribution.to_frame(0.8).set_index("qid").loc[order]
     assert beside(ax) == (frame["n_unjudged"].astype(str).tolist(), "unjudged")
     assert points(ax, hollow=True) == [(frame["mean"]["c"], order.index("c"))]
     assert points(ax, hollow=False) == sorted((frame["mean"][topic], order.index(topic)) for topic in "ab")
@@ -467,7 +467,10 @@ def of_pairs(*rows):
 test_frames_that_cannot_be_drawn = refusals(
     InputError,
     [
-        (lambda: score_distributions(small().frame()), "wanted the result of bootstrap_distribution, found DataFrame"),
+        (
+            lambda: score_distributions(small().to_frame()),
+            "the result of bootstrap_distribution, found DataFrame",
+        ),
         (of_scores(marks={"truth": {"z": 1.0}}), r"marks\['truth'\]: none of its queries \('z'\) was evaluated"),
         (of_scores(marks={"truth": {"a": "high"}}), r"marks\['truth'\]: wanted numbers or NaN"),
         (of_scores(marks={"truth": pd.Series([1, 2], index=["a", "a"])}), "query 'a' is duplicated"),

@@ -1,168 +1,30 @@
 """All results display themselves: as a line, as tables in notebooks, as figures on request."""
 
 import inspect
-import itertools
 import re
 import subprocess
 import sys
-import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from matplotlib import pyplot as plt
-from planted import planted_collection
+from results import BESIDE, DENSE, JUDGED, MAKERS, results
 
 import vbterrier
-from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
-from vbterrier.evaluate.frozen import FrozenReranker
 from vbterrier.frames.notebook import Panel, Shown, shared_caption
-from vbterrier.frames.ranking import Run
 from vbterrier.report import plots
-from vbterrier.settings import Execution, Inference
-from vbterrier.stats.comparisons import comparisons
-from vbterrier.unjudged.pool import Judgments
+from vbterrier.settings import Inference
 
-DEMO = demo_folder()
-RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words")}
-QRELS, TOPICS, INTENTS, TAGS = (str(DEMO / name) for name in ("qrels.txt", "topics.tsv", "intents.tsv", "tags.tsv"))
-JUDGED, COMPLETE = vbterrier.read_qrels(QRELS), {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}
-LEXICAL, DENSE = (vbterrier.read_run(RUNS[name]) for name in ("lexical", "dense"))
-MEANT, TAGGED = vbterrier.read_intents(INTENTS), vbterrier.read_tags(TAGS)
-POOL = vbterrier.entities.link_pool(LEXICAL, TAGGED, JUDGED)
-ENTITIES = vbterrier.entities.ConsensusEntities(POOL)(vbterrier.read_topics(TOPICS))
-GOLD = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "entity_id": ["A", "B", "NIL"] * 20})
-LINKED = GOLD.assign(entity_id=np.where(GOLD.index % 5 == 0, "NIL", GOLD["entity_id"]))
-GAINS = pd.DataFrame({"RelCov@20": np.linspace(0, 1, 60)})
-GAINS["gain"] = np.where(GAINS["RelCov@20"] > 0.5, 0.3, 0.0) + 0.1 * np.sin(np.arange(60) * 7.0)
-MENTIONS = pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [f"m{i % 13}" for i in range(40)]})
-
-
-def sides():
-    runs = {"consensus": ENTITIES, "first": ENTITIES.groupby("qid").head(1)}
-    given = {"links": POOL, "pool": LEXICAL, "entities": runs, "cutoff": 5}
-    return vbterrier.evaluate.evaluate_closed_open(
-        lambda _: LEXICAL, QRELS, ["AP"], **grouped("evaluate_closed_open", **given)
-    )
-
-
-def coverage_values():
-    keys = itertools.product("abcdefghijkl", "01234", ("RelCov@20", "NonRelCov@20"))
-    frame = pd.DataFrame(keys, columns=["name", "qid", "measure"])
-    return frame.assign(value=np.random.default_rng(1).uniform(size=len(frame)))
-
-
-def simulation():
-    made = planted_collection(n_topics=6, seed=1)
-    thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
-    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "ENDCG@10"})
-
-
-def evaluation():
-    runs = {name: RUNS[name] for name in ("lexical", "dense")}
-    drawn = {"n_replicas": 50, "perturb": [vbterrier.stats.Dirichlet(20)]}
-    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [5, 10]}
-    return vbterrier.evaluate_intents(runs, TOPICS, **grouped("evaluate_intents", **given, **drawn))
-
-
-def leaderboard():
-    about = {"groups": {"lexical": "one", "dense": "two", "words": "one"}, "automatic": {"judge": QRELS}}
-    return vbterrier.evaluate.leaderboard(RUNS, QRELS, budget=2, **grouped("leaderboard", **about, n_draws=100))
-
-
-def plan():
-    values = vbterrier.score(RUNS, QRELS, ["AP"]).values
-    return vbterrier.design.queries_needed(values, 0.1, pair=("dense", "lexical"))
-
-
-def settings():
-    about = {"links": POOL, "entities": ENTITIES, "cutoff": 5, "baseline": "lexical"}
-    return vbterrier.evaluate.evaluate_settings(RUNS, QRELS, ["AP"], **grouped("evaluate_settings", **about))
-
-
-evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
-
-
-def frozen():
-    """The result of a reranker without training it, which needs PyTorch."""
-    report = vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5, baseline="lexical")
-    pairs = comparisons(report.document_values, baseline="lexical")
-    return FrozenReranker(settings().gaps.assign(entities="one"), pairs, report, RUNS, {"one": ENTITIES})
-
-
-MAKERS = {
-    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
-    "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], inference=Inference(n_resamples=200)),
-    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", inference=Inference(n_draws=200)),
-    "leaderboard": leaderboard,
-    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "ENDCG@10"),
-    "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
-    "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
-    "distribution": lambda: unjudged.fit(RUNS, JUDGED).distribution(Judgments(JUDGED).judge(Run(DENSE), 10)),
-    "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
-    "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, inference=Inference(n_draws=100)),
-    "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),
-    "fit": lambda: unjudged.fit(RUNS, QRELS),
-    "judge_next": lambda: vbterrier.judge_next(RUNS, QRELS, 5),
-    "release_gate": lambda: evaluate.release_gate(RUNS["dense"], RUNS["words"], QRELS, margin=0.1),
-    "read_rated_list": lambda: vbterrier.frames.read_rated_list(QRELS),
-    "evaluate_intents": evaluation,
-    "evaluate_settings": settings,
-    "evaluate_closed_open": sides,
-    "coverage_report": lambda: vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5),
-    "pareto_frontier": lambda: stats.pareto_frontier(coverage_values()),
-    "breakpoint_sweep": lambda: stats.breakpoint_sweep(GAINS, "gain", "RelCov@20", n_permutations=50),
-    "calibration_error": lambda: vbterrier.intents.calibration_error(
-        MEANT, MEANT.drop_duplicates("qid")[["qid", "entity_id"]], n_bins=3
-    ),
-    "tag_quality": lambda: vbterrier.intents.tag_quality(TAGGED, TAGGED.head(50)),
-    "linking_report": lambda: vbterrier.linking.linking_report({"mine": LINKED}, GOLD),
-    "supervision_report": lambda: vbterrier.entities.supervision_report(POOL),
-    "link_pool": lambda: POOL,
-    "simulate": simulation,
-    "simulate_query_removal": lambda: design.simulate_query_removal(GOLD, LINKED, fraction=0.1, n_draws=200),
-    "queries_needed": plan,
-    "sample_queries": lambda: design.sample_queries(MENTIONS, 8, method="random-mention", seed=1),
-    "cohen_kappa": lambda: stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
-    "disc_ratio": lambda: stats.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
-    "DecisionCounts": lambda: design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
-    "IntentSet": lambda: None,
-    "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
-    "entity_grid": lambda: evaluate.entity_grid(
-        POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, execution=Execution(progress=False)
-    ),
-    "rerank_grid": lambda: evaluate.rerank_grid(
-        POOL,
-        RUNS["dense"] if "dense" in RUNS else next(iter(RUNS.values())),
-        {"one": ENTITIES},
-        QRELS,
-        {"overlap": {"weight": [0.2, 0.8]}},
-        execution=Execution(progress=False),
-    ),
-    "evaluate_frozen": frozen,
-    "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
-    "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
-}
-
-# Arguments that some figures need besides the result.
-BESIDE = {
-    ("evaluate_intents", "coverage_map"): {"run": DENSE, "cutoff": 5},
-    ("IntentSet", "coverage_map"): {"run": DENSE, "cutoff": 5},
-    ("breakpoint_sweep", "gain_by_coverage"): {"table": GAINS},
-}
 VOID = {"circle", "path"}
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
-        results = {name: make() for name, make in MAKERS.items()}
-    return results | {"IntentSet": vbterrier.IntentSet.build(tmp_path_factory.mktemp("made") / "set", MEANT, TAGGED)}
+@pytest.fixture
+def made():
+    return results()
 
 
 class Page(HTMLParser):
@@ -214,11 +76,16 @@ def test_every_result_of_a_public_function_shows_itself(made):
     assert {type(one) for one in made.values()} >= shown, "all are looked at here"
 
 
+def rows_of(result):
+    """The first sentence about the rows of a result, as the documentation has it."""
+    return result.to_frame.__doc__.split("\n")[0].removeprefix("Return ").removesuffix(".").replace("``", "`")
+
+
 def test_the_table_of_the_documentation_has_every_result_and_its_figures(made):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "results.md").read_text(encoding="utf-8")
-    listed = re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|(.*)\|$", page)
-    found = {name: (type(one).__name__, [*one._figures()]) for name, one in made.items()}
-    assert {name: (kind, re.findall(r"`(\w+)`", figures)) for name, kind, figures in listed} == found
+    listed = re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \| (.*) \|(.*)\|$", page)
+    found = {name: (type(one).__name__, rows_of(one), [*one._figures()]) for name, one in made.items()}
+    assert {name: (kind, rows, re.findall(r"`(\w+)`", figures)) for name, kind, rows, figures in listed} == found
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -110,14 +110,14 @@ def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(mode
 
 def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
     table, options = topics(step=0.04, seed=9), {"controls": ["ap"], "n_permutations": 50, "n_resamples": 50}
-    first = sweep(table, **options).frame()
-    pd.testing.assert_frame_equal(first, sweep(table.sample(frac=1, random_state=1), **options).frame())
-    percent = sweep(table.assign(gain=100 * table["gain"], ap=1e6 * table["ap"]), **options).frame()
+    first = sweep(table, **options).to_frame()
+    pd.testing.assert_frame_equal(first, sweep(table.sample(frac=1, random_state=1), **options).to_frame())
+    percent = sweep(table.assign(gain=100 * table["gain"], ap=1e6 * table["ap"]), **options).to_frame()
     same = ["value", "p_value", "low", "high"]
     assert percent.loc[0, same].tolist() == first.loc[0, same].tolist()
     assert percent["f_statistic"][0] == pytest.approx(first["f_statistic"][0])
     monkeypatch.setattr("vbterrier.stats.breakpoints._BATCH", 1000)
-    pd.testing.assert_frame_equal(first, sweep(table, **options).frame())
+    pd.testing.assert_frame_equal(first, sweep(table, **options).to_frame())
 
 
 def test_undefined_coverage_is_left_out_and_counted():

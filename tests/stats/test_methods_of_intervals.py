@@ -67,7 +67,7 @@ def test_merged_statistics_linking_and_pooled_scores_say_so_too():
     varied = values.assign(name="b", value=[0, 1, 0, 1, 0, 1.0])
     statistics = vbterrier.stats.TopicStatistics(n_resamples=50)
     statistics.add(pd.concat([values, varied]))
-    assert statistics.intervals()["method"].tolist() == ["topics (bounded)", "topics (poisson)"]
+    assert statistics.to_frame()["method"].tolist() == ["topics (bounded)", "topics (poisson)"]
     gold = pd.DataFrame({"qid": list("123456"), "entity_id": ["A", "B", "NIL", "C", "NIL", "D"]})
     report = vbterrier.linking.linking_report({"x": gold.assign(entity_id=["A", "B", "NIL", "X", "NIL", "D"])}, gold)
     methods = report.intervals.set_index("measure")["method"]

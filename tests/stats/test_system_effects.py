@@ -32,7 +32,7 @@ def scores(n=20, k=4, seed=0):
 def test_the_table_is_that_of_statsmodels():
     frame = values(scores())
     expected = sm.stats.anova_lm(ols("value ~ C(name) + C(qid)", frame).fit(), typ=2)
-    found = analysis_of_variance(frame).table
+    found = analysis_of_variance(frame).sources
     assert found["source"].tolist() == ["system", "topic", "residual"]
     assert found["sum_sq"].to_numpy() == pytest.approx(expected["sum_sq"].to_numpy())
     assert found["df"].tolist() == expected["df"].tolist()
@@ -83,12 +83,12 @@ def test_no_residual_variance_has_no_tests(table):
     with pytest.warns(DegenerateWarning, match="without residual variance over"):
         found = analysis_of_variance(values(table))
     assert found.pairs[["low", "high", "p_value", "p_adjusted"]].isna().all(axis=None)
-    assert found.table["p_value"].isna().all()
+    assert found.sources["p_value"].isna().all()
 
 
 def test_one_system_has_no_effects():
     found = analysis_of_variance(values(scores(k=1)))
-    assert (len(found.table), len(found.pairs)) == (0, 0)
+    assert (len(found.sources), len(found.pairs)) == (0, 0)
     assert len(bayesian_comparison(values(scores(k=1)))) == 0
 
 

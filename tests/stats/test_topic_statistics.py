@@ -32,7 +32,7 @@ def merged(parts, **options):
 @pytest.mark.parametrize("n_parts", [1, 3, 7, None], ids=lambda n: f"{n} parts of topics" if n else "runs")
 def test_parts_in_any_order_give_the_whole(n_parts):
     values, options = table(), {"n_resamples": 300, "seed": 4}
-    whole = TopicStatistics(**options).add(values).intervals(0.9)
+    whole = TopicStatistics(**options).add(values).to_frame(0.9)
     qids = np.random.default_rng(n_parts).permutation(values["qid"].unique())
     part = values["qid"].map({qid: i for i, qid in enumerate(qids)})
     groups = values.groupby(part % n_parts if n_parts else ["name", "measure"])
@@ -40,12 +40,12 @@ def test_parts_in_any_order_give_the_whole(n_parts):
     sent = [pickle.loads(pickle.dumps(merged([rows], **options))) for rows in parts]
     every = merged(parts, **options), merged(parts[::-1], **options), functools.reduce(TopicStatistics.merge, sent)
     for found in every:
-        assert_frame_equal(found.intervals(0.9), whole, check_exact=True)
+        assert_frame_equal(found.to_frame(0.9), whole, check_exact=True)
 
 
 def test_ends_are_those_of_intervals_by_name():
     values = table()
-    found = TopicStatistics(n_resamples=300, seed=4).add(values).intervals(0.9)
+    found = TopicStatistics(n_resamples=300, seed=4).add(values).to_frame(0.9)
     expected = intervals(values, method="poisson", level=0.9, n_resamples=300, seed=4)
     expected = expected.sort_values(["name", "measure"], ignore_index=True)
     ends = ["low", "high"]
@@ -58,19 +58,19 @@ def test_ends_are_those_of_intervals_by_name():
 def test_merging_changes_neither():
     values = table()
     one, two = (TopicStatistics(n_resamples=50).add(part) for part in (values[:20], values[20:40]))
-    before = one.intervals(), two.intervals()
-    assert one.merge(two).intervals()["n_qids"].tolist() == [40]
-    assert_frame_equal(one.intervals(), before[0])
-    assert_frame_equal(two.intervals(), before[1])
+    before = one.to_frame(), two.to_frame()
+    assert one.merge(two).to_frame()["n_qids"].tolist() == [40]
+    assert_frame_equal(one.to_frame(), before[0])
+    assert_frame_equal(two.to_frame(), before[1])
 
 
 def test_one_topic_and_none_have_no_interval():
     statistics = TopicStatistics(n_resamples=50).add(table()[:1])
     with pytest.warns(DegenerateWarning, match="at least two"):
-        found = statistics.intervals()
+        found = statistics.to_frame()
     assert found[["low", "high"]].isna().all(axis=None)
     assert found["n_qids"].tolist() == [1]
-    assert not len(TopicStatistics().intervals())
+    assert not len(TopicStatistics().to_frame())
 
 
 def test_two_topics_leave_out_resamples_without_any():
@@ -78,7 +78,7 @@ def test_two_topics_leave_out_resamples_without_any():
     found = intervals(values, method="poisson", n_resamples=400)
     low, high = sorted(values["value"])
     assert (found["low"][0], found["high"][0]) == pytest.approx((low, high))
-    assert_frame_equal(TopicStatistics(n_resamples=400).add(values).intervals(), found, rtol=1e-14)
+    assert_frame_equal(TopicStatistics(n_resamples=400).add(values).to_frame(), found, rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_two_topics_leave_out_resamples_without_any():
         ),
         (lambda: TopicStatistics(n_resamples=0), ParameterError, "n_resamples=0"),
         (lambda: TopicStatistics(seed=-1), ParameterError, "seed=-1"),
-        (lambda: TopicStatistics().intervals(95), ParameterError, "level=95"),
+        (lambda: TopicStatistics().to_frame(95), ParameterError, "level=95"),
         (lambda: TopicStatistics().add(table().assign(value=np.inf)), InputError, "infinite"),
         (lambda: TopicStatistics().add(pd.concat([table(), table()])), InputError, "repeats"),
     ],
@@ -104,7 +104,7 @@ def test_what_cannot_be_merged_is_refused(call, error, message):
 def test_large_values_and_warnings_of_empty_resamples_do_not_leak():
     # Warnings are errors in all tests.
     values = pd.DataFrame({"name": "a", "qid": ["1", "2"], "measure": "n", "value": [1e12, -1e-12]})
-    assert TopicStatistics(n_resamples=100).add(values).intervals()["value"][0] == pytest.approx(5e11, rel=1e-15)
+    assert TopicStatistics(n_resamples=100).add(values).to_frame()["value"][0] == pytest.approx(5e11, rel=1e-15)
 
 
 QIDS = [f"q{n}" for n in range(30)]

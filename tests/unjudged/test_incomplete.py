@@ -57,7 +57,7 @@ def first(frame, depth):
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_what_a_group_alone_contributed_goes(seed):
     runs, qrels = random_setting(seed)
     groups = {"r0": "A", "r1": "B", "r2": "A", "r3": "C"}
@@ -150,7 +150,7 @@ def test_integers_are_the_text_they_read_as():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_a_shallow_pool_holds_what_runs_have_at_the_top(seed):
     runs, qrels = random_setting(seed, n_runs=2)
     found = shallow_pool(runs, qrels, 2)
@@ -180,7 +180,7 @@ def test_subsampling_topics_thins_a_share_of_them_as_subsample_qrels_does():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_a_budget_judges_the_first_documents_of_reciprocal_rank_fusion(seed):
     runs, qrels = random_setting(seed)
     fused = {}
@@ -209,7 +209,7 @@ def test_a_budget_counts_judged_documents_not_rows_and_keeps_no_unretrieved_ones
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_a_pool_of_one_kind_evaluates_the_other_kinds(seed):
     runs, qrels = random_setting(seed)
     kinds = {"r0": "lexical", "r1": "neural", "r2": "lexical", "r3": "sparse"}

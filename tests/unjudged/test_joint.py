@@ -286,7 +286,7 @@ def test_seeds_and_topics_are_told_apart(many):
     assert (alike[0] != alike[1]).any()
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_nothing_unjudged_and_nothing_retrieved():
     frames = {"full": run({"q": ["a", "c"]}), "none": run({"q": []})}
     cuts = cuts_of(frames, pool_of({"q": PLENTY}))
@@ -299,7 +299,7 @@ def test_nothing_unjudged_and_nothing_retrieved():
     assert joint_draws(distribution_of(cuts), 0).shape == (2, 1, 0)
 
 
-@pytest.mark.filterwarnings("ignore:.*(is|are) left out:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*(is|are) left out:vbterrier.errors.DegenerateWarning")
 def test_what_does_not_belong_together_is_refused(many):
     frames, qrels = many
     cuts = cuts_of(frames, qrels)
@@ -315,7 +315,7 @@ def test_what_does_not_belong_together_is_refused(many):
         JointDistribution({**distributions, "r1": distribution_of(cuts, NDCG("exp-log2"))["r1"]})
 
 
-@pytest.mark.filterwarnings("ignore:.*(is|are) left out:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*(is|are) left out:vbterrier.errors.DegenerateWarning")
 def test_shared_documents_narrow_differences_on_trec_covid(shared_data):
     folder = shared_data / "trec-covid"
     frames = {name: read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")}

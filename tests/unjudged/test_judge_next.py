@@ -218,14 +218,14 @@ def test_one_run_is_judged_by_falling_variance():
     worth = {key: w**2 * spread for key, (w, spread) in values.items()}
     found = plan([system("mine", run, qrels, prior=PRIOR)], 5)
     expected = sorted(worth, key=lambda key: -worth[key])
-    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:5]
+    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected[:5]
     ranks = run.assign(rank=run.groupby("qid").cumcount() + 1).set_index(["qid", "docno"])["rank"]
-    assert found.frame["rank"].tolist() == [ranks[key] for key in expected[:5]]
+    assert found.documents["rank"].tolist() == [ranks[key] for key in expected[:5]]
     total = sum(worth.values())
-    assert found.frame["worth"].to_numpy() == pytest.approx([worth[key] / total for key in expected[:5]], abs=1e-11)
+    assert found.documents["worth"].to_numpy() == pytest.approx([worth[key] / total for key in expected[:5]], abs=1e-11)
     widths = [width([worth[key] for key in expected[n:]], 3) for n in range(6)]
-    assert found.frame["width_before"].to_numpy() == pytest.approx(widths[:5])
-    assert found.frame["width_after"].to_numpy() == pytest.approx(widths[1:])
+    assert found.documents["width_before"].to_numpy() == pytest.approx(widths[:5])
+    assert found.documents["width_after"].to_numpy() == pytest.approx(widths[1:])
     assert (found.width_before, found.width_after) == pytest.approx((widths[0], widths[5]))
     assert found.n_unjudged == len(worth)
 
@@ -245,7 +245,7 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
     assert found.width_before == pytest.approx(width(mine[1].std ** 2, 2))
     assert found.width_after == 0
     assert len(found) == found.n_unjudged
-    assert found.frame.equals(plan([mine], 100).frame)
+    assert found.documents.equals(plan([mine], 100).documents)
 
 
 def test_grades_that_run_out_keep_their_variance():
@@ -255,7 +255,7 @@ def test_grades_that_run_out_keep_their_variance():
     found = plan([mine], 3)
     # The worked case of the process.
     assert found.width_before == pytest.approx(width([0.1108513044], 1))
-    assert found.frame["docno"].tolist() == ["u1", "u2", "u3"]
+    assert found.documents["docno"].tolist() == ["u1", "u2", "u3"]
     assert found.width_after == 0
 
 
@@ -273,12 +273,12 @@ def test_documents_of_many_runs_are_worth_more():
             totals[key] += value / 3
     found = plan(systems, 4)
     expected = sorted(totals, key=lambda key: (-round(totals[key], 12), key))
-    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:4]
-    assert found.frame["worth"].to_numpy() == pytest.approx(
+    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected[:4]
+    assert found.documents["worth"].to_numpy() == pytest.approx(
         [totals[key] / sum(totals.values()) for key in expected[:4]], abs=1e-11
     )
     assert found.width_before == pytest.approx(np.mean([width(variance, 2) for variance in variances]))
-    assert set(found.frame["n_runs"]) <= {1, 2, 3}
+    assert set(found.documents["n_runs"]) <= {1, 2, 3}
 
 
 def test_differences_count_shared_documents_by_the_difference_of_their_weights():
@@ -296,7 +296,7 @@ def test_differences_count_shared_documents_by_the_difference_of_their_weights()
     assert len(found) == len(kept) < found.n_unjudged
     assert found.n_unjudged == len(worth)
     expected = sorted(kept, key=lambda key: (-round(kept[key], 12), key))
-    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected
+    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected
     assert found.width_before == pytest.approx(width(list(kept.values()), 2))
     assert found.width_after == 0
     assert plan(pair[::-1], 100, difference=("b", "a")).width_before == pytest.approx(found.width_before)
@@ -308,7 +308,7 @@ def test_the_difference_of_equal_runs_is_known(strength):
     pair = [system(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
     found = plan(pair, 10, difference=("a", "b"))
     assert len(found) == 0
-    assert list(found.frame.columns) == list(judge_next.COLUMNS)
+    assert list(found.documents.columns) == list(judge_next.COLUMNS)
     assert (found.width_before, found.width_after) == (0, 0)
     assert found.n_unjudged > 0
 
@@ -323,7 +323,7 @@ def test_topics_without_a_relevant_document_are_worth_nothing():
     run, qrels = frames(2)
     qrels.loc[qrels["qid"] == "q0", "label"] = 0
     found = plan([system("mine", run, qrels, prior=PRIOR)], 1000)
-    assert set(found.frame["qid"]) == {"q1"}
+    assert set(found.documents["qid"]) == {"q1"}
 
 
 def test_equals_come_by_topic_of_the_qrels_then_by_docno():
@@ -334,7 +334,7 @@ def test_equals_come_by_topic_of_the_qrels_then_by_docno():
     runs = [pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0}) for docno in docnos]
     for order in ((0, 1, 2), (2, 0, 1)):
         systems = [system(str(i), runs[i], qrels, prior=PRIOR) for i in order]
-        found = plan(systems, 5).frame
+        found = plan(systems, 5).documents
         assert found["qid"].tolist() == ["9", "9", "9", "10", "10"]
         assert found["docno"].tolist() == ["a", "b", "z", "Z", "y"]
 
@@ -346,16 +346,16 @@ def test_reasons_are_sentences():
     a, b = (system(name, frame, judgments, prior=PRIOR) for name, frame in (("ance", run), ("bm25", late)))
     alone = plan([a], 1)
     share = 1 - alone.width_after / alone.width_before
-    rank = alone.frame["rank"].item()
+    rank = alone.documents["rank"].item()
     reason = f"rank {rank} of ance; 50% likely relevant; narrows the interval by {share:.2%}"
-    assert alone.frame["reason"].item() == reason
-    assert f"rank {rank} of ance, in 1 more run; " in plan([a, b], 1).frame["reason"].item()
-    told = plan([a, b], 100, difference=("ance", "bm25")).frame
+    assert alone.documents["reason"].item() == reason
+    assert f"rank {rank} of ance, in 1 more run; " in plan([a, b], 1).documents["reason"].item()
+    told = plan([a, b], 100, difference=("ance", "bm25")).documents
     shared = told.query("n_runs == 2")["reason"]
     assert shared.str.match(r"rank \d+ of ance, rank \d+ of bm25; 50% .* interval of the difference by").all()
     assert told.query("n_runs == 1")["reason"].str.contains("not in the cut of").all()
     assert len(shared) > 2
-    assert "difference" not in alone.frame["reason"].item()
+    assert "difference" not in alone.documents["reason"].item()
 
 
 def test_a_plan_says_what_it_is():
@@ -384,7 +384,7 @@ def test_plans_are_written_and_read_back(tmp_path, name):
     found = plan([system("mine", run, qrels, prior="pool")], 100)
     write_judging(found, tmp_path / name)
     read = pd.read_csv(tmp_path / name, sep="\t", dtype=str, quoting=3, na_filter=False)
-    assert read.to_numpy().tolist() == found.frame[["qid", "docno", "reason"]].to_numpy().tolist()
+    assert read.to_numpy().tolist() == found.documents[["qid", "docno", "reason"]].to_numpy().tolist()
     assert {'a "quoted" id', "NA", "007"} <= set(read["docno"])
 
 

@@ -11,8 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import vbterrier
-from vbterrier import InputError, ParameterError
-from vbterrier.errors import DegenerateWarning, FileError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grade_regression import (
     GRID,
@@ -468,7 +467,7 @@ def test_a_saved_model_is_the_same_model(tmp_path):
     model = fit(RUNS, THIN, labels={"llm": noisy_labels(0.2)}, seed=3)
     again = EvidenceModel.load(model.save(tmp_path / "model"))
     assert again.digest == model.digest
-    pd.testing.assert_frame_equal(model.probabilities(), again.probabilities())
+    pd.testing.assert_frame_equal(model.to_frame(), again.to_frame())
     pd.testing.assert_frame_equal(model.topics(), again.topics())
     with pytest.raises(FileError, match="exists already"):
         model.save(tmp_path / "model")
@@ -547,7 +546,7 @@ def test_judging_narrows_intervals_and_finds_what_matters():
     runs = {name: RUNS[name] for name in "ab"}
     plan = vbterrier.judge_next(runs, THIN, 40)
     assert plan.width_after < 0.95 * plan.width_before
-    known = plan.frame[["qid", "docno"]].merge(QRELS)
+    known = plan.documents[["qid", "docno"]].merge(QRELS)
     assert len(known) == 40
     again = vbterrier.rank_systems(runs, pd.concat([THIN, known]))
     before = vbterrier.rank_systems(runs, THIN)

@@ -256,7 +256,7 @@ def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Pat
     links_read = vbterrier.entities.read_links(links)
     if judged is None and depth is None:
         return links_read
-    frame = links_read.frame()
+    frame = links_read.to_frame()
     documents = frame.drop_duplicates(["qid", "docno"])
     if judged is None:
         judged = documents.loc[documents["label"] >= 0, ["qid", "docno", "label"]]

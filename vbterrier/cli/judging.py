@@ -57,10 +57,10 @@ def judge(
         write_judging(plan, output)
         echo(f"{output}: {plan.summary()}")
     elif style == "table":
-        echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
+        echo(tables.rendered(plan.documents[["qid", "docno", "reason"]], style))
         echo(plan.summary())
     else:
-        echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
+        echo(tables.rendered(plan.documents, style, caption=[plan.summary()], label="tab:judge"))
 
 
 def audit(

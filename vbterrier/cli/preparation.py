@@ -145,7 +145,7 @@ def _converted_links(source: Path, output: Path, to: str, options: dict[str, Any
         tags = frame[(frame["start"] >= 0) & ~frame["entity_id"].str.fullmatch(r"NIL\d*")]
         if not len(tags):
             raise InputError(f"{source}: has no linked mention in a document; wanted tags")
-        vbterrier.write_tags(tags[["docno", "entity_id"]].drop_duplicates(), output)
+        vbterrier.frames.write_tags(tags[["docno", "entity_id"]].drop_duplicates(), output)
         return tags
     columns = {
         "answers": ("qid", "entity_id"),
@@ -204,7 +204,7 @@ def intents(
     if not len(rows):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
     # The path of a temporary knowledge base would make equal calls differ.
-    vbterrier.write_intents(rows.assign(source=f"{linker}, {knowledge}"), output)
+    vbterrier.frames.write_intents(rows.assign(source=f"{linker}, {knowledge}"), output)
     per_query = rows.groupby("qid", sort=False).size()
     echo(
         f"{output}: {len(rows):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
@@ -251,7 +251,7 @@ def tag(
         rows = stage.tags(texts)
     if candidates is not None:
         rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
-    vbterrier.write_tags(rows, output)
+    vbterrier.frames.write_tags(rows, output)
     tagged = rows.drop_duplicates("docno")
     share = len(tagged) / max(len(texts), 1)
     line = f"{output}: {len(rows):,} tags of {len(tagged):,} of {len(texts):,} documents ({share:.1%})"

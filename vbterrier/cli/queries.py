@@ -64,7 +64,7 @@ def sample(
         write_queries(sampled, output)
         echo(f"{output}: {sampled!r}")
         return
-    shown = sampled.frame if style in ("csv", "json") else sampled.frame.rename(columns={"n_draws": "times drawn"})
+    shown = sampled.queries if style in ("csv", "json") else sampled.queries.rename(columns={"n_draws": "times drawn"})
     deliver(shown, style, caption=[repr(sampled)], label="tab:sample")
 
 
@@ -182,7 +182,7 @@ def _plan_without_pilot(delta: float | None, measure: str | None, *, curve: bool
     if delta is None or measure is None:
         raise ParameterError("without scores of a pilot: wanted --delta and --measure")
     plan = queries_needed(None, delta, measure=measure, **options)
-    table = plan.curve.copy() if curve else plan.frame()
+    table = plan.curve.copy() if curve else plan.to_frame()
     table.insert(0, "measure", measure)
     return table
 
@@ -207,7 +207,7 @@ def _plans(
                 planned = detectable_difference(differences, queries, **options)
             else:
                 plan = queries_needed(differences, delta, **options)
-                planned = plan.curve if curve else plan.frame()
+                planned = plan.curve if curve else plan.to_frame()
         except InputError as error:
             warn(f"{one} and {other}, {name}: left out: {error}")
             continue

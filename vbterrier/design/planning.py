@@ -140,8 +140,8 @@ class QueryPlan(Shown):
     n_by_formula: int
     curve: pd.DataFrame = field(repr=False)
 
-    def frame(self) -> pd.DataFrame:
-        """One row: delta, n_qids, low, high, by_formula, power, and the columns of the curve from level on."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row: delta, n_qids, low, high, by_formula, power, and the columns of the curve from level on."""
         needed = {"n_qids": self.n_qids, "low": self.low, "high": self.high, "by_formula": self.n_by_formula}
         about = self.curve[list(COLUMNS[5:])].head(1)
         return pd.DataFrame({"delta": self.delta, **needed, "power": self.power}, index=[0]).join(about)
@@ -150,7 +150,7 @@ class QueryPlan(Shown):
         return self.summary()
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Queries needed", self.frame().rename(columns={"n_qids": "queries"}), value="queries")
+        yield Panel("Queries needed", self.to_frame().rename(columns={"n_qids": "queries"}), value="queries")
         yield Panel("Power", self.curve.drop(columns=["delta"]), value="power")
 
     def _figures(self) -> Figures:

@@ -90,7 +90,7 @@ def query_profile(
     """
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     nil = [checked_nil(word) for word in ([nil] if isinstance(nil, str) else nil)]
-    own = MentionCorpus(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
+    own = MentionCorpus(queries.queries if isinstance(queries, QuerySample) else queries, "queries")
     corpus = None if mentions is None else MentionCorpus(mentions)
     place = np.arange(len(own)) if corpus is None else _places(own, corpus)
     frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]

@@ -63,6 +63,10 @@ class DecisionCounts(Shown):
     def __len__(self) -> int:
         return sum(astuple(self))
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row: the counts, and P, R and F1."""
+        return pd.DataFrame([{**asdict(self), **self.scores()}])
+
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Queries", facts({**asdict(self), **self.scores()}))
 
@@ -124,6 +128,10 @@ class Removal(Shown):
     worst: dict[str, float]
     best: dict[str, float]
     seed: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``draws``: a row per draw, source and measure."""
+        return self.draws
 
     def _line(self) -> str:
         f1 = self.draws.loc[(self.draws["measure"] == "F1") & (self.draws["source"] == "model"), "value"]

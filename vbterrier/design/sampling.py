@@ -34,21 +34,25 @@ RESERVED = ("n_documents", "stratum", "prob", "n_draws")
 class QuerySample(Shown):
     """Queries sampled from a corpus of mentions, with the sampling design.
 
-    ``frame``: one row per query, in the order of the draws within each stratum: qid, docno, mention, the other columns
+    ``queries``: one row per query, in the order of the draws within each stratum: qid, docno, mention, other columns
     of the mentions, n_documents (with the mention, in the corpus), stratum ("all" without strata), prob (the inclusion
     probability; with replacement the probability of one draw in its stratum), n_draws (1 without replacement).
     ``strata``: one row per stratum: stratum, n_queries (distinct queries in the corpus), n_drawable (the largest number
     of draws without replacement), n_draws.
     """
 
-    frame: pd.DataFrame
+    queries: pd.DataFrame
     strata: pd.DataFrame
     method: str
     replace: bool
     seed: int
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.queries)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``queries``: a row per query."""
+        return self.queries
 
     def _line(self) -> str:
         n_strata = len(self.strata)
@@ -57,7 +61,7 @@ class QuerySample(Shown):
         return f"{len(self)} of {self.n_queries:,} queries; {by}; seed {self.seed}"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Queries", self.frame)
+        yield Panel("Queries", self.queries)
         yield Panel("Strata", self.strata)
 
     @property
@@ -68,12 +72,12 @@ class QuerySample(Shown):
     @property
     def weights(self) -> Floats:
         """Sampling weights of the queries, shape (n,): ``1/π``, or ``n_draws/(n_h p)``."""
-        prob = self.frame["prob"].to_numpy(dtype=np.float64)
+        prob = self.queries["prob"].to_numpy(dtype=np.float64)
         if not self.replace:
             return 1 / prob
         drawn = self.strata.set_index("stratum")["n_draws"]
-        n_h = drawn.loc[self.frame["stratum"]].to_numpy(dtype=np.float64)
-        return np.asarray(self.frame["n_draws"].to_numpy(dtype=np.float64) / (n_h * prob))
+        n_h = drawn.loc[self.queries["stratum"]].to_numpy(dtype=np.float64)
+        return np.asarray(self.queries["n_draws"].to_numpy(dtype=np.float64) / (n_h * prob))
 
 
 def sample_queries(
@@ -154,7 +158,7 @@ def sample_queries(
     >>> found = sample_queries(corpus, 2, method="random-mention", seed=1)
     >>> found
     QuerySample(2 of 5 queries; random-mention, without replacement; seed 1)
-    >>> found.frame[["docno", "mention", "n_documents", "prob"]].round(3).values.tolist()
+    >>> found.queries[["docno", "mention", "n_documents", "prob"]].round(3).values.tolist()
     [['d1', 'Texas', 1, 0.667], ['d3', 'Rue Gracieuse', 1, 0.667]]
     """
     whole("n", n)
@@ -312,7 +316,7 @@ def horvitz_thompson(
     --------
     >>> corpus = pd.DataFrame({"docno": [f"d{n}" for n in range(8)], "mention": list("aaaabbcd")})
     >>> sample = sample_queries(corpus, 3, method="random-mention", seed=1)
-    >>> known = sample.frame.assign(name="mine", measure="P", value=(sample.frame["mention"] == "a") * 1.0)
+    >>> known = sample.queries.assign(name="mine", measure="P", value=(sample.queries["mention"] == "a") * 1.0)
     >>> horvitz_thompson(sample, known)[["measure", "value", "n_qids", "method"]].round(3).values.tolist()
     [['P', 0.571, 3, 'queries (hajek, bounded)']]
     """
@@ -363,7 +367,7 @@ def _bounded(
 ) -> Floats:
     """Limits of the mean over all queries, shape (2,)."""
     # A query that was drawn repeatedly is as many draws.
-    times = sample.frame["n_draws"].to_numpy(dtype=np.int64)
+    times = sample.queries["n_draws"].to_numpy(dtype=np.int64)
     weights, values = np.repeat(sample.weights / times, times), np.repeat(y, times)
     draws, tails = stream(seed, "weighted means"), [(1 - level) / 2, (1 + level) / 2]
     if estimator == "hajek":
@@ -377,10 +381,10 @@ def _bounded(
 
 def _errors(sample: QuerySample, y: Floats, weights: Floats) -> tuple[Floats, int]:
     """Standard errors of totals, shape (n_columns,), and their degrees of freedom."""
-    n_draws = sample.frame["n_draws"].to_numpy(dtype=np.int64)
-    stratum = pd.Index(sample.strata["stratum"]).get_indexer(sample.frame["stratum"])
+    n_draws = sample.queries["n_draws"].to_numpy(dtype=np.int64)
+    stratum = pd.Index(sample.strata["stratum"]).get_indexer(sample.queries["stratum"])
     is_one_stage = not sample.replace and sample.method in ("uniform", "weighted")
-    left = 1 - sample.frame["prob"].to_numpy(dtype=np.float64) if is_one_stage else np.ones(len(sample))
+    left = 1 - sample.queries["prob"].to_numpy(dtype=np.float64) if is_one_stage else np.ones(len(sample))
     variance, n_varying = total_variance(y * (weights / n_draws)[:, None], n_draws, left, stratum)
     single = sample.strata["stratum"][n_varying == 1]
     if len(single):
@@ -397,7 +401,7 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
     require(frame, ("name", "qid", "measure", "value"), "values")
     if not len(frame):
         return pd.DataFrame({"name": pd.Series(dtype=str), "measure": pd.Series(dtype=str)}), np.empty((len(sample), 0))
-    qid, wanted = ids_of(frame["qid"], "values column 'qid'"), ids_of(sample.frame["qid"], "sample column 'qid'")
+    qid, wanted = ids_of(frame["qid"], "values column 'qid'"), ids_of(sample.queries["qid"], "sample column 'qid'")
     require_same_kind(qid, wanted, "values column 'qid'", "sample column 'qid'")
     row = pd.Index(wanted.text.to_pylist()).get_indexer(qid.text.to_pylist())
     if (row < 0).any():

@@ -175,7 +175,7 @@ class LinkedPool(Shown):
         document = np.insert(self.document, self.starts[unlinked], unlinked)
         return document, np.insert(np.arange(len(self.entity)), self.starts[unlinked], -1)
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the K frame, one row per link: qid, docno, entity_id, label, rank, weight, mentions.
 
         A document without entities has one row without an entity id, so that it remains part of the pool.
@@ -223,7 +223,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     Returns
     -------
     LinkedPool
-        ``.frame()`` is the K frame that entity measures take as qrels.
+        ``.to_frame()`` is the K frame that entity measures take as qrels.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2"], "entity_id": ["Paris", "Paris", "Texas"]})
     >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
-    >>> link_pool(pool, tags, qrels).frame()[["docno", "entity_id", "label", "mentions"]].values.tolist()
+    >>> link_pool(pool, tags, qrels).to_frame()[["docno", "entity_id", "label", "mentions"]].values.tolist()
     [['d1', 'Paris', 1, 2], ['d2', 'Texas', -1, 1]]
     """
     run = pool if isinstance(pool, Run) else Run(pool, name="pool")
@@ -387,7 +387,7 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     >>> path = pathlib.Path(tempfile.mkdtemp(), "links.parquet")
     >>> links = pd.DataFrame({"qid": ["q1"], "docno": "007", "entity_id": "NA", "label": 1, "rank": 0, "weight": 0.5})
     >>> write_links(LinkedPool.from_frame(links), path)
-    >>> read_links(path).frame().values.tolist()
+    >>> read_links(path).to_frame().values.tolist()
     [['q1', '007', 'NA', 1, 0, 0.5, 1]]
     """
     source = Source.at(path, max_bytes)

@@ -220,6 +220,10 @@ class Supervision(Shown):
     shrinkage: float
     rel: int
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``topics``: a row per topic."""
+        return self.topics
+
     def _line(self) -> str:
         return f"{counted(len(self.topics), 'topic')}, {counted(self.n_documents, 'document')}; rel={self.rel}"
 

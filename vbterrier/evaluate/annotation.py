@@ -84,6 +84,10 @@ class AnnotationTask(Shown):
     items: pd.DataFrame
     blind: bool
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``items``: a row per candidate."""
+        return self.items
+
     def _line(self) -> str:
         return f"{counted(len(self.topics), 'query')}, {counted(len(self.items), 'row')} to label"
 
@@ -232,6 +236,10 @@ class Annotations(Shown):
     unanswered: pd.DataFrame
     agreement: pd.DataFrame
     calibration: CalibrationError
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``labels``: a row per candidate, a column for each annotator."""
+        return self.labels
 
     def _line(self) -> str:
         n_qids, n = self.votes["qid"].nunique(), len(self.annotators)

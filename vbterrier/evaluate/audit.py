@@ -141,6 +141,10 @@ class JudgeAudit(Shown):
             for reason in row["reasons"].split("; "):
                 yield Caveat(row["judge"], reason, serious=True)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``verdicts``: a row per judge."""
+        return self.verdicts
+
     def _line(self) -> str:
         need = self.needed.set_index("labels").loc["with"].to_dict()
         n, more = need["n"], counted(int(need["n_planned"]), "more human judgment")
@@ -156,7 +160,7 @@ class JudgeAudit(Shown):
         names = ("verdicts", "comparison", "systems", "pairs", "bias", "calibration", "agreement", "without_humans")
         tables = {name: getattr(self, name) for name in names}
         tables |= {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
-        return tables | {"needed": self.needed, "plan": self.plan.frame}
+        return tables | {"needed": self.needed, "plan": self.plan.documents}
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
@@ -174,7 +178,7 @@ class JudgeAudit(Shown):
         if len(self.without_humans):
             yield Panel("Accuracy of judges without humans (Dawid-Skene)", self.without_humans, folded=True)
         yield Panel("Sources of labels", self.mixed, folded=True)
-        yield Panel("Judge next, in this order", self.plan.frame, heads=2, folded=True)
+        yield Panel("Judge next, in this order", self.plan.documents, heads=2, folded=True)
 
     def _figures(self) -> Figures:
         estimate, judge = self.systems["estimate"], self.systems["judge"]
@@ -635,7 +639,7 @@ def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
     """The judgments until an interval reaches the margin, with and without labels."""
     rows = []
     for word, plan in plans.items():
-        narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= 2 * margin)
+        narrow = np.flatnonzero(np.array([plan.width_before, *plan.documents["width_after"]]) <= 2 * margin)
         rows.append((word, plan.width_before, float(narrow[0]) if len(narrow) else np.nan, len(plan), plan.width_after))
     return pd.DataFrame(rows, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
 

@@ -63,6 +63,10 @@ class ClosedOpen(Shown):
     effects: pd.DataFrame
     coverage: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``intervals``: a row per cell and measure."""
+        return self.intervals
+
     def _line(self) -> str:
         first = self.intervals.iloc[0]
         return f"{', '.join(self.intervals['measure'].unique())}; {first['n_qids']} topics"

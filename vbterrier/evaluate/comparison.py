@@ -76,6 +76,10 @@ class Comparison(Shown):
         """Return True for each pair whose adjusted p-value is at most ``1 - level``."""
         return pd.Series(is_significant(self.pairs["p_adjusted"], self.pairs["level"]))
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``pairs``: the P frame, a row per pair of systems and measure."""
+        return self.pairs
+
     def _line(self) -> str:
         measures = ", ".join(self.pairs["measure"].unique())
         n_qids = " or ".join(map(str, self.pairs["n_qids"].unique()))

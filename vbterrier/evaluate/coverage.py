@@ -96,6 +96,10 @@ class CoverageReport(Shown):
     baseline: str | None
     settings: dict[str, float]
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``entities``: the C frame, a row per entity run and measure."""
+        return self.entities
+
     def _line(self) -> str:
         runs, documents = self.entities["name"].nunique(), self.documents["name"].nunique()
         with_documents = f", {counted(documents, 'document system')}" if documents else ""

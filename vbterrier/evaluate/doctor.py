@@ -55,9 +55,10 @@ class Diagnosis(Shown):
     """Result of :func:`diagnose`.
 
     - ``qrels``: one row per fact: what, value
-    - ``runs``: one row per run: name, topics, rows, depth (shortest to longest list), unjudged@5/10/20/100 (mean over
-      the topics of the qrels), tied@10 (share of tied documents in the top ten), float32 (adjacent documents whose
-      scores differ only beyond 32-bit precision), duplicates (rows), missing and extra topics
+    - ``runs``: one row per run: name, topics, rows, depth (shortest to longest list), unjudged@5, unjudged@10,
+      unjudged@20, unjudged@100 (means over the topics of the qrels), tied@10 (share of tied documents in the top ten),
+      float32 (adjacent documents whose scores differ only beyond 32-bit precision), duplicates (rows), missing and
+      extra topics
     - ``support``: measures that the files support
     - ``notes``: warnings as text
     - ``serious``: the notes of which measures are wrong without a correction
@@ -70,6 +71,10 @@ class Diagnosis(Shown):
     notes: tuple[str, ...] = field(default=())
     serious: tuple[str, ...] = field(default=())
     intents: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["what", "value"]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``runs``: a row per run."""
+        return self.runs
 
     def _line(self) -> str:
         return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"

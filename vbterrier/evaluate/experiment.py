@@ -309,7 +309,7 @@ def _filtered(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Topics and qrels, restricted to each other as asked."""
     if isinstance(qrels, LinkedPool):
-        qrels = qrels.frame()
+        qrels = qrels.to_frame()
     judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     require(judged, ("qid",), "qrels")
     where = "topics column 'qid'", "qrels column 'qid'"

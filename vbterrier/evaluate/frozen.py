@@ -57,6 +57,10 @@ class FrozenReranker(Shown):
     runs: dict[str, pd.DataFrame]
     entity_runs: dict[str, pd.DataFrame]
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``gaps``: a row per document run, entity ranker and measure."""
+        return self.gaps
+
     def _line(self) -> str:
         rankers = counted(len(self.entity_runs), "entity run")
         return f"{rankers}; {', '.join(self.gaps['measure'].unique())}; {self.gaps['n_qids'].max()} topics"
@@ -213,7 +217,7 @@ def _source(name: str, source: Any) -> Any:
 def _relinked(links: Any, documents: Run, qrels: pd.DataFrame) -> LinkedPool:
     """The links of the documents with their judgments."""
     source = PoolLinks(links).given
-    tags = source.frame().dropna(subset="entity_id") if isinstance(source, LinkedPool) else source
+    tags = source.to_frame().dropna(subset="entity_id") if isinstance(source, LinkedPool) else source
     return link_pool(documents, tags[tags.columns.intersection(["qid", "docno", "entity_id", "weight"])], qrels)
 
 

@@ -69,6 +69,10 @@ class GridResult(Shown):
         """The number of configurations with different rankings."""
         return int(self.runs.drop_duplicates("configuration")["duplicate_of"].isna().sum())
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``runs``: a row per configuration and measure."""
+        return self.runs
+
     def _line(self) -> str:
         n = counted(self.runs["configuration"].nunique(), self.NOUN)
         return f"{n}, {self.n_distinct} with different rankings; {', '.join(self.runs['measure'].unique())}"

@@ -143,7 +143,7 @@ def target_of(
         return EvaluationTarget(intents, tags=tags)
     if isinstance(qrels, LinkedPool):
         # Links are judgments of entity measures.
-        frame = qrels.frame()
+        frame = qrels.to_frame()
     else:
         frame = read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     target = EvaluationTarget(frame, intents=intents, tags=tags, subtopics=subtopics)

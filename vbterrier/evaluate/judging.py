@@ -150,11 +150,11 @@ def judge_next(
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a", "late"], "score": [3.0, 2.0, 1.0]})
     >>> plan = judge_next({"mine": run}, qrels, 1, "BNDCG(prior='pool')@3")
-    >>> plan.frame[["qid", "docno", "rank"]].values.tolist(), plan.frame["worth"].round(3).tolist()
+    >>> plan.documents[["qid", "docno", "rank"]].values.tolist(), plan.documents["worth"].round(3).tolist()
     ([['q1', 'new', 1]], [0.86])
     >>> round(plan.width_before, 3), round(plan.width_after, 3)
     (0.905, 0.339)
-    >>> plan.frame["reason"].item()
+    >>> plan.documents["reason"].item()
     'rank 1 of mine; 50% likely relevant; narrows the interval by 62.54%'
     """
     labels, model, on_topics, duplicates = chosen(
@@ -231,6 +231,10 @@ class LabelQuality(Shown):
     kappa: pd.DataFrame
     confusion: pd.DataFrame
     calibration: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``summary``: a row per labeller."""
+        return self.summary
 
     def _line(self) -> str:
         return f"{counted(len(self.summary), 'labeller')}, {int(self.summary['n'].sum()):,} labelled judgments"

@@ -133,6 +133,10 @@ class Leaderboard(Shown):
         wide = ranks.pivot(index="name", columns="uncertainty", values="ranks")[[*ranks["uncertainty"].unique()]]
         return self.systems[["name", "rank"]].join(wide, on="name")
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``systems``: a row per system."""
+        return self.systems
+
     def _line(self) -> str:
         n = len(self.systems) - 1
         pairs = list(combinations(self.systems["letters"], 2))
@@ -722,7 +726,9 @@ def _batch(
             frames, each.target.frame, JudgingBudget(budget.n, **by_topic), measure, data=data, inference=inference
         )
         price = (by_topic["costs"] or {}).get
-        rows.append(plan.frame.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.frame["qid"]]))
+        rows.append(
+            plan.documents.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.documents["qid"]])
+        )
     batch = pd.concat(rows, ignore_index=True)
     if len(collections) > 1:
         narrowing = (batch["width_before"] - batch["width_after"]) / batch["cost"]

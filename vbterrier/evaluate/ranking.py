@@ -64,6 +64,10 @@ class SystemRanking(Shown):
     pairs: pd.DataFrame
     rank_probabilities: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``systems``: a row per system."""
+        return self.systems
+
     def _line(self) -> str:
         return f"{systems_line(self.systems)}; {self.systems['method'].iloc[0]}"
 

@@ -110,6 +110,10 @@ class ReleaseGate(Shown):
 
     _line = summary
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``pairs``: a row per baseline."""
+        return self.pairs
+
     def guarantee(self) -> str:
         """The guarantees of a decision in one line."""
         row = self.pairs.iloc[0]
@@ -349,8 +353,8 @@ def release_gate(
     if len(newest) != 1 or not others:
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
     loaded = {name: loaded_run(name, run, duplicates) for name, run in runs.items()}
-    queries, notes = _queries(ratings.frame, traffic, loaded)
-    rated = ratings.frame[ratings.frame["qid"].astype(str).isin(queries.index)]
+    queries, notes = _queries(ratings.labels, traffic, loaded)
+    rated = ratings.labels[ratings.labels["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     target, loaded = aligned(target_of(rated, None, None), loaded, "all")
     tail = 1 - (level if look is None else spent_level(level, look))
@@ -398,7 +402,7 @@ def _decided(
     pairs[["reason", "advice", "n_needed"]] = [reason[:3] for reason in reasons]
     nothing = pd.DataFrame(columns=["qid", "docno", "reason"])
     decided = ReleaseGate(pairs, segments, nothing, nothing)
-    plans = [plan.frame for *_, plan in reasons if plan is not None]
+    plans = [plan.documents for *_, plan in reasons if plan is not None]
     if decided.decision == UNKNOWN and budget and plans:
         decided = replace(decided, judge=plans[0])
     return decided, [str(part) for part, _ in groups if part not in parts]

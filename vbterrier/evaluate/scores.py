@@ -90,6 +90,10 @@ class Scores(Shown):
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     joint: PooledScores | None = field(default=None, kw_only=True)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``intervals``: the C frame, a row per system, measure and method."""
+        return self.intervals
+
     def _line(self) -> str:
         return systems_line(self.intervals)
 

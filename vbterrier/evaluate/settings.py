@@ -181,6 +181,10 @@ class Settings(Shown):
     comparisons: pd.DataFrame
     coverage: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``gaps``: a row per system and measure."""
+        return self.gaps
+
     def _line(self) -> str:
         return systems_line(self.intervals)
 

@@ -88,6 +88,10 @@ class Simulation(Shown):
     truth: pd.DataFrame
     topics: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``estimates``: a row per simulation, run, topic and estimator."""
+        return self.estimates
+
     def _line(self) -> str:
         counts = ", ".join(
             counted(self.estimates[column].nunique(), what)

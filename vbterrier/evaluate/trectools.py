@@ -91,7 +91,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         intents: Any = None,
         tags: Any = None,
     ) -> None:
-        super().__init__(run, qrels_of(qrels.frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
+        super().__init__(run, qrels_of(qrels.to_frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
         # Refuse objects without data now, not at the first measure.
         own, self._judged = run_frame(run), qrels_frame(self.qrels)
         self._name, self._model, self._given = name_of(run), model, {"intents": intents, "tags": tags}
@@ -108,7 +108,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         The columns entity_id and grade_prob of the run are kept for the measures that read them. The qrels may be
         the links of a pool or intents (qid, entity_id, prob). ``options`` are those of the class.
         """
-        judged = qrels.frame() if isinstance(qrels, LinkedPool) else qrels
+        judged = qrels.to_frame() if isinstance(qrels, LinkedPool) else qrels
         return cls(run_of(run, name), qrels_of(judged, name), **options)
 
     def get(self, measure: str | ir_measures.Measure, per_query: bool = False) -> pd.DataFrame | float:

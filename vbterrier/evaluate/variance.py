@@ -201,6 +201,10 @@ class VarianceShares(Shown):
     shares: pd.DataFrame
     advice: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``shares``: a row per system, measure and source of variance."""
+        return self.shares
+
     def _line(self) -> str:
         return f"{systems_line(self.intervals)}; {self.intervals['method'].iloc[0]}"
 

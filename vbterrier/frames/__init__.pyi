@@ -15,6 +15,10 @@ from .files.reading import read_nuggets as read_nuggets
 from .files.reading import read_prels as read_prels
 from .files.reading import read_subtopics as read_subtopics
 from .files.reading import read_values as read_values
+from .files.writing import write_intents as write_intents
+from .files.writing import write_qrels as write_qrels
 from .files.writing import write_queries as write_queries
+from .files.writing import write_run as write_run
+from .files.writing import write_tags as write_tags
 from .named import register_similarities as register_similarities
 from .ranking import ranked as ranked

@@ -7,23 +7,36 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, nearest, printable
+from vbterrier.frames.files.writing import replace_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from vbterrier.annotations import StrPath
 
     Figures = Mapping[str, Callable[[], dict[str, Any]]]
 
 
 # Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
-# imports and returns each; "plots" is the module with the figures of results,
-# "page" the function that makes HTML pages of tables, "text" the function that formats a panel as text.
+# imports and returns each; "plots" is the module with the figures of results, "page" the function that makes HTML pages
+# of tables, "text" the function that formats a panel as text, "table" the function that formats a result as a table.
 LOADERS: dict[str, Callable[[], Any]] = {}
+# Suffixes of files of results, and their formats.
+SUFFIXES = {
+    ".html": "page",
+    ".tex": "latex",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".txt": "table",
+}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
 # Longer cells of text are sentences.
@@ -293,12 +306,18 @@ class Caveat(NamedTuple):
 
 
 class Shown:
-    """A result with a one-line ``repr``, its first table as ``str``, tables in notebooks, and figures.
+    """A result with a one-line ``repr``, its first table as ``str``, tables in notebooks, and four verbs.
 
-    Subclasses implement ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
+    ``to_frame()`` returns its data, ``plot()`` draws it, ``page()`` is its HTML page, and ``save(path)`` writes a file.
+
+    Subclasses implement ``to_frame``, ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
     ``vbterrier.plots`` that draw the result, the default first, with the arguments of each. ``_verdict`` and
     ``_caveats`` are what its page says first: the answer in one or two sentences, and what may reverse it.
     """
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows that the result is about, with all digits."""
+        raise NotImplementedError
 
     def _line(self) -> str:
         raise NotImplementedError
@@ -337,9 +356,31 @@ class Shown:
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
         panels = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)) for panel in self._panels()]
         verdict = list(self._verdict())
-        about = "" if verdict else self._line()
+        about = "" if verdict else repr(self).partition("(")[2].removesuffix(")")
         page: str = LOADERS["page"]()(title, about, verdict, list(self._caveats()), panels)
         return page
+
+    def save(self, path: StrPath) -> Path:
+        """Write the result to a file in the format of the path's suffix, and return the path.
+
+        Parameters
+        ----------
+        path
+            ``.html``: the page. ``.csv``, ``.json``: the rows of :meth:`to_frame` with all digits; in JSON, missing and
+            infinite numbers are null. ``.tex``, ``.md``, ``.txt``: a table for readers, rounded and with a caption, as
+            ``vbterrier.report.paper.paper_table`` makes it. An existing file is replaced once the new one is complete.
+
+        Raises
+        ------
+        ParameterError, FileError
+            Another suffix; the file cannot be written.
+        """
+        file = Path(path)
+        if file.suffix not in SUFFIXES:
+            raise ParameterError(f"{printable(file)}: wanted a name that ends in {', '.join(SUFFIXES)}")
+        style = SUFFIXES[file.suffix]
+        replace_files({file: self.page() if style == "page" else f"{LOADERS['table']()(self, style)}\n"})
+        return file
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Draw the result with a function of ``vbterrier.plots``.
@@ -364,7 +405,7 @@ class Shown:
         figures = self._figures()
         wanted = next(iter(figures), "") if kind is None else kind
         if wanted not in figures:
-            choices = ", ".join(map(repr, figures)) or "none"
+            choices = ", ".join(map(repr, figures)) or "none, see docs/how-to/results.md for results with plots"
             raise ParameterError(
                 f"kind={kind!r}: plots of a {type(self).__name__}: {choices}.{nearest(wanted, figures)}"
             )

@@ -101,6 +101,10 @@ class CalibrationError(Shown):
     missed: float  # labelled mass of entities that are not candidates, in [0, 1]
     bins: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``bins``: a row per bin of candidates."""
+        return self.bins
+
     def _line(self) -> str:
         return f"ECE {self.ece:.4f}, Brier {self.brier:.4f}; {counted(self.n_queries, 'query')}"
 

@@ -51,6 +51,10 @@ class TagQuality(Shown):
     entities: pd.DataFrame
     decisions: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_DECISIONS))
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``documents``: a row per document of the sample."""
+        return self.documents
+
     def _line(self) -> str:
         rates = ", ".join(f"{name} {rate:.4f}" for name, rate in zip(RATES, self.micro, strict=True))
         line = f"micro {rates}; {self.n_tags} tags, {self.n_gold} of gold; {self.n_documents} documents"

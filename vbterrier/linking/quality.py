@@ -242,6 +242,10 @@ class LinkingReport(Shown):
     intervals: pd.DataFrame
     pairs: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``intervals``: a row per system and measure."""
+        return self.intervals
+
     def _line(self) -> str:
         return systems_line(self.intervals)
 

@@ -1,4 +1,4 @@
-"""Declarations of the measures; importing this package registers them with ir_measures."""
+"""All measures, as ``vbterrier.measures.RelCov @ 20``; importing this package registers them with ir_measures."""
 
 from vbterrier.hosts.ir_measures import MEASURES as REGISTRY
 from vbterrier.hosts.ir_measures import install
@@ -21,7 +21,6 @@ from vbterrier.measures.estimated import EAP, EERR, ENDCG, EP, EQ, ERBP
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.novelty import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
-from vbterrier.measures.text import enable_string_measures, measures_from
 
 __all__ = [
     "BAP",
@@ -34,13 +33,10 @@ __all__ = [
     "EAP",
     "EERR",
     "ENDCG",
-    "ENTITY",
     "EP",
     "EQ",
     "ERBP",
     "ES",
-    "LINKING",
-    "MEASURES",
     "OER",
     "VB",
     "BaitRate",
@@ -52,7 +48,6 @@ __all__ = [
     "LinkingF1",
     "LinkingP",
     "LinkingR",
-    "Measure",
     "NDCGBound",
     "NilP",
     "NilR",
@@ -69,8 +64,6 @@ __all__ = [
     "WeightedAlphaNDCG",
     "WeightedERRIA",
     "WeightedNRBP",
-    "enable_string_measures",
-    "measures_from",
 ]
 
 

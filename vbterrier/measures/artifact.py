@@ -163,6 +163,10 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
         return cls(path)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the intents, an I frame."""
+        return self._intents
+
     def _panels(self) -> Iterator[Panel]:
         n_qids = self._intents["qid"].nunique()
         yield Panel(f"Intents of {counted(n_qids, 'query')}", self._intents, heads=2)

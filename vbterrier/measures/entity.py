@@ -109,7 +109,7 @@ class _RelCov(_OfEntities):
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Rome", "Paris"]})
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "label": [1, 1]})
-    >>> links = vbterrier.entities.link_pool(pool, tags, qrels).frame().rename(columns={"qid": "query_id"})
+    >>> links = vbterrier.entities.link_pool(pool, tags, qrels).to_frame().rename(columns={"qid": "query_id"})
     >>> run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["Paris"], "score": [1.0]})
     >>> [metric.value for metric in (vbterrier.RelCov @ 20).iter_calc(links, run)]
     [0.5]

@@ -159,7 +159,7 @@ class EvaluationTarget:
             columns = ", ".join(map(str, self.frame.columns))
             raise InputError(
                 f"qrels: measures of entity runs need the links of a pool, a frame with {', '.join(COLUMNS)}; "
-                f"found {columns}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
+                f"found {columns}; make it with vbterrier.entities.link_pool(pool, tags, qrels).to_frame()"
             )
         return LinkedPool.from_frame(self.frame, name="qrels")
 

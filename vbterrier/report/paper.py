@@ -16,7 +16,7 @@ from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replace_files
-from vbterrier.frames.notebook import column_titles, shared_caption
+from vbterrier.frames.notebook import SUFFIXES, Shown, column_titles, shared_caption
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 _KEYS = ["name", "measure"]
-SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "table"}
 
 
 def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
@@ -148,15 +147,38 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
     (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
     (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
     (LinkingReport, system_tables.linking_table, system_tables.linking_caption),
+    (
+        CoverageReport,
+        lambda report, *style, **options: system_tables.coverage_table([report], *style, **options),
+        lambda report, **options: system_tables.coverage_caption([report], **options),
+    ),
+    (
+        Shown,
+        lambda result, style, **options: _frame(result.to_frame(), style, caption=result_caption(result), **options),
+        lambda result, **_: result_caption(result),
+    ),
 )
+
+
+def result_caption(result: Shown) -> list[str]:
+    """Caption of a result without a table of its own for papers: its line."""
+    return [f"{result!r}."]
+
+
+def result_table(result: Shown, style: str) -> str:
+    """The table of a result in a file: the rows of ``to_frame`` in csv and json, else that for papers, of any width."""
+    with width(None):
+        return rendered(result.to_frame(), style) if style in ("csv", "json") else paper_table(result, style)
 
 
 def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
     """Format results as a table with a caption that gives measures, k, n, method and seed.
 
-    - ``result``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
-      :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
-      :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
+    - ``result``: any result, or several of :func:`vbterrier.coverage_report` as a list; those of
+      :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
+      :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` and
+      :func:`vbterrier.linking.linking_report` have tables of their own, others that of their ``to_frame()``. Or a
+      frame, whose caption (sentences) and label are then options.
     - ``style``: ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the
       caption below, in Pandoc's syntax), ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in
       columns), or ``"table"``.
@@ -187,12 +209,10 @@ def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **op
 
 
 def _reports(result: Any) -> list[CoverageReport]:
-    reports = [result] if isinstance(result, CoverageReport) else result
-    if isinstance(reports, list) and reports and all(isinstance(one, CoverageReport) for one in reports):
-        return reports
+    if isinstance(result, list) and result and all(isinstance(one, CoverageReport) for one in result):
+        return result
     raise ParameterError(
-        "found: wanted the result of score, evaluate_intents, compare, rank_systems, leaderboard, coverage_report (or "
-        f"a list) or linking_report, or a frame; found {type(result).__name__}"
+        f"result: wanted a result, a list of those of coverage_report, or a frame; found {type(result).__name__}"
     )
 
 
@@ -225,6 +245,7 @@ def save_table(result: Any, path: str | os.PathLike[str], **options: Any) -> Non
 
 def style_of(path: Path) -> str:
     """Return the format of a file's extension; refuse an unknown one."""
-    if path.suffix not in SUFFIXES:
-        raise ParameterError(f"{path}: wanted a name that ends in {', '.join(SUFFIXES)}")
-    return SUFFIXES[path.suffix]
+    styles = {suffix: style for suffix, style in SUFFIXES.items() if style != "page"}
+    if path.suffix not in styles:
+        raise ParameterError(f"{path}: wanted a name that ends in {', '.join(styles)}")
+    return styles[path.suffix]

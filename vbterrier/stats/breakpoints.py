@@ -91,7 +91,8 @@ class Breakpoint(Shown):
     largest F is at least as large; it accounts for the search. ``p_unsearched``: the p-value of the F distribution for
     the best cut, ignoring the search: too small. ``sweep``: coverage (the smallest of the upper segment), n_below,
     n_above, mean_below, mean_above (of the gain), f_statistic, explained; a row for each cut. ``n_undefined``: topics
-    left out because their coverage is undefined.
+    left out because their coverage is undefined. ``n_qids, model, n_permutations, n_resamples, seed``: the topics, and
+    the parameters of the call.
     """
 
     value: float
@@ -113,14 +114,14 @@ class Breakpoint(Shown):
         return f"{self.value:.4f}, {self.low:.4f} to {self.high:.4f}; p {self.p_value:.4f}; {self.n_qids} topics"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Breakpoint", self.frame(), value="value")
+        yield Panel("Breakpoint", self.to_frame(), value="value")
         yield Panel("Every cut", self.sweep)
 
     def _figures(self) -> Figures:
         return {"gain_by_coverage": lambda: {"at": self}}
 
-    def frame(self) -> pd.DataFrame:
-        """Return all values except the sweep as a frame of one row."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row: all values except the sweep."""
         return pd.DataFrame([{name: value for name, value in vars(self).items() if name != "sweep"}])
 
 

@@ -50,6 +50,10 @@ class Frontier(Shown):
     maximised: str
     minimised: str
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``runs``: a row per run."""
+        return self.runs
+
     def _line(self) -> str:
         n = int(self.runs["on_frontier"].sum())
         return f"{n} of {len(self.runs)} runs on the frontier of {self.maximised} and {self.minimised}"

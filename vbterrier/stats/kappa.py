@@ -39,8 +39,12 @@ class Kappa(Shown):
     agreement: float
     n_items: int
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row: value, low, high, agreement, n_items."""
+        return pd.DataFrame([asdict(self)])
+
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Agreement beyond chance", pd.DataFrame([asdict(self)]), value="value", heads=0)
+        yield Panel("Agreement beyond chance", self.to_frame(), value="value", heads=0)
 
 
 def cohen_kappa(

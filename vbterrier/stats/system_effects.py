@@ -42,23 +42,27 @@ _MIN_TOPICS = 2
 class AnalysisOfVariance(Shown):
     """Result of :func:`analysis_of_variance`.
 
-    ``table``: three rows per measure, for the sources ``"system"``, ``"topic"`` and ``"residual"``: measure, source,
+    ``sources``: three rows per measure, for the sources ``"system"``, ``"topic"`` and ``"residual"``: measure, source,
     df, sum_sq, mean_sq, F, p_value, variance (the estimated variance component, at least 0) and share (of the sum of
     the three components). ``pairs``: a P frame: name_a, name_b, measure, diff, low, high (simultaneous), p_value (of
     the paired contrast alone), p_adjusted (Tukey's), n_qids, test, correction, n_tests, level, method, n_resamples (0),
     seed (0).
     """
 
-    table: pd.DataFrame
+    sources: pd.DataFrame
     pairs: pd.DataFrame
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``sources``: a row per measure and source of variance."""
+        return self.sources
+
     def _line(self) -> str:
-        measures = ", ".join(self.table["measure"].unique())
+        measures = ", ".join(self.sources["measure"].unique())
         differ = int(is_significant(self.pairs["p_adjusted"], self.pairs["level"]).sum())
         return f"{measures}; {differ} of {len(self.pairs)} pairs differ by Tukey's HSD"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Sources of variance", self.table, heads=2)
+        yield Panel("Sources of variance", self.sources, heads=2)
         yield Panel("Differences a - b", self.pairs, value="diff", by="measure", rule=0, heads=2)
 
     def _figures(self) -> Figures:
@@ -100,7 +104,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     >>> values = pd.DataFrame({"name": np.repeat(["a", "b", "c"], 4), "qid": [*"1234"] * 3, "measure": "AP",
     ...                        "value": [0.5, 0.4, 0.8, 0.7, 0.3, 0.3, 0.5, 0.6, 0.3, 0.2, 0.6, 0.5]})
     >>> found = analysis_of_variance(values)
-    >>> found.table[["source", "df", "F", "share"]].round(2).values.tolist()
+    >>> found.sources[["source", "df", "F", "share"]].round(2).values.tolist()
     [['system', 2, 15.55, 0.27], ['topic', 3, 27.18, 0.65], ['residual', 6, nan, 0.07]]
     >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
     [['a', 'b', 0.175, 0.01], ['a', 'c', 0.2, 0.005], ['b', 'c', 0.025, 0.805]]

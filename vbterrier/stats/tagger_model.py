@@ -60,6 +60,10 @@ class TaggerModel(Shown):
     lost: float
     spurious: float
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``entities``: a row per gold entity."""
+        return self.entities
+
     def _line(self) -> str:
         return (
             f"{len(self.labelled)} labelled documents; {self.entities['n_found'].sum()} of "

@@ -86,8 +86,8 @@ class TopicStatistics(Shown):
     --------
     >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})
     >>> parts = [TopicStatistics(seed=1).add(part) for part in (values[:1], values[1:])]
-    >>> merged = parts[0].merge(parts[1]).intervals()
-    >>> whole = TopicStatistics(seed=1).add(values).intervals()
+    >>> merged = parts[0].merge(parts[1]).to_frame()
+    >>> whole = TopicStatistics(seed=1).add(values).to_frame()
     >>> merged.equals(whole), merged["n_qids"].tolist(), merged["value"].tolist()
     (True, [3], [0.5])
     """
@@ -102,10 +102,10 @@ class TopicStatistics(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         if self._columns:
-            yield from of_means(self.intervals())
+            yield from of_means(self.to_frame())
 
     def _figures(self) -> Figures:
-        return {"forest": lambda: {"intervals": self.intervals()}}
+        return {"forest": lambda: {"intervals": self.to_frame()}}
 
     def add(self, values: Any) -> TopicStatistics:
         """Add the values of further topics, a V frame (name, qid, measure, value), and return the same object."""
@@ -126,8 +126,8 @@ class TopicStatistics(Shown):
             merged._count(key, column)
         return merged
 
-    def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the C frame of means with percentile intervals, by name and measure."""
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the C frame of means with percentile intervals: a row per name and measure."""
         check_level(level)
         rows: list[tuple[Any, ...]] = []
         keys = sorted(self._columns)
@@ -172,8 +172,12 @@ class Ratio(Shown):
     high: float
     n_qids: int
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row: value, low, high, n_qids."""
+        return pd.DataFrame([asdict(self)])
+
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Ratio of means", pd.DataFrame([asdict(self)]), value="value", heads=0)
+        yield Panel("Ratio of means", self.to_frame(), value="value", heads=0)
 
 
 def disc_ratio(

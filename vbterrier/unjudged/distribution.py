@@ -95,7 +95,7 @@ class ScoreDistributions(Shown):
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.
         if "distributions" in vars(self) or len(self) <= _SHOWN:
-            frame = self.frame(LEVEL).assign(level=LEVEL)
+            frame = self.to_frame(LEVEL).assign(level=LEVEL)
             exact = frame["certificate"] == 0
             frame = frame.drop(columns="certificate") if exact.all() else frame
             yield Panel("Topics", frame.rename(columns={"method": "by"}), value="mean")
@@ -194,7 +194,7 @@ class ScoreDistributions(Shown):
             )
         return distribution.atoms()
 
-    def frame(self, level: float = 0.9) -> pd.DataFrame:
+    def to_frame(self, level: float = 0.9) -> pd.DataFrame:
         """Return a row per topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate."""
         low, high = self.interval(level)
         frame = pd.DataFrame({"qid": self.topics, "n_unjudged": self.n_unjudged, "mean": self.mean, "std": self.std})

@@ -21,7 +21,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import SUFFIXES, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
@@ -220,8 +220,15 @@ class EvidenceModel(Shown):
         return self
 
     def save(self, path: StrPath) -> Path:
-        """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON."""
+        """Save the model in a new folder, or its page or table in a file.
+
+        ``path``: a folder that does not exist yet, for runs, judgments, labels and parameters as Parquet and JSON,
+        which :meth:`load` reads. A path that ends in a suffix of files of results, such as ``.html`` or ``.csv``, is a
+        file, as for all results.
+        """
         folder = Path(path)
+        if folder.suffix in SUFFIXES:
+            return super().save(path)
         if not self.runs:
             raise InputError(f"model {self.digest}: has no runs to save")
         runs = [
@@ -274,7 +281,7 @@ class EvidenceModel(Shown):
             )
         return model
 
-    def probabilities(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_grade."""
         evidence, drawn = self._fitted.evidence, self._drawn
         rows = evidence.unjudged
@@ -417,7 +424,7 @@ def fit(
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "b"], "score": [3.0, 2.0, 1.0]})
     >>> model = fit({"mine": run}, qrels, cutoff=3).register("example")
-    >>> model.probabilities()[["qid", "docno", "best_rank"]].values.tolist()
+    >>> model.to_frame()[["qid", "docno", "best_rank"]].values.tolist()
     [['q1', 'new', 2]]
     >>> import vbterrier
     >>> vbterrier.ENDCG(model="example") @ 3

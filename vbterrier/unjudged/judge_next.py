@@ -36,9 +36,10 @@ _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
 class JudgingPlan(Shown):
     """Documents to judge, in this order, with the expected width of the interval.
 
-    - ``frame``: a row per document: qid, docno, rank (the best, from 1), n_runs (that retrieve it up to the cutoff),
-      worth (the share of the current variance that its judgment is expected to remove, given the judgments above it),
-      width_before and width_after (of the interval, before and after this judgment), reason (a text for assessors)
+    - ``documents``: a row per document: qid, docno, rank (the best, from 1), n_runs (that retrieve it up to the
+      cutoff), worth (the share of the current variance that its judgment is expected to remove, given the judgments
+      above it), width_before and width_after (of the interval, before and after this judgment), reason (a text for
+      assessors)
     - ``width_before``, ``width_after``: width of the normal interval of the mean (or mean difference) now and after all
       these judgments, from the expected remaining variance, an upper bound of the expected width. For several runs, the
       mean of their widths. With measures of the E family, errors of the model that topics share are in both, of which
@@ -48,11 +49,11 @@ class JudgingPlan(Shown):
     - ``measure``, ``difference``, ``n_runs``: the measure, the two runs of a difference (``None`` for the runs
       themselves), and the number of runs
     - ``n_unjudged``: number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in
-      ``frame`` exceed the budget or do not change the variance
+      ``documents`` exceed the budget or do not change the variance
     - ``value``: the expected mean, or mean difference, now; for several runs, the mean over them
     """
 
-    frame: pd.DataFrame
+    documents: pd.DataFrame
     width_before: float
     width_after: float
     level: float
@@ -74,13 +75,17 @@ class JudgingPlan(Shown):
         return min(self.value + self.width_before / 2, 1.0)
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.documents)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``documents``: a row per document, in this order."""
+        return self.documents
 
     def _line(self) -> str:
         return self.summary()
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Judge next, in this order", self.frame, heads=2)
+        yield Panel("Judge next, in this order", self.documents, heads=2)
 
     def summary(self) -> str:
         """A summary of the plan in one line."""
@@ -310,5 +315,5 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     >>> path.read_text().splitlines()
     ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']
     """
-    frame = plan.frame if isinstance(plan, JudgingPlan) else plan
+    frame = plan.documents if isinstance(plan, JudgingPlan) else plan
     write_table(frame, path, "plan", ("qid", "docno", "reason"), ())

@@ -158,7 +158,7 @@ def test_scores_of_a_cross_encoder_are_an_input_of_the_ranker(data, checkpoints,
     plain, scored = (stage.fit(run, qrels).n_parameters for stage in stages.values())
     assert scored == plain + 1
     # Scores that tell animals from machines, which vectors of random weights do not.
-    frame = pool.frame()
+    frame = pool.to_frame()
     wanted = set(frame.loc[frame["docno"].str[-1].astype(int) % 2 > 0, "entity_id"].str.replace("_", " "))
     pairs = PretrainedEncoder.pairs
 

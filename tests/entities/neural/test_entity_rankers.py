@@ -18,7 +18,7 @@ def data():
 
 
 def labels_of(pool, qrels):
-    frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
+    frame = pool.to_frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
     return frame.groupby(["qid", "entity_id"])["label"].max().reset_index()
 
 

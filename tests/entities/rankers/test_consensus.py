@@ -45,7 +45,7 @@ def test_scores_are_those_of_the_equation(collection, scores_of, support, least,
     data = collection(1)
     expected = by_loop(data["run"], data["tags"], support, least=least, depth=depth)
     stage = {"support": support, "min_documents": least, "pool_cutoff": depth}
-    for links in (data["tags"], link_pool(data["run"], data["tags"]), link_pool(data["run"], data["tags"]).frame()):
+    for links in (data["tags"], link_pool(data["run"], data["tags"]), link_pool(data["run"], data["tags"]).to_frame()):
         found = ConsensusEntities(links, **stage)(data["run"])
         assert scores_of(found) == pytest.approx(expected)
         assert_frame_equal(found, ranked(found)[found.columns.tolist()], check_dtype=False)
@@ -178,14 +178,14 @@ def entity_run(collection):
 def test_local_idf_is_that_of_the_equation(collection, entity_run, scores_of, depth):
     data = collection(1)
     pool = link_pool(data["run"], data["tags"])
-    documents = pool.frame() if depth is None else pool.frame().query("rank < @depth")
+    documents = pool.to_frame() if depth is None else pool.to_frame().query("rank < @depth")
     df = documents.dropna(subset="entity_id").groupby(["qid", "entity_id"])["docno"].nunique()
     n_documents = documents.groupby("qid")["docno"].nunique()
     expected = {}
     for qid, entity, score in zip(entity_run["qid"], entity_run["docno"], entity_run["score"], strict=True):
         count = df.get((qid, entity), 0)
         expected[qid, entity] = score * (math.log((n_documents[qid] + 1) / (count + 1)) + 1) if count else 0.0
-    for links in (pool, pool.frame()):
+    for links in (pool, pool.to_frame()):
         found = LocalIDF(links, pool_cutoff=depth)(entity_run)
         assert scores_of(found) == pytest.approx(expected)
         assert_frame_equal(found, ranked(found)[found.columns.tolist()], check_dtype=False)

@@ -109,7 +109,7 @@ def test_what_is_kept(pool, entity_run, threshold, alpha, tau, rel):
 
 
 def test_topics_without_contrast_are_reported(pool, entity_run):
-    frame = pool.frame()
+    frame = pool.to_frame()
     frame.loc[frame["qid"] == "q1", "label"] = 0
     stage = made(LinkedPool.from_frame(frame), threshold=-99)
     with pytest.warns(DegenerateWarning, match=r"1 topics have no relevant or no non-relevant documents.*'q1'"):

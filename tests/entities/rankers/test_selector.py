@@ -101,7 +101,7 @@ def test_folds_depend_on_seed_and_topic_alone(data):
 
 def test_neither_order_nor_batches_change_anything(data):
     pool, run, qrels, _ = data
-    again = LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=5))
+    again = LinkedPool.from_frame(pool.to_frame().sample(frac=1, random_state=5))
 
     def in_order(frame):
         return frame.sort_values(["qid", "rank"], ignore_index=True)
@@ -124,7 +124,7 @@ def test_features_are_those_of_a_loop(collection):
     run = pd.concat([run, run.head(1).assign(docno="nobody", score=-1.0)], ignore_index=True)
     names = {"E1": "E1 of Query, query"}
     found = feature_table(RunOnPool.on(pool, run), FEATURES, names)
-    frame = pool.frame()
+    frame = pool.to_frame()
     for row, values in zip(run.itertuples(), found, strict=True):
         documents = frame[frame["qid"] == row.qid].dropna(subset="entity_id")
         content = documents.groupby("docno").apply(

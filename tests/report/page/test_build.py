@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
 from vbterrier.report.page.evaluated import inputs_of

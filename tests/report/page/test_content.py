@@ -81,7 +81,7 @@ def test_rankings_with_grades_and_probabilities_of_relevance(demo_page, demo_fil
     qrels = vbterrier.read_qrels(demo_files / "qrels.txt")
     grades = {(qid, docno): label for qid, docno, label in qrels[["qid", "docno", "label"]].itertuples(index=False)}
     runs = {name: vbterrier.read_run(demo_files / f"{name}.run") for name in NAMES}
-    model = vbterrier.unjudged.fit(runs, qrels).probabilities()
+    model = vbterrier.unjudged.fit(runs, qrels).to_frame()
     relevant = model.set_index(["qid", "docno"])["prob"].to_dict()
     assert data["rankings"]["depth"] == 10
     n_chances = 0
@@ -135,7 +135,7 @@ def test_rankings_of_runs_that_are_too_large_are_cut_at_a_rank(written, small, m
 def test_topics_without_documents_have_empty_rankings(written, small):
     runs, qrels = small
     part = runs["second"][runs["second"]["qid"].isin(["q7", "q2"])]
-    with pytest.warns(vbterrier.DegenerateWarning):
+    with pytest.warns(vbterrier.errors.DegenerateWarning):
         _, _, data = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
     assert [len(one["ranks"][1]) for one in data["rankings"]["topics"]] == [2 * (n in (2, 7)) for n in range(10)]
     assert rankings_of(data, "q7", "part") == [("new", -1, -1), ("good", 1, -1)]
@@ -190,7 +190,7 @@ DIVERSE = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "x", "a", "y"], "score"
 
 def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
     run, qrels = DIVERSE, DIVERSITY
-    with pytest.warns(vbterrier.DegenerateWarning):
+    with pytest.warns(vbterrier.errors.DegenerateWarning):
         page, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels)
     pytest.importorskip("pyndeval")
     assert data["measures"] == ["alpha_nDCG@10", "ERR_IA@10", "ES@10", "VB@10"]
@@ -233,7 +233,7 @@ def test_systems_have_the_given_names(written, small):
     assert ">first<" not in text
     assert "baseline BM25" in text
     for names, said in (({"frist": "a"}, "'frist' is no run.*Did you mean first"), ({"first": "second"}, "'second'")):
-        with pytest.raises(vbterrier.ParameterError, match=said):
+        with pytest.raises(vbterrier.errors.ParameterError, match=said):
             written(runs, qrels, "nDCG@10", names=names)
 
 
@@ -244,7 +244,7 @@ def test_entity_runs_on_links(written):
     good = pd.DataFrame({"qid": np.repeat([*"123456"], 2), "docno": ["Paris", "Rome"] * 6, "score": [2.0, 1.0] * 6})
     runs = {"good": good, "half": good[good["docno"] == "Paris"]}
     # OER is the same in all topics.
-    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
         page, text, data = written(runs, links=links)
     assert data["measures"] == ["RelCov@20", "NonRelCov@20"]
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
@@ -255,7 +255,7 @@ def test_entity_runs_on_links(written):
     assert reach.text.startswith("Of 24 documents")
     assert not reach.serious
     qrels = pd.DataFrame({"qid": [*"123456"], "docno": "d1", "label": 1})
-    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
         _, _, data = written(runs, qrels, "RelCov@20", links=links)
     assert data["values"] == [[[1] * 6] * 2]
 

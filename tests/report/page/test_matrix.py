@@ -91,7 +91,7 @@ def test_equal_means_have_no_best_and_empty_topics_are_counted(written, small):
     assert [row["nDCG@10"]["best"] for row in table_of(text).values()] == [False, False]
     assert ">Empty</th>" not in text
     part = runs["second"][runs["second"]["qid"].isin(["q0", "q1"])]
-    with pytest.warns(vbterrier.DegenerateWarning):
+    with pytest.warns(vbterrier.errors.DegenerateWarning):
         _, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
     assert table_of(text)["part"]["Empty"]["text"] == "8"
     assert table_of(text)["part"]["Topics"]["text"] == "10"
@@ -103,7 +103,7 @@ def test_a_single_system_and_a_single_topic(written, small):
     cell = table_of(text)["second"]["nDCG@10"]
     assert (cell["mean"], cell["best"], cell["mark"]) == ("0.631", False, "")
     one = {name: run[run["qid"] == "q0"] for name, run in runs.items()}
-    with pytest.warns(vbterrier.DegenerateWarning):
+    with pytest.warns(vbterrier.errors.DegenerateWarning):
         _, text, _ = written(one, qrels[qrels["qid"] == "q0"], "nDCG@10")
     assert table_of(text)["first"]["nDCG@10"]["ends"] == []
 
@@ -111,7 +111,7 @@ def test_a_single_system_and_a_single_topic(written, small):
 def test_lower_values_are_the_best_of_measures_of_mistakes(written, mistakes):
     runs, pool = mistakes
     runs = {name: runs[name] for name in ("bad", "good")}
-    with pytest.warns(vbterrier.DegenerateWarning):
+    with pytest.warns(vbterrier.errors.DegenerateWarning):
         _, text, data = written(runs, None, ["NonRelCov@1", "DiscRatio@1"], links=pool)
     rows = table_of(text)
     assert [row["NonRelCov@1"]["best"] for row in rows.values()] == [True, False]

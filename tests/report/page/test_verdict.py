@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, InputError, compare
+from vbterrier import compare
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.coverage import Ties
 from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
 from vbterrier.settings import Inference

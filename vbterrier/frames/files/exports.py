@@ -98,7 +98,7 @@ def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = 
     Raises
     ------
     InputError, ParameterError, FileError
-        As for :func:`write_ratings` and :func:`vbterrier.write_run`.
+        As for :func:`write_ratings` and :func:`vbterrier.frames.write_run`.
 
     Examples
     --------

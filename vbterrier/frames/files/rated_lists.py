@@ -36,7 +36,7 @@ SPELLING = "case, blanks or Unicode form; use one spelling"
 class RatedList(Shown):
     """Ratings of documents, and the format of their file.
 
-    - ``frame``: qid (the query's id, or its text if the file has no ids), docno, label; ``iteration`` of TREC qrels,
+    - ``labels``: qid (the query's id, or its text if the file has no ids), docno, label; ``iteration`` of TREC qrels,
       ``index`` of ``_rank_eval``
     - ``form``: ``"trec"``, ``"table"``, ``"rank_eval"`` or ``"workbench"``
     - ``heads``: the headers of query, document and rating of a table
@@ -44,17 +44,21 @@ class RatedList(Shown):
     - ``n_unrated``: number of rows without a rating, which are left out: their documents are unjudged
     """
 
-    frame: pd.DataFrame
+    labels: pd.DataFrame
     form: str = "trec"
     heads: tuple[str, ...] = ("query", "docid", "rating")
     separator: str = "\t"
     n_unrated: int = 0
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``labels``: a row per rating."""
+        return self.labels
+
     def _line(self) -> str:
-        return f"{counted(len(self.frame), 'rating')} of {self.frame['qid'].nunique()} queries, {self.form}"
+        return f"{counted(len(self.labels), 'rating')} of {self.labels['qid'].nunique()} queries, {self.form}"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Ratings", self.frame, heads=2)
+        yield Panel("Ratings", self.labels, heads=2)
 
 
 def read_rated_list(
@@ -95,7 +99,7 @@ def read_rated_list(
     >>> path = Path(tempfile.mkdtemp(), "quepid.csv")
     >>> _ = path.write_text('query,docid,rating\n"shoes, red",d1,3\n"shoes, red",d2,\n')
     >>> found = read_rated_list(path, scale=(0, 3))
-    >>> found.frame.to_numpy().tolist(), found.n_unrated
+    >>> found.labels.to_numpy().tolist(), found.n_unrated
     ([['shoes, red', 'd1', 3]], 1)
     """
     require_ends(scale)
@@ -115,9 +119,9 @@ def read_rated_list(
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
     kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
     listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)
-    labels = listed.frame["label"]
+    labels = listed.labels["label"]
     rated = labels.notna() & (labels.astype(str).str.strip() != "")
-    frame = listed.frame[rated].reset_index(drop=True)
+    frame = listed.labels[rated].reset_index(drop=True)
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
@@ -132,7 +136,7 @@ def read_rated_list(
         raise FileError(Path(path), "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
         raise FileError(Path(path), f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
-    return replace(listed, frame=frame.assign(label=steps), n_unrated=loaded.n_unrated + int((~rated).sum()))
+    return replace(listed, labels=frame.assign(label=steps), n_unrated=loaded.n_unrated + int((~rated).sum()))
 
 
 def read_judges(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> dict[str, pd.DataFrame]:
@@ -303,7 +307,7 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     if like.form == "table":
         text = table_text(frame, like.heads, like.separator)
     else:
-        usual = like.frame["index"].mode().iloc[0] if "index" in like.frame.columns else ""
+        usual = like.labels["index"].mode().iloc[0] if "index" in like.labels.columns else ""
         text = json_text(frame, like.form, usual)
     write_text(path, text)
 

@@ -204,7 +204,8 @@ def write_queries(queries: Any, path: StrPath) -> None:
     >>> path.read_text().splitlines()
     ['qid\tdocno\tmention\tprob', 'q1\td1\tParis\t0.25']
     """
-    frame = frame_of(getattr(queries, "frame", queries), "queries")
+    is_result = hasattr(type(queries), "to_frame")
+    frame = frame_of(queries.to_frame() if is_result else queries, "queries")
     others = [name for name in frame.columns if name not in _QUERIES]
     gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
     full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})

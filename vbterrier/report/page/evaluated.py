@@ -360,7 +360,7 @@ def _linked(links: Any, qrels: Any) -> LinkedPool:
         pool = links if isinstance(links, LinkedPool) else LinkedPool.from_frame(links)
     if qrels is None:
         return pool
-    frame = pool.frame()
+    frame = pool.to_frame()
     documents = frame.drop_duplicates(["qid", "docno"])
     tags = frame.loc[frame["entity_id"].notna(), ["qid", "docno", "entity_id", "weight"]]
     return link_pool(documents.assign(score=-documents["rank"]), tags, _judgments(qrels))
