@@ -49,7 +49,7 @@ CUTOFF = 20
 
 @dataclass(frozen=True)
 class Training:
-    """How a neural model is trained: the argument ``training=``; ``None`` stands for the default of the model.
+    """Settings of the training of a neural model: ``training=``; ``None`` stands for the default of the model.
 
     Parameters
     ----------
