@@ -194,8 +194,9 @@ class Client(ABC):
     def __post_init__(self) -> None:
         require_address(self.endpoint, "endpoint")
         if not isinstance(self.options, RequestOptions):
-            kind = type(self.options).__name__
-            raise ParameterError(f"options: wanted settings as RequestOptions(...), found {kind}")
+            raise ParameterError(
+                f"options: wanted settings as RequestOptions(...), found {type(self.options).__name__}"
+            )
         if self.token is not None:
             if not isinstance(self.token, Secret):
                 object.__setattr__(self, "token", Secret(self.token))
