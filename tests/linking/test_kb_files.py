@@ -13,7 +13,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb import staging
-from vbterrier.linking.kb.files import EntityPriors, kb_from_file
+from vbterrier.linking.kb.files import EntityPriors, build_kb, kb_from_file
 from vbterrier.linking.kb.mediawiki import read_mediawiki_aliases
 from vbterrier.linking.kb.wikidata import WikidataOptions, kb_from_wikidata
 
@@ -449,6 +449,13 @@ def test_further_counts_are_added_to_those_of_the_source(files):
     """(30 + 10 + 1) : (9 + 1) : (0 + 1), where the alias of 009 is its label; counts of the rows come first."""
     base = files("id,label,clicks\n007,Bond,30\n008,Bond,9\n009,Bond,\n", priors=EntityPriors({"007": 10}))
     assert found(base, "bond") == {"007": round(41 / 52, 9), "008": round(10 / 52, 9), "009": round(1 / 52, 9)}
+
+
+def test_priors_of_entities_from_mappings_follow_from_further_counts_without_smoothing(tmp_path):
+    entities = [{"id": name, "label": "Bond"} for name in ("007", "008", "009")]
+    priors = EntityPriors({"007": 3, "008": 1}, smoothing=0)
+    with build_kb(tmp_path / "made.kb", entities, id_space="test", priors=priors, progress=False) as base:
+        assert found(base, "bond") == {"007": 0.75, "008": 0.25, "009": 0.0}
 
 
 def test_illegal_options_of_priors_and_dumps_are_refused():
