@@ -22,6 +22,7 @@ from vbterrier.entities import (
     NeuralReranker,
     OERFilter,
     OverlapReranker,
+    Training,
     closed_entities,
     cross_validated,
     entity_labels,
@@ -55,11 +56,12 @@ def selector(**options):
 
 
 def ranker():
-    return NeuralEntityRanker(data().links, layers=0, epochs=1)
+    return NeuralEntityRanker(data().links, layers=0, training=Training(epochs=1))
 
 
-def reranker(entities, model="duet", **options):
-    return NeuralReranker(data().links, entities, model=model, encoder=encoder, epochs=2, **options)
+def reranker(entities, model="duet", **training):
+    training = Training(epochs=2, **training)
+    return NeuralReranker(data().links, entities, model=model, encoder=encoder, training=training)
 
 
 def consensus():
@@ -114,7 +116,7 @@ def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
     stages = {
         "selector": lambda supervision: selector(supervision=supervision),
         "entity ranker": lambda supervision: NeuralEntityRanker(
-            given.links, supervision=supervision, layers=0, epochs=1, patience=None
+            given.links, supervision=supervision, layers=0, training=Training(epochs=1, patience=np.inf)
         ),
     }
     before, after = (
@@ -204,7 +206,7 @@ def test_a_ranker_of_other_topics_is_no_leak():
     assert set(entities["judgments"]) == {"other topics"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        reranker(entities, patience=None).cross_validated(own, given.qrels, folds=KFold(2))
+        reranker(entities, patience=np.inf).cross_validated(own, given.qrels, folds=KFold(2))
 
 
 def test_the_strongest_provenance_of_a_topic_is_carried_on():

@@ -25,6 +25,7 @@ from vbterrier.entities import (
     NeuralReranker,
     OverlapReranker,
     TrainedStage,
+    Training,
     closed_entities,
     entity_labels,
     link_pool,
@@ -52,7 +53,8 @@ def selector(**options):
 
 
 def reranker(entities, model="duet", **options):
-    return NeuralReranker(data().links, entities, model=model, encoder=encoder, epochs=2, **options)
+    options |= {"encoder": encoder, "training": Training(epochs=2)}
+    return NeuralReranker(data().links, entities, model=model, **options)
 
 
 @pytest.fixture

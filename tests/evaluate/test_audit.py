@@ -11,7 +11,7 @@ from scipy import stats
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import audit_judge
-from vbterrier.evaluate.audit import _Estimate
+from vbterrier.evaluate.judge_scores import Estimate
 from vbterrier.settings import Data, Inference
 
 TOPICS, DEPTH = 40, 50
@@ -158,7 +158,7 @@ def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight)
     deviation = parts.sum(axis=1) - parts.sum(axis=1).mean()
     noise = ((parts * spread - (parts * spread).mean(axis=0)) ** 2).sum()
     factor = max(1 - (n - 3) / (n - 1) * noise / (deviation**2).sum(), 0.0) if n > 2 else 1.0
-    _, pairs = _Estimate([f"s{i:02}" for i in range(n)], 9, draws, fitted, parts, spread).tables("corrected", 0.9, None)
+    _, pairs = Estimate([f"s{i:02}" for i in range(n)], 9, draws, fitted, parts, spread).tables("corrected", 0.9, None)
     first = pairs.iloc[0]
     own = fitted[0].mean() - fitted[1].mean() + factor * (parts[0].sum() - parts[1].sum())
     assert first["diff"] == pytest.approx(own)

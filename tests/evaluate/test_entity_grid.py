@@ -8,7 +8,7 @@ from flat import grouped
 from planted import planted_collection
 from sklearn.model_selection import KFold
 
-from vbterrier.entities import NeuralEntityRanker, closed_entities, judge_entities
+from vbterrier.entities import NeuralEntityRanker, Training, closed_entities, judge_entities
 from vbterrier.entities.cross_validation import cross_validated
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, RandomEntities
@@ -185,10 +185,11 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
     with pytest.warns(DegenerateWarning, match="as a diagnostic only"):
         closed = closed_entities(links, ConsensusEntities(links, min_documents=1)(topics))
     small = {"rounds": 3, "parameters": {"min_data_in_leaf": 2}}
-    cer = first >> NeuralEntityRanker(links, None, labels, layers=0, epochs=1)
+    cer = first >> NeuralEntityRanker(links, None, labels, layers=0, training=Training(epochs=1))
     runs = {
-        "BERT, closed": pt.Transformer.from_df(closed) >> NeuralEntityRanker(links, layers=0, epochs=1),
-        "BERT": first >> NeuralEntityRanker(links, layers=0, epochs=1),
+        "BERT, closed": pt.Transformer.from_df(closed)
+        >> NeuralEntityRanker(links, layers=0, training=Training(epochs=1)),
+        "BERT": first >> NeuralEntityRanker(links, layers=0, training=Training(epochs=1)),
         "CER": cer,
         "CER + IDF": cer >> LocalIDF(links),
         "LGBM": first >> EntitySelector(links, **small),

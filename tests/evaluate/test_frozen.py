@@ -20,6 +20,7 @@ from vbterrier.entities import (
     NeuralReranker,
     OverlapReranker,
     RandomEntities,
+    Training,
     closed_entities,
     link_pool,
 )
@@ -46,7 +47,8 @@ def data():
 
 
 def reranker(entities, **options):
-    return NeuralReranker(data().links, entities, model="duet", encoder=encoder, cutoff=CUTOFF, epochs=2, **options)
+    options |= {"encoder": encoder, "training": Training(epochs=2)}
+    return NeuralReranker(data().links, entities, model="duet", cutoff=CUTOFF, **options)
 
 
 def selector():

@@ -88,7 +88,7 @@ def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
     tags = TAGS.assign(tied=[1, 0, 0, 1, 0], n_abstained=[0, 0, 1, 0, 0])
     with pytest.warns(DegenerateWarning) as told:
         found = evaluated(tagger=tags, cutoff=[1, 2])
-    remedy = "; tag with priors, or leave tied mentions out with on_ties='drop'"
+    remedy = "; tag with priors, or leave tied mentions out with TagOptions(on_ties='drop')"
     of_tags = "of the tags are decided by a tie and are guesses"
     said = [
         f"run 'literal': 67% {of_tags}{remedy}",

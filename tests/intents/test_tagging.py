@@ -19,7 +19,7 @@ import vbterrier
 from vbterrier import register_intents, register_tags
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents import taggers as texts
-from vbterrier.intents.tagging import COLUMNS, OF_TIES, TagEntities
+from vbterrier.intents.tagging import COLUMNS, OF_TIES, TagEntities, TagOptions
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.linking.links import Links, links_frame
 
@@ -90,7 +90,12 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
     both = {"Q90": 1.0, "Q18": 1.0}
     assert lists(TagEntities(Words(CITIES))) == [both, {}, both, {"Q18": 1.0}], "ties broken by id"
     weighted = {"Q90": 0.75, "Q18": 0.5, "Q220": 0.5, "Q167646": 0.25}
-    assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
+    assert lists(TagEntities(Words(CITIES), options=TagOptions(weights="score"))) == [
+        weighted,
+        {},
+        weighted,
+        {"Q18": 0.5, "Q220": 0.5},
+    ]
 
 
 @pytest.mark.filterwarnings("error:.*tied best candidates:vbterrier.errors.DegenerateWarning")
@@ -100,12 +105,12 @@ def test_that_the_first_of_equals_is_taken_is_told_once():
     with pytest.warns(DegenerateWarning, match=told) as said:
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
     assert len(said) == 1
-    lists(TagEntities(Words(CITIES), weights="score"))
+    lists(TagEntities(Words(CITIES), options=TagOptions(weights="score")))
     # Also if fewer than half of the mentions are tied.
     few = {"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}
     with pytest.warns(DegenerateWarning, match="1 of 3 ambiguous mentions have tied best candidates"):
         lists(TagEntities(Words(few)), RUN[:1])
-    lists(TagEntities(Words(few), on_ties="drop"), RUN[:1])
+    lists(TagEntities(Words(few), options=TagOptions(on_ties="drop")), RUN[:1])
     # Equals behind the best, and the best found twice, leave no choice.
     lists(TagEntities(Words({"Rome": {"a": 0.5, "b": 0.25, "c": 0.25}, "Paris": {"a": 0.5}})))
 
@@ -115,7 +120,7 @@ def test_ties_are_marked_or_dropped_and_counted():
     assert kept["entity_id"].tolist() == [["Q90", "Q18"], [], ["Q90", "Q18"], ["Q18"]]
     assert kept["tied"].tolist() == [[False, True], [], [False, True], [True]]
     assert kept["n_abstained"].tolist() == [0, 0, 0, 0]
-    stage = TagEntities(Words(CITIES), on_ties="drop")
+    stage = TagEntities(Words(CITIES), options=TagOptions(on_ties="drop"))
     dropped = stage.transform(RUN)
     assert dropped["entity_id"].tolist() == [["Q90"], [], ["Q90"], []]
     assert dropped["tied"].tolist() == [[False], [], [False], []]
@@ -130,17 +135,17 @@ def test_ties_are_marked_or_dropped_and_counted():
 @pytest.mark.parametrize(("margin", "expected"), [(0.5, [False]), (0.500001, [True])])
 def test_candidates_within_a_margin_are_tied(margin, expected):
     linker = Words({"Paris": {"Q90": 0.75, "Q167646": 0.25}})
-    kept = TagEntities(linker, min_margin=margin).transform(RUN[:1])
+    kept = TagEntities(linker, options=TagOptions(min_margin=margin)).transform(RUN[:1])
     assert (kept["entity_id"].item(), kept["tied"].item()) == (["Q90"], expected)
-    dropped = TagEntities(linker, min_margin=margin, on_ties="drop").transform(RUN[:1])
+    dropped = TagEntities(linker, options=TagOptions(min_margin=margin, on_ties="drop")).transform(RUN[:1])
     assert dropped["n_abstained"].item() == sum(expected)
     assert dropped["entity_id"].item() == ["Q90"] * (not expected[0])
 
 
 def test_tags_that_a_tie_keeps_below_a_cutoff_are_marked_or_dropped():
-    stage = TagEntities(Words(CITIES), weights="score", cutoff=2)
+    stage = TagEntities(Words(CITIES), options=TagOptions(weights="score", cutoff=2))
     assert stage.transform(RUN[:1])["tied"].item() == [False, True]
-    stage = TagEntities(TAGS.assign(weight=0.5), cutoff=1, on_ties="drop")
+    stage = TagEntities(TAGS.assign(weight=0.5), options=TagOptions(cutoff=1, on_ties="drop"))
     found = stage.transform(RUN)
     assert found["entity_id"].tolist() == [[], [], [], ["C"]]
     assert found["n_abstained"].tolist() == [1, 0, 1, 0]
@@ -166,18 +171,28 @@ def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
     [
         ("docno", {"on_ties": "first"}, "on_ties='first': wanted one of 'smallest', 'drop'"),
         (Words(CITIES), {"min_margin": -0.1}, "min_margin=-0.1: wanted a number of at least 0"),
+        ("docno", {"weights": "many"}, "weights='many': wanted 'binary', 'score' or None"),
+        ("docno", {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        ("docno", {"cutoff": True}, "cutoff=True"),
+        ("docno", {"min_weight": 1.5}, "min_weight=1.5: wanted a number of at least 0 and at most 1"),
+        ("docno", {"min_weight": float("nan")}, "min_weight=nan"),
         (TAGS, {"min_margin": 0.1}, "a margin is one between candidates of a mention; wanted a linker"),
         (Words(CITIES), {"min_margin": 0.1, "weights": "score"}, "wanted a linker, and weights='binary'"),
     ],
 )
-def test_rules_for_ties_without_mentions_are_refused(tagger, options, message):
+def test_illegal_options_are_refused(tagger, options, message):
     with pytest.raises(ParameterError, match=message):
-        TagEntities(tagger, **options)
+        TagEntities(tagger, options=TagOptions(**options))
+
+
+def test_options_are_refused_as_another_object():
+    with pytest.raises(ParameterError, match=r"options: wanted settings as TagOptions\(...\), found dict"):
+        TagEntities("docno", options={"cutoff": 1})
 
 
 def test_an_entity_found_several_times_has_its_largest_weight():
     linker = Words({"Paris": {"Q90": 0.25}, "and": {"Q90": 0.75}, "Rome": {"Q90": 0.5}})
-    assert lists(TagEntities(linker, weights="score"))[0] == {"Q90": 0.75}
+    assert lists(TagEntities(linker, options=TagOptions(weights="score")))[0] == {"Q90": 0.75}
     twice = pd.concat([TAGS, TAGS.assign(weight=[0.5, 0.5, 0.75])])
     assert lists(TagEntities(twice)) == [{"A": 0.75, "B": 0.5}, {}, {"A": 0.75, "B": 0.5}, {"C": 0.75}]
 
@@ -204,7 +219,7 @@ def test_frames_names_and_files_of_tags(tmp_path):
     TAGS.to_csv(path, sep="\t", index=False)
     for tags in (TAGS, "of the stage", path, str(path)):
         assert lists(TagEntities(tags)) == expected
-    assert lists(TagEntities(TAGS, weights="binary"))[0] == {"A": 1.0, "B": 1.0}
+    assert lists(TagEntities(TAGS, options=TagOptions(weights="binary")))[0] == {"A": 1.0, "B": 1.0}
     assert lists(TagEntities(TAGS.drop(columns="weight")))[0] == {"A": 1.0, "B": 1.0}
     assert lists(TagEntities(TAGS.assign(qid=["q1", "q2", "q9"]))) == [{"B": 0.25}, {}, {"A": 0.75}, {}], "of a query"
 
@@ -244,14 +259,20 @@ def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
 
 
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
-    assert lists(TagEntities(Words(CITIES), weights="score", cutoff=2))[0] == {"Q90": 0.75, "Q18": 0.5}
-    assert lists(TagEntities(TAGS, cutoff=1, weights="binary"))[0] == {"A": 1.0}
+    assert lists(TagEntities(Words(CITIES), options=TagOptions(weights="score", cutoff=2)))[0] == {
+        "Q90": 0.75,
+        "Q18": 0.5,
+    }
+    assert lists(TagEntities(TAGS, options=TagOptions(cutoff=1, weights="binary")))[0] == {"A": 1.0}
     assert TagEntities(TAGS).transform(RUN)["entity_id"].iloc[0] == ["A", "B"], "by descending weight"
 
 
 def test_light_tags_are_dropped_before_weights_are_made_one():
-    assert lists(TagEntities(Words(CITIES), min_weight=0.6))[0] == {"Q90": 1.0}
-    assert lists(TagEntities(Words(CITIES), min_weight=0.5, weights="score"))[3] == {"Q18": 0.5, "Q220": 0.5}
+    assert lists(TagEntities(Words(CITIES), options=TagOptions(min_weight=0.6)))[0] == {"Q90": 1.0}
+    assert lists(TagEntities(Words(CITIES), options=TagOptions(min_weight=0.5, weights="score")))[3] == {
+        "Q18": 0.5,
+        "Q220": 0.5,
+    }
     assert lists(TagEntities(TAGS.assign(weight=[0.0, 0.5, 0.5])))[0] == {"A": 0.5}
 
 
@@ -261,7 +282,9 @@ def test_closed_tagging_keeps_the_candidates_of_the_query(form, tmp_path):
     INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
     intents = {"frame": INTENTS, "name": "of the stage", "file": tmp_path / "intents.tsv"}[form]
     assert lists(TagEntities(TAGS, intents=intents)) == [{"A": 0.75}, {}, {"B": 0.25}, {}]
-    assert lists(TagEntities(TAGS, intents=intents, cutoff=1))[2] == {"B": 0.25}, "of the candidates"
+    assert lists(TagEntities(TAGS, intents=intents, options=TagOptions(cutoff=1)))[2] == {"B": 0.25}, (
+        "of the candidates"
+    )
 
 
 def test_mentions_are_linked_before_candidates_are_looked_at():
@@ -277,10 +300,10 @@ def test_queries_without_intents_get_no_tags_and_are_told():
 def test_scores_of_another_scale_are_no_weights():
     scored = {"Paris": {"Q90": -3.0, "Q167646": -5.0}, "Rome": {"Q220": 40.0}}
     assert lists(TagEntities(Words(scored, scale="score")))[0] == {"Q220": 1.0, "Q90": 1.0}
-    assert lists(TagEntities(Words(scored, scale="score"), cutoff=1))[0] == {"Q220": 1.0}
+    assert lists(TagEntities(Words(scored, scale="score"), options=TagOptions(cutoff=1)))[0] == {"Q220": 1.0}
     for options in ({"weights": "score"}, {"min_weight": 0.5}):
         with pytest.raises(ParameterError, match="have another scale; use weights='binary'"):
-            TagEntities(Words(scored, scale="score"), **options)(RUN)
+            TagEntities(Words(scored, scale="score"), options=TagOptions(**options))(RUN)
 
 
 def test_a_text_is_read_once_whatever_documents_it_comes_with():
@@ -303,8 +326,8 @@ def test_a_text_is_read_once_whatever_documents_it_comes_with():
 def test_batches_change_nothing(batches, n_texts):
     texts._BATCH, before = n_texts, texts._BATCH
     try:
-        stage = TagEntities(Words(CITIES), weights="score")
-        whole = TagEntities(Words(CITIES), weights="score").transform(RUN)
+        stage = TagEntities(Words(CITIES), options=TagOptions(weights="score"))
+        whole = TagEntities(Words(CITIES), options=TagOptions(weights="score")).transform(RUN)
         for rows in batches:
             pd.testing.assert_frame_equal(stage.transform(RUN.iloc[rows]), whole.iloc[rows])
     finally:
@@ -316,11 +339,13 @@ def test_tags_of_a_run_are_a_frame_with_each_tag_once():
     expected += [("d3", "Q18", 0.5), ("d3", "Q220", 0.5)]
     # A collection has no query.
     for documents in (RUN, RUN[["docno", "text"]].drop_duplicates()):
-        made = TagEntities(Words(CITIES), weights="score").tags(documents)
+        made = TagEntities(Words(CITIES), options=TagOptions(weights="score")).tags(documents)
         assert made.columns.tolist() == ["docno", "entity_id", "weight"]
         assert list(made.itertuples(index=False, name=None)) == expected
     register_tags("made by the stage", made, replace=True)
-    assert lists(TagEntities("made by the stage")) == lists(TagEntities(Words(CITIES), weights="score"))
+    assert lists(TagEntities("made by the stage")) == lists(
+        TagEntities(Words(CITIES), options=TagOptions(weights="score"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -383,8 +408,11 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     assert pt.inspect.transformer_outputs(stage, columns) == [*columns, *COLUMNS, *OF_TIES]
     found = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
     assert found["tagger"] is stage.tagger
-    assert (found["fields"], found["weights"], found["cache"]) == (("title", "text"), None, True)
-    assert pt.inspect.transformer_apply_attributes(stage, cutoff=3).cutoff == 3
+    assert (found["fields"], found["options"], found["cache"]) == (("title", "text"), TagOptions(), True)
+    few = TagOptions(cutoff=3)
+    assert pt.inspect.transformer_apply_attributes(stage, options=few) == TagEntities(
+        stage.tagger, fields=("title", "text"), options=few
+    )
 
 
 def test_equal_taggers_make_equal_stages():
@@ -392,7 +420,7 @@ def test_equal_taggers_make_equal_stages():
         (TagEntities("docno"), TagEntities("docno", fields=["text"])),
         (TagEntities(Words(CITIES)), TagEntities(Words(dict(CITIES)))),
         (TagEntities(TAGS, intents=INTENTS), TagEntities(TAGS.copy(), intents=INTENTS.assign(prob=1))),
-        (TagEntities(cities, cutoff=2), TagEntities(cities, cutoff=2)),
+        (TagEntities(cities, options=TagOptions(cutoff=2)), TagEntities(cities, options=TagOptions(cutoff=2))),
     ]
     for one, other in equal:
         assert one == other
@@ -400,8 +428,15 @@ def test_equal_taggers_make_equal_stages():
         assert repr(one) == repr(other)
     frames = [TAGS, TAGS.assign(weight=0.5), TAGS.assign(qid="q1")]
     different = [TagEntities(given) for given in ("docno", cities, *frames)]
-    different += [TagEntities(TAGS, **more) for more in ({"cutoff": 1}, {"intents": INTENTS}, {"intents": INTENTS[:2]})]
-    different += [TagEntities(cities, fields="title"), TagEntities(Words(CITIES), weights="score"), "docno"]
+    different += [
+        TagEntities(TAGS, **more)
+        for more in ({"options": TagOptions(cutoff=1)}, {"intents": INTENTS}, {"intents": INTENTS[:2]})
+    ]
+    different += [
+        TagEntities(cities, fields="title"),
+        TagEntities(Words(CITIES), options=TagOptions(weights="score")),
+        "docno",
+    ]
     for place, one in enumerate(different):
         assert all(one != other for other in different[place + 1 :])
     labels = [repr(stage) for stage in different]
@@ -410,7 +445,10 @@ def test_equal_taggers_make_equal_stages():
 
 def test_its_repr_is_short_and_the_same_elsewhere():
     register_tags("wat", TAGS, replace=True)
-    assert repr(TagEntities("wat", cutoff=2, min_weight=0.5)) == "TagEntities(wat, cutoff=2, min_weight=0.5)"
+    assert (
+        repr(TagEntities("wat", options=TagOptions(cutoff=2, min_weight=0.5)))
+        == "TagEntities(wat, cutoff=2, min_weight=0.5)"
+    )
     assert repr(TagEntities(Words(CITIES), fields=("title",))) == "TagEntities(Words(2), fields=('title',))"
     assert repr(TagEntities(cities)) == "TagEntities(cities)"
     assert repr(TagEntities(TAGS)) == repr(TagEntities(TAGS.copy()))
@@ -543,11 +581,6 @@ def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
     [
         (None, {}, ParameterError, "tagger=None: wanted 'docno', a linker, a frame or file of tags, or a function"),
         (7, {}, ParameterError, "tagger=7"),
-        (cities, {"weights": "many"}, ParameterError, "weights='many': wanted 'binary', 'score' or None"),
-        (cities, {"cutoff": 0}, ParameterError, "cutoff=0: wanted a whole number of at least 1"),
-        (cities, {"cutoff": True}, ParameterError, "cutoff=True"),
-        (cities, {"min_weight": 1.5}, ParameterError, "min_weight=1.5: wanted a number from 0 to 1"),
-        (cities, {"min_weight": float("nan")}, ParameterError, "min_weight=nan"),
         (cities, {"fields": ()}, ParameterError, r"fields=\(\): cities reads texts"),
         (Words(CITIES), {"fields": None}, ParameterError, r"fields=None: Words\(2\) reads texts"),
         (TAGS.assign(weight=[0.5, 1.5, 0]), {}, InputError, r"tags: row 1 \(document 'd1'\) has weight 1.5"),

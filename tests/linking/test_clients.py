@@ -27,11 +27,12 @@ from vbterrier.linking.services.annotators import (
     TagMeClient,
     WATClient,
 )
-from vbterrier.linking.services.client import AnswerCache, Client
+from vbterrier.linking.services.client import AnswerCache, Client, RequestOptions
 from vbterrier.linking.services.transport import Secret
 
 TOKEN = "s3cr3t+tok/en=="
 QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}
+LIMITS = {each.name for each in dataclasses.fields(RequestOptions)}
 
 
 def jordan(spot="Jordan", start=0):
@@ -42,7 +43,8 @@ def jordan(spot="Jordan", start=0):
 
 
 def wat(service, **options):
-    return WATClient(service.url + "/tag", **(QUICK | options))
+    limits = {name: options.pop(name) for name in LIMITS & set(options)}
+    return WATClient(service.url + "/tag", options=RequestOptions(**(QUICK | limits)), **options)
 
 
 def failure(client, texts=("Jordan won",)):
@@ -210,14 +212,35 @@ def test_endpoints_are_checked_and_their_secrets_not_repeated(endpoint, message)
     assert "hunter2" not in str(caught.value)
     if endpoint:
         with pytest.raises(ParameterError, match=f"proxy: .*{message}"):
-            WATClient("https://example.org", proxy=endpoint)
+            RequestOptions(proxy=endpoint)
 
 
-INVALID = {"timeout": [0, -1, float("nan")], "deadline": [float("inf"), "60"], "max_bytes": [0], "retries": [-1, True]}
-INVALID |= {"backoff": [-0.1], "misplaced": ["guess"], "score": ["probability"], "ids": ["wikidata"], "method": ["PUT"]}
+LIMITED = {"timeout": [0, -1, float("nan")], "deadline": [float("inf"), "60"], "max_bytes": [0], "retries": [-1, True]}
+LIMITED |= {"backoff": [-0.1]}
+INVALID = {"misplaced": ["guess"], "score": ["probability"], "ids": ["wikidata"], "method": ["PUT"]}
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in INVALID.items() for value in values])
+def pairs(values):
+    return [(name, value) for name, each in values.items() for value in each]
+
+
+@pytest.mark.parametrize(("name", "value"), pairs(LIMITED))
+def test_limits_of_requests_out_of_range_are_named(name, value):
+    with pytest.raises(ParameterError, match=f"{name}=.*: wanted"):
+        RequestOptions(**{name: value})
+
+
+def test_options_of_clients_are_options_of_requests_and_part_of_their_identity():
+    with pytest.raises(ParameterError, match=r"options: wanted settings as RequestOptions\(\.\.\.\), found dict"):
+        RELClient("http://localhost:5555", options={"timeout": 5})
+    patient, other = (RELClient("http://localhost:5555", options=RequestOptions(timeout=n)) for n in (60, 30))
+    assert patient != other
+    assert patient == pickle.loads(pickle.dumps(patient))
+    assert hash(patient) == hash(pickle.loads(pickle.dumps(patient)))
+    assert "options=RequestOptions(timeout=60, deadline=60.0" in repr(patient)
+
+
+@pytest.mark.parametrize(("name", "value"), pairs(INVALID))
 def test_parameters_out_of_range_are_named(name, value):
     with pytest.raises(ParameterError, match=f"{name}=.*: wanted"):
         WATClient("https://example.org/tag", **{name: value})
@@ -235,6 +258,9 @@ def test_tokens_that_no_header_holds_are_refused_unsaid(token):
         WATClient("https://example.org", token=token)
 
 
+PROXY = RequestOptions(proxy="http://127.0.0.1:2")
+
+
 def test_tokens_go_over_https_or_to_this_machine_alone():
     for endpoint in ("https://example.org", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost/x"):
         WATClient(endpoint, token=TOKEN)
@@ -242,9 +268,9 @@ def test_tokens_go_over_https_or_to_this_machine_alone():
         with pytest.raises(ParameterError, match="a token would be sent unencrypted"):
             WATClient(endpoint, token=TOKEN)
         WATClient(endpoint)
-    WATClient("https://example.org", token=TOKEN, proxy="http://127.0.0.1:2")
+    WATClient("https://example.org", token=TOKEN, options=PROXY)
     with pytest.raises(ParameterError, match=r"proxy='http://127.0.0.1:2': would read the token"):
-        WATClient("http://127.0.0.1:1", token=TOKEN, proxy="http://127.0.0.1:2")
+        WATClient("http://127.0.0.1:1", token=TOKEN, options=PROXY)
 
 
 def test_tokens_are_in_no_message_log_state_or_cache(service, caplog, tmp_path):
@@ -351,16 +377,17 @@ def test_the_environment_changes_nothing(service, monkeypatch, tmp_path):
 
 def test_a_proxy_that_is_named_is_gone_through(service):
     service.answers(jordan(), service.drip)
-    client = WATClient("http://linker.example.org/tag", proxy=service.url)
+    client = WATClient("http://linker.example.org/tag", options=RequestOptions(proxy=service.url))
     assert len(client.link(["Jordan won"]).frame) == 1
     assert service.asked[0].headers["Host"] == "linker.example.org"
-    late = WATClient("http://linker.example.org/tag", proxy=service.url, deadline=0.3)
+    late = WATClient("http://linker.example.org/tag", options=RequestOptions(proxy=service.url, deadline=0.3))
     assert "did not end its answer in time" in str(failure(late))
 
 
 def test_a_proxy_to_an_https_endpoint_sees_no_token_and_meets_the_deadline(service):
     service.answers(service.silent)
-    client = WATClient("https://linker.example.org/tag", proxy=service.url, token=TOKEN, deadline=0.4)
+    options = RequestOptions(proxy=service.url, deadline=0.4)
+    client = WATClient("https://linker.example.org/tag", token=TOKEN, options=options)
     assert "did not end its answer in time" in str(failure(client))
     [asked] = service.asked
     assert asked.method == "CONNECT"
@@ -373,7 +400,7 @@ def test_silence_times_out_and_is_tried_again_until_it_ends(service):
     assert len(service.asked) == 2
     service.answers(service.silent)
     error = failure(wat(service, timeout=0.1, retries=1))
-    assert "sent nothing for 0.1 s; raise timeout if it is slow (2 tries)" in str(error)
+    assert "sent nothing for 0.1 s; raise RequestOptions(timeout=) if it is slow (2 tries)" in str(error)
     assert error.status is None
 
 
@@ -506,7 +533,7 @@ def test_bytes_beyond_the_limit_are_not_read(service):
     # The declared content type has no meaning.
     service.answers(service.send(json.dumps(jordan()) + " " * 2000, Content_Type="text/html; charset=utf-16"))
     assert len(wat(service, max_bytes=2300).link(["Jordan won"]).frame) == 1
-    assert "sent more than 2,000 bytes; raise max_bytes" in str(failure(wat(service, max_bytes=2000)))
+    assert "sent more than 2,000 bytes; raise RequestOptions(max_bytes=)" in str(failure(wat(service, max_bytes=2000)))
     pack = zlib.compressobj(wbits=31)
     start = pack.compress(b"") + pack.flush(zlib.Z_FULL_FLUSH)
     nothing = b"\x00\x00\x00\xff\xff" * 10_000
@@ -569,11 +596,11 @@ def test_connections_closed_early_are_tried_again(service, sent):
 def test_closed_ports_and_servers_without_https_are_reported(service):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        error = failure(WATClient(f"http://127.0.0.1:{taken.getsockname()[1]}/tag", **QUICK))
+        error = failure(WATClient(f"http://127.0.0.1:{taken.getsockname()[1]}/tag", options=RequestOptions(**QUICK)))
     assert "could not be reached (Connection refused); check that it is up, and the host (3 tries)" in str(error)
     assert error.status is None
     service.answers(jordan())
-    error = failure(WATClient(service.url.replace("http:", "https:"), **QUICK))
+    error = failure(WATClient(service.url.replace("http:", "https:"), options=RequestOptions(**QUICK)))
     assert "has no trusted certificate" in str(error)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from vbterrier import CandidateIntents, TagEntities
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.intents import TagOptions
 from vbterrier.linking import ContextLinker, DictionaryLinker, FuzzyLinker, build_kb
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.words import Words
@@ -89,7 +90,7 @@ def test_words_that_describe_nobody_are_evidence_that_nobody_is_meant(names):
     linker = ContextLinker(people, described)
     texts = ["John Smith bakery", "John Smith of district 5", "John Smith"]
     run = pd.DataFrame({"qid": "q", "docno": ["bakery", "five", "name"], "score": 1.0, "text": texts})
-    tagged = TagEntities(linker, on_ties="drop")(run)
+    tagged = TagEntities(linker, options=TagOptions(on_ties="drop"))(run)
     assert tagged["entity_id"].tolist() == [[], ["p05"], []]
     # By default a tie is a guess, but a page about somebody else is left untagged.
     with pytest.warns(DegenerateWarning, match="1 of 3 ambiguous mentions have tied best candidates"):

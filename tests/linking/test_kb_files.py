@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -12,9 +13,9 @@ import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb import staging
-from vbterrier.linking.kb.files import kb_from_file
+from vbterrier.linking.kb.files import EntityPriors, build_kb, kb_from_file
 from vbterrier.linking.kb.mediawiki import read_mediawiki_aliases
-from vbterrier.linking.kb.wikidata import kb_from_wikidata
+from vbterrier.linking.kb.wikidata import WikidataOptions, kb_from_wikidata
 
 PACKS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress}
 
@@ -253,11 +254,11 @@ def test_properties_become_attributes_of_their_type_and_rank(files):
 
 def test_redirects_and_a_choice_of_items_are_given_from_outside(files):
     for redirects in ({"Q5": "Q91", "Q6": "Q5"}, iter([("Q6", "Q5"), ("Q5", "Q91")])):
-        options = {"redirects": redirects, "where": lambda one: "P569" in one["claims"]}
-        base = files(dump(LINCOLN, item("Q3", {"en": "life"})), kb_from_wikidata, **options)
+        options = WikidataOptions(redirects=redirects, where=lambda one: "P569" in one["claims"])
+        base = files(dump(LINCOLN, item("Q3", {"en": "life"})), kb_from_wikidata, options=options)
         assert (len(base), base.names(["Q6", "Q3"])) == (1, ["Abraham Lincoln", ""])
     with pytest.raises(InputError, match=r"^redirects: the id that 'Q5' redirects to is int, wanted text"):
-        files(dump(LINCOLN), kb_from_wikidata, redirects={"Q5": 91})
+        files(dump(LINCOLN), kb_from_wikidata, options=WikidataOptions(redirects={"Q5": 91}))
 
 
 def test_items_without_a_name_and_names_that_are_none_are_counted(files):
@@ -374,8 +375,8 @@ def test_priors_of_wikidata_are_numbers_of_sitelinks_and_pages_are_no_entities(f
     assert len(base) == 3
     assert found(base, "mercury") == {"Q1": round(4 / 7, 9), "Q2": round(2 / 7, 9), "Q4": round(1 / 7, 9)}
     with pytest.warns(DegenerateWarning, match="left out 2 pages"):
-        assert not files(wikidata(), kb_from_wikidata, popularity=None).has_priors
-    kept = files(wikidata(), kb_from_wikidata, excluded=(), popularity=None)
+        assert not files(wikidata(), kb_from_wikidata, priors=EntityPriors({})).has_priors
+    kept = files(wikidata(), kb_from_wikidata, options=WikidataOptions(excluded=()), priors=EntityPriors({}))
     assert len(found(kept, "mercury")) == 4
 
 
@@ -384,7 +385,7 @@ def test_page_views_and_aliases_of_titles_are_those_of_items(files, tmp_path):
     views = tmp_path / "views.tsv"
     views.write_text("entity_id\tcount\nMercury (element)\t9\nQ4\t4\nNobody\t7\n")
     aliases = pd.DataFrame({"alias": ["Hg", "Quick"], "title": ["Mercury_(element)", "Unknown"]})
-    options = {"popularity": views, "smoothing": 0, "aliases": aliases}
+    options = {"priors": EntityPriors(views, smoothing=0), "options": WikidataOptions(aliases=aliases)}
     base = files(wikidata(), kb_from_wikidata, **options)
     assert found(base, "mercury") == {"Q2": round(9 / 13, 9), "Q4": round(4 / 13, 9), "Q1": 0.0}
     assert found(base, "hg") == {"Q2": 1.0}
@@ -441,7 +442,29 @@ def test_counts_of_a_csv_file_are_priors(files):
     assert found(base, "bond") == {"007": round(31 / 42, 9), "008": round(10 / 42, 9), "009": round(1 / 42, 9)}
     assert found(base, "bond james") == {"007": 1.0}
     assert values(base.attributes(["007"])) == [("007", "team", "HQ", "text")]
-    assert found(files(COUNTED, smoothing=0), "bond")["009"] == 0
+    assert found(files(COUNTED, priors=EntityPriors(smoothing=0)), "bond")["009"] == 0
+
+
+def test_further_counts_are_added_to_those_of_the_source(files):
+    """(30 + 10 + 1) : (9 + 1) : (0 + 1), where the alias of 009 is its label; counts of the rows come first."""
+    base = files("id,label,clicks\n007,Bond,30\n008,Bond,9\n009,Bond,\n", priors=EntityPriors({"007": 10}))
+    assert found(base, "bond") == {"007": round(41 / 52, 9), "008": round(10 / 52, 9), "009": round(1 / 52, 9)}
+
+
+def test_priors_of_entities_from_mappings_follow_from_further_counts_without_smoothing(tmp_path):
+    entities = [{"id": name, "label": "Bond"} for name in ("007", "008", "009")]
+    priors = EntityPriors({"007": 3, "008": 1}, smoothing=0)
+    with build_kb(tmp_path / "made.kb", entities, id_space="test", priors=priors, progress=False) as base:
+        assert found(base, "bond") == {"007": 0.75, "008": 0.25, "009": 0.0}
+
+
+def test_illegal_options_of_priors_and_dumps_are_refused():
+    with pytest.raises(ParameterError, match="smoothing=-1: wanted a number of at least 0"):
+        EntityPriors(smoothing=-1)
+    illegal = {"where": ["P31"], "excluded": "Q5", "site": None}
+    for name, value in illegal.items():
+        with pytest.raises(ParameterError, match=re.escape(f"{name}={value!r}: wanted")):
+            WikidataOptions(**{name: value})
 
 
 def test_counts_of_a_spreadsheet_are_those_of_the_csv_file(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from ir_measures import nDCG
 from one_topic import RENAMED, discounted, one, qrels_of, run_of
 
-from vbterrier import BNDCG, NDCGBound, Unjudged
+from vbterrier import BNDCG, Inference, NDCGBound, Unjudged
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.distributions import histogram_mode
 from vbterrier.unjudged.distribution import bootstrap_distribution
@@ -127,7 +127,7 @@ def test_what_a_topic_without_a_judged_document_is_worth(blind, values_of, prior
 
 def test_the_mode_of_draws_under_compat_is_read_from_histograms(covid, values_of):
     run, qrels = covid.runs["ance"], covid.incomplete
-    distribution = bootstrap_distribution(run, qrels, compat="ecir23", method="mc", n_draws=200)
+    distribution = bootstrap_distribution(run, qrels, compat="ecir23", method="mc", inference=Inference(n_draws=200))
     drawn = dict(zip(distribution.topics, (each.values for each in distribution.distributions), strict=True))
     modes = {topic: histogram_mode(values) for topic, values in drawn.items()}
     medians = {topic: np.quantile(values, 0.3) for topic, values in drawn.items()}

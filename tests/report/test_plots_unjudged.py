@@ -113,7 +113,7 @@ def test_bars_sum_to_the_probability_of_any_distribution(seed, n_unjudged, metho
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "label": rng.integers(0, 4, 30)})
     docs = [*(f"d{i}" for i in range(10 - n_unjudged)), *(f"n{i}" for i in range(n_unjudged))]
     run = pd.DataFrame({"qid": "q", "docno": docs, "score": rng.permutation(10.0 + np.arange(10))})
-    distribution = bootstrap_distribution(run, pool, 10, method=method, n_draws=50)
+    distribution = bootstrap_distribution(run, pool, 10, method=method, inference=Inference(n_draws=50))
     ax = score_distributions(distribution, ax=Figure().subplots())
     ((middle, height, _),) = bars(ax)
     values, probs = distribution.atoms("q")
@@ -148,7 +148,8 @@ def test_captions_give_topics_prior_draws_and_known_scores():
     assert text.startswith("3 topics; prior pool; hollow: no unjudged documents (1 of 3); bars: probability in steps")
     highest = max(small(prior="pool").atoms(topic)[1].max() for topic in "ab")
     assert text.endswith(f", highest bar {highest:.2g}")
-    drawn = score_distributions(small(method="mc", metric=NDCG("exp-log2"), n_draws=1234, seed=7), topics=["b", "a"])
+    by_draws = small(method="mc", metric=NDCG("exp-log2"), inference=Inference(n_draws=1234, seed=7))
+    drawn = score_distributions(by_draws, topics=["b", "a"])
     assert said(drawn).startswith("2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; 1,234 draws, seed 7; b")
     assert drawn.get_xlabel() == "nDCG(dcg='exp-log2')@3"
     certain = score_distributions(small(), topics="c")

@@ -65,6 +65,7 @@ def kb(
     """Build a knowledge base of entities with names, priors and attributes."""
     from vbterrier.frames.files.reading import read_spellings
     from vbterrier.linking import kb as builders
+    from vbterrier.linking.kb.files import EntityPriors
 
     if kind not in KINDS:
         raise ParameterError(f"--kind {kind}: wanted one of {', '.join(KINDS)}")
@@ -74,7 +75,7 @@ def kb(
         raise ParameterError(f"--popularity applies to --kind file and wikidata, found --kind {kind}")
     settings: dict[str, Any] = {"id_space": id_space} if kind == "file" else {}
     if popularity is not None:
-        settings["popularity"] = popularity
+        settings["priors"] = EntityPriors(popularity)
     if spellings is not None:
         names: dict[str, dict[str, list[str]]] = {}
         for attribute, value, name in read_spellings(spellings).itertuples(index=False):
@@ -246,8 +247,8 @@ def tag(
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
-        ties: dict[str, Any] = {"on_ties": on_ties, "min_margin": min_margin}
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=cutoff, **ties)
+        options = vbterrier.intents.TagOptions(cutoff, on_ties=on_ties, min_margin=min_margin, weights=weights)
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, options=options)
         rows = stage.tags(texts)
     if candidates is not None:
         rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]

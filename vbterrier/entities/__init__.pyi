@@ -6,6 +6,7 @@ from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities
 from .neural.entity_ranker import NeuralEntityRanker as NeuralEntityRanker
 from .neural.entity_ranker import judge_entities as judge_entities
 from .neural.reranker import NeuralReranker as NeuralReranker
+from .neural.reranker import Training as Training
 from .pool import LinkedPool as LinkedPool
 from .pool import link_pool as link_pool
 from .pool import read_links as read_links

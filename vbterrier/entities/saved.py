@@ -59,6 +59,11 @@ class Saved(abc.ABC):
     def _require_learned(self, learned: Any) -> None:  # noqa: B027 - most stages read nothing that can differ
         """Refuse a model that was learned from other inputs than those of this stage."""
 
+    @classmethod
+    def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the class for stored parameters."""
+        return parameters
+
     @staticmethod
     @abc.abstractmethod
     def _packed(learned: Any) -> bytes:
@@ -119,10 +124,14 @@ class Saved(abc.ABC):
             wanted = f"{cls.__name__} of format {_VERSION}"
             raise FileError(folder / _PARAMETERS, f"is not a saved {wanted}; write it with save")
         learned = cls._unpacked(folder / name)
-        if repeated := sorted(set(options) & set(parameters)):
+        try:
+            arguments = cls._arguments(parameters)
+        except ParameterError as error:
+            raise FileError(folder / _PARAMETERS, f"{error}") from error
+        if repeated := sorted(set(options) & set(arguments)):
             raise ParameterError(f"{repeated[0]}: is a parameter of the saved model; leave it out")
         try:
-            stage = cls(*inputs, **parameters, **options)
+            stage = cls(*inputs, **arguments, **options)
         except ParameterError as error:
             raise FileError(folder / _PARAMETERS, f"{error}") from error
         stage._require_learned(learned)

@@ -141,14 +141,15 @@ def evaluate_frozen(
     Examples
     --------
     >>> import warnings
-    >>> from vbterrier.entities import NeuralReranker, link_pool
+    >>> from vbterrier.entities import NeuralReranker, Training, link_pool
     >>> from vbterrier.entities.rankers.consensus import ConsensusEntities
     >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 2)) for q in range(20) for d in range(6)]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
     >>> pool = pool.assign(query="capital", text="a text")
     >>> links = link_pool(pool, pool[["docno", "entity_id"]])
     >>> own = pd.DataFrame({"qid": pool["qid"].unique(), "docno": [f"E1_{q}" for q in range(20)], "score": 1.0})
-    >>> reranker = NeuralReranker(links, own, model="knrm", encoder=lambda text: [[1.0]], epochs=1)
+    >>> training = Training(epochs=1)
+    >>> reranker = NeuralReranker(links, own, model="knrm", encoder=lambda text: [[1.0]], training=training)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # all topics are equal
     ...     found = evaluate_frozen(

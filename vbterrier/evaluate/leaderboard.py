@@ -2,72 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import combinations, pairwise
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import (
-    InputError,
-    ParameterError,
-    agreeing,
-    choice,
-    chosen,
-    examples,
-    nearest,
-    printable,
-    warn,
-    whole,
-)
-from vbterrier.evaluate.comparison import by_collection
-from vbterrier.evaluate.inputs import (
-    loaded_runs,
-    measure_with_distribution,
-    quietly,
-    require_scale,
-    require_spelling,
-    require_spellings,
-    table_of,
-    target_of,
-    warn_if_uneven,
-    warn_of_uneven_labels,
-)
+from vbterrier.errors import InputError, ParameterError, choice, chosen, printable, whole
+from vbterrier.evaluate.automatic_judges import judge_correlations
+from vbterrier.evaluate.collection_scores import Collection, collections_of_runs, collections_of_values, ranked_systems
+from vbterrier.evaluate.inputs import measure_with_distribution
 from vbterrier.evaluate.judging import JudgingBudget, judge_next
-from vbterrier.evaluate.ranking import N_DRAWS, drawn_means, equal_tails, joint_scores, resampled_counts
-from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.ranking import N_DRAWS
+from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.contracts import frame_of, is_frame
-from vbterrier.frames.files.reading import read_groups, read_qrels, read_values
 from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, systems_line
-from vbterrier.frames.values import measure_tables
-from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
-from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference
-from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
-from vbterrier.stats.comparisons import letters, share_letter
-from vbterrier.stats.paired_tests import rank_intervals
-from vbterrier.unjudged.evidence import evidence_of, pool_depth
-from vbterrier.unjudged.incomplete import leave_group_out
-from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.stats.comparisons import share_letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import ir_measures
 
-    from vbterrier.annotations import Floats
     from vbterrier.frames.notebook import Figures
-    from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.unjudged.estimated import Joint
-    from vbterrier.unjudged.pool import MachineLabels
 
 # Sources of uncertainty, with the method in tables.
 SOURCES = {
@@ -77,18 +38,8 @@ SOURCES = {
     "collections": "unjudged and collections (draws, max-T)",
 }
 MEASURE = "ENDCG@10"
-STATISTICS = ("tau", "tau_ap", "rbo")
-# The smallest value of each statistic.
-LEAST = (-1.0, -1.0, 0.0)
-# Systems that a verdict names.
-_NAMED = 5
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
-_REUSE = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
-_REUSE += ["recovered", "covered"]
-_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
-
-
 # A share of unjudged documents that is a caveat, and the most systems that one names.
 _MANY_UNJUDGED, _MOST_NAMED = 0.2, 5
 
@@ -218,29 +169,6 @@ def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.Data
     return table
 
 
-@dataclass(frozen=True, eq=False)
-class _Collection:
-    """The scores of all systems on a collection; without runs and judgments, from a table of values."""
-
-    name: str
-    scores: Joint | SimpleNamespace
-    unjudged: dict[str, float]
-    runs: dict[str, Run] = field(default_factory=dict)
-    target: Any = None
-    labels: MachineLabels | None = None
-
-    @property
-    def topics(self) -> list[str]:
-        return list(self.scores.topics)
-
-    def order(self, names: list[str]) -> list[int]:
-        return [list(self.scores.names).index(name) for name in names]
-
-    def seed(self, seed: int) -> int:
-        # Draws of several collections are independent, also of topics with the same id.
-        return int(stream(seed, "collection", self.name).integers(2**31)) if self.name else seed
-
-
 def leaderboard(
     runs: Any,
     qrels: Any = None,
@@ -335,18 +263,18 @@ def leaderboard(
         for name, option in (("groups", groups), ("labels", labels), ("budget", batch.n or None)):
             if option is not None:
                 raise ParameterError(f"{name}: found values, which have no judgments; give runs and qrels")
-        collections, wanted = _of_values(runs, measure)
+        collections, wanted = collections_of_values(runs, measure)
     else:
         (wanted,) = measures_from(MEASURE if measure is None else measure)
         if batch.n:
             measure_with_distribution(wanted)
         if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
-        collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
+        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
     names = sorted(collections[0].scores.names)
-    members = None if groups is None else _groups(groups, names)
+    members = None if groups is None else run_groups(groups, names)
     sources = _sources(collections, uncertainty)
-    rankings = {source: _ranked(collections, names, source, **options) for source in sources}
+    rankings = {source: ranked_systems(collections, names, source, **options) for source in sources}
     main = rankings[uncertainty]
     about: dict[str, Any] = {"level": level, "method": SOURCES[uncertainty]}
     about |= {"n_qids": sum(len(each.topics) for each in collections), "n_draws": n_draws, "seed": seed}
@@ -359,118 +287,13 @@ def leaderboard(
         systems,
         pd.concat([rankings[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
-        _reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
-        _judges(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
+        reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
+        judge_correlations(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
         _batch(collections, wanted, batch, level, on_topics),
     )
 
 
-def _of_values(source: Any, measure: Any) -> tuple[list[_Collection], Any]:
-    values = source.values if isinstance(source, Scores) else source
-    frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
-    kinds = list(frame["measure"].astype(str).unique())
-    wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
-    if wanted not in kinds:
-        raise ParameterError(f"measure={measure!r}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
-    require_means([wanted])
-    frame = frame[frame["measure"].astype(str) == wanted]
-    parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
-    collections = []
-    for name, part in parts:
-        collections.append(_Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
-    _require_same_systems({each.name: each.scores.names for each in collections})
-    return collections, wanted
-
-
-def _known(frame: pd.DataFrame) -> SimpleNamespace:
-    """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
-    (table,) = measure_tables(frame, by_id=True)
-    values = table.values.T  # shape (S, T)
-
-    def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
-        return np.broadcast_to(values[:, topic, None], (len(values), n_draws))
-
-    rows = [SimpleNamespace(mean=row) for row in values]
-    return SimpleNamespace(names=table.names, topics=table.qids, distributions=rows, scores=scores)
-
-
-def _require_same_systems(names: Mapping[str, Any]) -> None:
-    if len(next(iter(names.values()), ())) < 2:  # noqa: PLR2004 - a ranking needs two
-        raise InputError("a leaderboard needs at least two systems; give more runs")
-    (first, systems), *others = names.items()
-    for other, other_names in others:
-        odd = sorted(set(systems) ^ set(other_names))
-        if odd:
-            raise InputError(
-                f"collections {first!r} and {other!r} have different systems ({examples(odd)}): wanted each system on "
-                "each collection; leave out the system or the collection"
-            )
-
-
-def _of_runs(
-    runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
-) -> list[_Collection]:
-    parts = by_collection(runs, qrels)
-    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in parts.items()}
-    _require_same_systems(loaded)
-    collections = []
-    # Sorted, so that results do not depend on the order of collections.
-    for name in sorted(parts):
-        labelled = labels[name] if name and labels is not None else labels
-        target, which = target_of(parts[name][1], None, None), f" of {name!r}" if name else ""
-        machine = labels_of(labelled)
-        require_scale(target.frame, scale, f"qrels{which}")
-        require_spellings(target, loaded[name], machine, which)
-        if machine is not None:
-            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
-        collections.append(
-            _evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine)
-        )
-    return collections
-
-
-def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:
-    """The runs on the topics of the qrels, with one warning for all of them."""
-    extra = {topic for run in runs.values() for topic in set(run.topics).difference(target.topics)}
-    odd = [run for run in runs.values() if len(run) and not set(run.topics).intersection(target.topics)]
-    if odd or not extra:
-        # An evaluation names the ids that do not match.
-        return runs
-    said = agreeing(len(extra), "topics of the runs are not in the qrels and are left out")
-    warn(f"{said} ({examples(sorted(extra))})")
-    return {name: run.only(target.topics) for name, run in runs.items()}
-
-
-def _evaluated(
-    name: str,
-    runs: dict[str, Run],
-    judged: EvaluationTarget,
-    measure: Any,
-    on_topics: str,
-    labels: MachineLabels | None = None,
-    horizon: int = 0,
-) -> _Collection:
-    """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
-    models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
-    target, runs = aligned(judged, runs, on_topics)
-    if isinstance(measure, UnjudgedMeasure):
-        joint, shares = joint_scores(runs, target, measure, models)
-        return _Collection(name, joint, shares, runs, target, labels)
-    frames = {system: run.frame for system, run in runs.items()}
-    values = score(
-        frames, target.frame, [measure], data=Data(on_topics=on_topics), inference=Inference(interval="normal")
-    ).values
-    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target, labels)
-
-
-def _unjudged(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
-    """Mean share of unjudged documents of each system up to the cutoff."""
-    cutoff = measure.params.get("cutoff")
-    cuts = {name: Scoring(target, run, cutoff).judged(cutoff) for name, run in runs.items()}
-    return {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
-
-
-def _sources(collections: list[_Collection], uncertainty: str) -> list[str]:
+def _sources(collections: list[Collection], uncertainty: str) -> list[str]:
     single = next((each for each in collections if len(each.topics) == 1), None)
     if uncertainty in ("topics", "both") and single is not None:
         raise InputError(
@@ -482,46 +305,7 @@ def _sources(collections: list[_Collection], uncertainty: str) -> list[str]:
     return [*sources, "collections"] if len(collections) > 1 else sources
 
 
-def _draws(
-    collections: list[_Collection], names: list[str], source: str, n_draws: int, seed: int, own: str = ""
-) -> tuple[Floats, Floats]:
-    """Means over collections of expected and of drawn scores; with ``own``, unjudged documents have another stream."""
-    inner = "unjudged" if source == "collections" else source
-    counts = [np.ones(n_draws)] * len(collections)
-    if source == "collections":
-        counts = [np.asarray(count, np.float64) for count in resampled_counts(len(collections), n_draws, seed)]
-    means, draws = np.zeros(len(names)), np.zeros((len(names), n_draws))
-    for each, count in zip(collections, counts, strict=True):
-        of_grades = int(stream(seed, "judge", own, each.name).integers(2**31)) if own else None
-        mean, drawn = drawn_means(each.scores, inner, n_draws, each.seed(seed), progress=False, of_grades=of_grades)
-        order = each.order(names)
-        means += mean[order]
-        draws += drawn[order] * count
-    return means / len(collections), draws / len(collections)
-
-
-def _ranked(
-    collections: list[_Collection], names: list[str], source: str, *, n_draws: int, level: float, seed: int
-) -> pd.DataFrame:
-    means, draws = _draws(collections, names, source, n_draws, seed)
-    sizes = [len(collections)] if source == "collections" else [len(each.topics) for each in collections]
-    df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
-    inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
-    ranks = rank_intervals(means, draws, level, df=df, inflation=inflation)
-    rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
-    order = np.argsort(-means, kind="stable")
-    differ = ranks.better | ranks.better.T
-    signs = np.empty(len(names), dtype=object)
-    signs[order] = letters(differ[np.ix_(order, order)])
-    low, high = equal_tails(draws, level)
-    columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
-    columns |= {"rank_low": ranks.low, "rank_high": ranks.high, "letters": signs}
-    gap = draws[order[:-1]] - draws[order[1:]]
-    beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
-    return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
-
-
-def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataFrame:
+def _by_collection(collections: list[Collection], names: list[str]) -> pd.DataFrame:
     rows = []
     for each in collections:
         means = np.array([row.mean.mean() for row in each.scores.distributions])[each.order(names)]
@@ -532,183 +316,8 @@ def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataF
     return pd.concat(rows, ignore_index=True)
 
 
-def _groups(groups: Any, names: list[str]) -> dict[str, str]:
-    """The group of each run."""
-    if not hasattr(groups, "items") or is_frame(groups):
-        frame = table_of(groups, "groups", read_groups, ("name", "group"))
-        twice = frame["name"][frame["name"].duplicated()]
-        if len(twice):
-            raise InputError(f"groups: run {twice.iloc[0]!r} is duplicated; keep one row per run")
-        groups = dict(zip(frame["name"], frame["group"], strict=True))
-    unknown, without = [name for name in groups if name not in names], [name for name in names if name not in groups]
-    if unknown:
-        raise ParameterError(f"groups: no run is called {unknown[0]!r}.{nearest(str(unknown[0]), names)}")
-    if without:
-        raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
-    if len(set(groups.values())) == 1:
-        raise ParameterError(
-            f"groups: all runs are of {next(iter(groups.values()))!r}: without it, nothing is judged; wanted two groups"
-        )
-    return dict(groups)
-
-
-def _reusability(
-    collections: list[_Collection],
-    measure: Any,
-    groups: dict[str, str] | None,
-    table: pd.DataFrame,
-    uncertainty: str,
-    depth: int | None,
-    *,
-    progress: bool,
-    **options: Any,
-) -> pd.DataFrame:
-    """Leave out the judgments that each group alone contributed, in all collections, and rank all systems again."""
-    if groups is None:
-        return pd.DataFrame(columns=_REUSE)
-    names = sorted(groups)
-    cutoff = measure.params.get("cutoff") or DEPTH
-    reduced, horizons = [], []
-    for each in collections:
-        runs = {name: each.runs[name] for name in names}
-        frames = {name: run.frame for name, run in runs.items()}
-        reduced.append(leave_group_out(frames, each.target.frame, groups, depth or cutoff))
-        evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
-        horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
-    rows: list[tuple[Any, ...]] = []
-    by_name = table.set_index("name")
-    n_groups = len(set(groups.values()))
-    for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
-        without, n_removed = [], 0
-        for each, part, horizon in zip(collections, parts, horizons, strict=True):
-            n_removed += len(each.target.frame) - len(part.qrels)
-            target = target_of(part.qrels, None, None)
-            kept = {name: run.only(target.topics) for name, run in each.runs.items()}
-            # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
-            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", each.labels, horizon))
-        landed = _ranked(without, names, uncertainty, **options).set_index("name")
-        for name in parts[0].runs:
-            at, own = landed.loc[name], by_name.loc[name]
-            low, high = at["rank_low"], at["rank_high"]
-            shared = by_name["rank"][[share_letter(own["letters"], other) for other in by_name["letters"]]]
-            recovered = bool(shared.min() <= at["rank"] <= shared.max())
-            ends = low, high, at["letters"], recovered, low <= own["rank"] <= high
-            where = own["rank"], own["letters"], at["rank"], *ends
-            rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
-    return pd.DataFrame(rows, columns=_REUSE)
-
-
-def _judges(
-    collections: list[_Collection],
-    measure: Any,
-    automatic: Mapping[str, Any],
-    names: list[str],
-    on_topics: str,
-    *,
-    scale: tuple[int, int] | None,
-    n_draws: int,
-    level: float,
-    seed: int,
-) -> pd.DataFrame:
-    """Correlations of the leaderboard of each automatic judge with that of the judgments."""
-    rows: list[tuple[Any, ...]] = []
-    for judge, judge_labels in automatic.items():
-        fixed, labelled, compared = _table(judge, judge_labels, names), [], collections
-        if fixed is None:
-            labelled = [_labelled(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
-            compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
-        sizes = [len(each.topics) for each in compared]
-        for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
-            means, draws = _draws(compared, names, source, n_draws, seed)
-            if fixed is None:
-                other, drawn = _draws(labelled, names, source, n_draws, seed, judge)
-            else:
-                other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
-            values = np.array(_correlated(means, other))
-            correlations = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
-            # Resamples of a sample have lower correlations than samples: their mean becomes the value.
-            low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
-            for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
-                rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
-    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(n_draws=n_draws, seed=seed)
-
-
-def _on_topics(each: _Collection, labelled: _Collection) -> _Collection:
-    """The scores on a collection, of the topics that an automatic judge labelled."""
-    places = [each.topics.index(topic) for topic in labelled.topics]
-    rows = [SimpleNamespace(mean=row.mean[places]) for row in each.scores.distributions]
-
-    def scores(topic: int, n_draws: int, seed: int) -> Floats:
-        return each.scores.scores(places[topic], n_draws, seed)
-
-    part = SimpleNamespace(names=each.scores.names, topics=labelled.topics, distributions=rows, scores=scores)
-    return replace(each, scores=part)
-
-
-def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
-    correlation = rank_correlations(truth, estimate)
-    return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
-
-
-def _table(judge: str, source: Any, names: list[str]) -> Floats | None:
-    """The leaderboard of an automatic judge, if it is given as scores of systems."""
-    if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
-        frame = frame_of(source, judge)
-        source = dict(zip(frame["name"], frame["value"], strict=True))
-    if is_frame(source) or not hasattr(source, "items") or not set(names).intersection(source):
-        return None
-    without = [name for name in names if name not in source]
-    if without:
-        raise InputError(
-            f"automatic judge {judge!r}: {len(without)} of {len(names)} systems have no score ({examples(without)}); "
-            "add them, or leave those runs out"
-        )
-    scores = np.array([float(source[name]) for name in names])
-    if not np.isfinite(scores).all():
-        name = names[int(np.argmin(np.isfinite(scores)))]
-        raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {source[name]}, wanted a finite number")
-    return scores
-
-
-def _labelled(
-    judge: str, each: _Collection, source: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
-) -> _Collection:
-    """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
-    if each.target is None:
-        raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
-    if each.name:
-        if not hasattr(source, "items") or each.name not in source:
-            raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
-        source = source[each.name]
-    frame = table_of(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
-    require_scale(frame, scale, f"automatic judge {judge!r}")
-    own = frame["qid"].astype(str)
-    require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    labelled_topics, where = set(own), f" of {each.name!r}" if each.name else ""
-    missing = [topic for topic in each.topics if topic not in labelled_topics]
-    n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
-    if len(missing) == len(each.topics):
-        raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
-    if missing:
-        warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
-    kept = own.isin(each.topics)
-    if not kept.all():
-        warn(f"judge {judge!r}: {agreeing(own[~kept].nunique(), 'topics are not in the qrels and are left out')}")
-    target = target_of(frame[kept].reset_index(drop=True), None, None)
-    runs = {name: run.only(target.topics) for name, run in each.runs.items()}
-    shares = _unjudged(target, runs, measure)
-    nothing = [name for name, share in shares.items() if share == 1]
-    if nothing:
-        raise InputError(
-            f"automatic judge {judge!r}: labelled no document of {len(nothing)} of {len(shares)} systems "
-            f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
-        )
-    warn_if_uneven(f"automatic judge {judge!r}", {name: 1 - share for name, share in shares.items()}, "its leaderboard")
-    return _evaluated(each.name, runs, target, measure, on_topics)
-
-
 def _batch(
-    collections: list[_Collection], measure: Any, budget: JudgingBudget, level: float, on_topics: str
+    collections: list[Collection], measure: Any, budget: JudgingBudget, level: float, on_topics: str
 ) -> pd.DataFrame:
     """The next judgments of all collections."""
     if not budget.n:

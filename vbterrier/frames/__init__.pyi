@@ -3,6 +3,7 @@ from .contracts import in_units as in_units
 from .files.entity_links import read_entity_links as read_entity_links
 from .files.exports import write_ranking as write_ranking
 from .files.exports import write_ratings as write_ratings
+from .files.nuggets import read_nuggets as read_nuggets
 from .files.rated_lists import read_hits as read_hits
 from .files.rated_lists import read_judges as read_judges
 from .files.rated_lists import read_rated_list as read_rated_list
@@ -11,7 +12,6 @@ from .files.reading import read_annotations as read_annotations
 from .files.reading import read_answers as read_answers
 from .files.reading import read_labels as read_labels
 from .files.reading import read_mentions as read_mentions
-from .files.reading import read_nuggets as read_nuggets
 from .files.reading import read_prels as read_prels
 from .files.reading import read_subtopics as read_subtopics
 from .files.reading import read_values as read_values

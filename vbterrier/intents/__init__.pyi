@@ -12,4 +12,5 @@ from .sources import from_nuggets as from_nuggets
 from .sources import similarities_from as similarities_from
 from .sources import tags_of_parts as tags_of_parts
 from .stage import SortByRank as SortByRank
+from .tagging import TagOptions as TagOptions
 from .tagging_quality import tag_quality as tag_quality

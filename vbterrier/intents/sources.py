@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, choice, examples, float_array, number, warn
 from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
-from vbterrier.frames.files.reading import FAILED, NUGGET_MEMBERS, read_nuggets
+from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans

@@ -210,7 +210,7 @@ class Linked:
             warn(
                 f"{label_of(self.linker)}: {n_tied} of {len(gap)} ambiguous mentions have tied best candidates, the "
                 f"first {one['mention']!r}, and are tagged with the smallest id, a guess; use a linker with priors, "
-                "on_ties='drop' to leave them out, or weights='score' for all candidates"
+                "TagOptions(on_ties='drop') to leave them out, or weights='score' for all candidates"
             )
         return ordered.iloc[first], decisions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -104,6 +105,57 @@ OF_TIES = ("tied", "n_abstained")
 WEIGHTS = (None, "binary", "score")
 
 
+@dataclass(frozen=True)
+class TagOptions:
+    """The tags that :class:`vbterrier.TagEntities` keeps, and their weights: the argument ``options=``.
+
+    Parameters
+    ----------
+    cutoff, min_weight
+        The number of tags of a document to keep, by weight and then by id, at least 1, ``None`` for all, and their
+        smallest weight, from 0 to 1, before ``weights="binary"`` applies. Tags of weight 0 are always dropped.
+    weights
+        ``"binary"``: the best candidate of each mention, with weight 1. ``"score"``: all candidates of each
+        mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for linkers,
+        the given weights for frames and functions.
+    on_ties, min_margin
+        For candidates of a mention with equal best scores, and for tags at the cutoff with equal weights:
+        ``"smallest"`` keeps those of the smallest ids, which are guesses, ``"drop"`` keeps none. The best two
+        candidates of a mention are also tied if their scores differ by less than ``min_margin``, at least 0, of which
+        ``"smallest"`` keeps the best.
+
+    Raises
+    ------
+    ParameterError
+        An illegal word; a value outside its range.
+
+    Examples
+    --------
+    >>> TagOptions(on_ties="drop", min_margin=0.1).on_ties
+    'drop'
+    """
+
+    cutoff: int | None = None
+    min_weight: float = 0.0
+    weights: str | None = None
+    on_ties: str = "smallest"
+    min_margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.weights not in WEIGHTS:
+            raise ParameterError(f"weights={self.weights!r}: wanted 'binary', 'score' or None")
+        whole_or_none("cutoff", self.cutoff)
+        number("min_weight", self.min_weight, low=0, high=1)
+        choice("on_ties", self.on_ties, ON_TIES)
+        number("min_margin", self.min_margin, low=0)
+
+    @property
+    def changes(self) -> list[str]:
+        """The settings that differ from their defaults, as text."""
+        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return [f"{name}={value}" for name, value, default in values if value != default]
+
+
 class TagEntities(pt.Transformer):  # type: ignore[misc]
     """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
@@ -130,18 +182,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     per_query
         If True, tags may differ between queries: :meth:`tags` returns a column qid, and a function of frames receives a
         document once per query, with the columns of the query.
-    cutoff, min_weight
-        The number of tags of a document to keep, by weight and then by id, and their smallest weight before
-        ``weights="binary"`` applies. Tags of weight 0 are always dropped.
-    on_ties, min_margin
-        For candidates of a mention with equal best scores, and for tags at the cutoff with equal weights:
-        ``"smallest"`` keeps those of the smallest ids, which are guesses, ``"drop"`` keeps none. The best two
-        candidates of a mention are also tied if their scores differ by less than ``min_margin``, of which
-        ``"smallest"`` keeps the best.
-    weights
-        ``"binary"``: the best candidate of each mention, with weight 1. ``"score"``: all candidates
-        of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
-        linkers, the given weights for frames and functions.
+    options
+        The tags to keep, and their weights: :class:`vbterrier.intents.TagOptions`.
     cache, replace
         Cache tags by text, so that a linker or function reads each text once; replace existing tags of the run.
 
@@ -174,35 +216,31 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         fields: str | Sequence[str] | None = ("text",),
         intents: Any = None,
         per_query: bool = False,
-        cutoff: int | None = None,
-        min_weight: float = 0.0,
-        on_ties: str = "smallest",
-        min_margin: float = 0.0,
-        weights: str | None = None,
+        options: TagOptions = TagOptions(),
         cache: bool = True,
         replace: bool = False,
     ) -> None:
         super().__init__()
-        if weights not in WEIGHTS:
-            raise ParameterError(f"weights={weights!r}: wanted 'binary', 'score' or None")
-        if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1):
-            raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None")
-        if not isinstance(min_weight, (int, float)) or not 0 <= min_weight <= 1:
-            raise ParameterError(f"min_weight={min_weight!r}: wanted a number from 0 to 1")
-        self.on_ties, self.min_margin = choice("on_ties", on_ties, ON_TIES), number("min_margin", min_margin, low=0)
+        if not isinstance(options, TagOptions):
+            raise ParameterError(f"options: wanted settings as TagOptions(...), found {type(options).__name__}")
         self.tagger, self.intents = _own(tagger), _own(intents)
-        self.fields, self.per_query, self.cutoff, self.min_weight = fields, per_query, cutoff, min_weight
-        self.weights, self.cache, self.replace = weights, cache, replace
+        self.fields, self.per_query, self.options = fields, per_query, options
+        self.cache, self.replace = cache, replace
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
-        ties: dict[str, Any] = {"on_ties": on_ties, "min_margin": min_margin}
         self._finder = tagger_of(
-            tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache, **ties
+            tagger,
+            fields=names,
+            per_query=per_query,
+            best=options.weights != "score",
+            cache=cache,
+            on_ties=options.on_ties,
+            min_margin=options.min_margin,
         )
         self._label = self._name()
         # True if tags say which of them a tie decided.
-        self._decides = self._finder.decides or cutoff is not None
-        if min_margin > 0 and not (isinstance(self._finder, ByText) and self._finder.decides):
+        self._decides = self._finder.decides or options.cutoff is not None
+        if options.min_margin > 0 and not (isinstance(self._finder, ByText) and self._finder.decides):
             raise ParameterError(
                 f"{self!r}: a margin is one between candidates of a mention; wanted a linker, and weights='binary'"
             )
@@ -272,16 +310,17 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if not len(frame):
             return RowTags(np.empty(0, dtype=np.int64), [], np.empty(0), np.empty(0, dtype=bool)), n_abstained
         rows_of_tags = self._finder.find(frame)
-        binary = self.weights == "binary" or (self.weights is None and not self._finder.weighted)
-        if not rows_of_tags.are_weights and not (binary and self.min_weight == 0):
-            option = f"min_weight={self.min_weight:g}" if binary else "weights='score'"
+        options = self.options
+        binary = options.weights == "binary" or (options.weights is None and not self._finder.weighted)
+        if not rows_of_tags.are_weights and not (binary and options.min_weight == 0):
+            option = f"min_weight={options.min_weight:g}" if binary else "weights='score'"
             raise ParameterError(
                 f"{self!r}: {option} needs weights in [0, 1], but the scores of this linker have another scale; use "
                 "weights='binary' without min_weight, or a linker with scale 'probability'"
             )
         kept = np.ones(len(rows_of_tags.row), dtype=bool)
         if rows_of_tags.are_weights:
-            kept = (rows_of_tags.score > 0) & (rows_of_tags.score >= self.min_weight)
+            kept = (rows_of_tags.score > 0) & (rows_of_tags.score >= options.min_weight)
         if self._candidates is not None:
             kept &= self._candidates.among(
                 ids_of(frame["qid"], "run column 'qid'"), rows_of_tags.row, rows_of_tags.entity
@@ -291,13 +330,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             rows_of_tags.row[rows],
             rows_of_tags.entity.take(rows),
             rows_of_tags.score[rows],
-            cutoff=self.cutoff,
+            cutoff=options.cutoff,
             binary=binary,
             tied=None if rows_of_tags.tied is None else rows_of_tags.tied[rows],
         )
         if rows_of_tags.n_abstained is not None:
             n_abstained = n_abstained + rows_of_tags.n_abstained
-        if self.on_ties == "drop":
+        if options.on_ties == "drop":
             n_abstained = n_abstained + np.bincount(made.row[made.tied], minlength=len(frame))
             kept = ~made.tied
             entities = [entity for entity, stays in zip(made.entities, kept.tolist(), strict=True) if stays]
@@ -325,18 +364,12 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._candidates is not None:
             intents = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
             parts.append(f"intents={os.fspath(intents)}")
-        defaults: dict[str, Any] = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
-        defaults |= {"on_ties": "smallest", "min_margin": 0.0}
-        values = {name: getattr(self, name) for name in defaults}
-        parts += [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
-        return ", ".join(parts)
+        return ", ".join([*parts, *(["per_query=True"] if self.per_query else []), *self.options.changes])
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        options = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
-        intents = self._candidates and self._candidates.digest
-        ties = self.on_ties, self.min_margin
-        return (options, intents, self.per_query, self.cutoff, self.min_weight, *ties, self.weights, self.replace)
+        columns = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
+        return (columns, self._candidates and self._candidates.digest, self.per_query, self.options, self.replace)
 
     def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
         """Return the schematic, with the name of the tagger."""

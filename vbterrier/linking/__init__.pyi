@@ -6,6 +6,7 @@ from .corpora import read_spans as read_spans
 from .corpora import read_wat_corpus as read_wat_corpus
 from .dictionary import DictionaryLinker as DictionaryLinker
 from .dictionary import FuzzyLinker as FuzzyLinker
+from .kb.files import EntityPriors as EntityPriors
 from .kb.files import build_kb as build_kb
 from .kb.files import kb_from_file as kb_from_file
 from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
@@ -13,6 +14,7 @@ from .kb.libraries import kb_from_rel as kb_from_rel
 from .kb.libraries import kb_from_spacy as kb_from_spacy
 from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
 from .kb.mediawiki import read_mediawiki_aliases as read_mediawiki_aliases
+from .kb.wikidata import WikidataOptions as WikidataOptions
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
 from .quality import linking_report as linking_report
 from .queries import QueryLinker as QueryLinker
@@ -21,5 +23,6 @@ from .services.annotators import RELClient as RELClient
 from .services.annotators import SpotlightClient as SpotlightClient
 from .services.annotators import TagMeClient as TagMeClient
 from .services.annotators import WATClient as WATClient
+from .services.client import RequestOptions as RequestOptions
 from .wrappers import RetrieverLinker as RetrieverLinker
 from .wrappers import SpacyLinker as SpacyLinker

@@ -118,7 +118,7 @@ class CandidateMeasure(Measure):
         if covered.ties.tied > MANY_TIED:
             warn(
                 f"{scoring.run.name}: {covered.ties.sentence()}; tag with priors, or leave tied mentions out with "
-                "on_ties='drop'"
+                "TagOptions(on_ties='drop')"
             )
         return covered
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, whole
+from vbterrier.errors import InputError, ParameterError, chosen, whole
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels import bounds
@@ -20,6 +20,7 @@ from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import row_sums
 from vbterrier.kernels.resample import stream
+from vbterrier.settings import Inference
 from vbterrier.unjudged.metrics import NDCG, metric_text
 from vbterrier.unjudged.pool import Judgments, grade_gains
 from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, prior_of
@@ -293,10 +294,9 @@ def bootstrap_distribution(
     method: str = "auto",
     compat: str = "",
     all_unjudged: str = "auto",
-    n_draws: int = N_DRAWS,
-    seed: int = 0,
     prior_strength: float | str = "auto",
     metric: Metric | None = None,
+    inference: Inference | None = None,
 ) -> BootstrapDistribution:
     """The distribution of a score over the possible grades of the unjudged documents of a run.
 
@@ -330,10 +330,9 @@ def bootstrap_distribution(
         3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,
         grade 0 if all of the first k are unjudged; with ``method="mc"`` also its histogram mode and interpolated
         quantiles.
-    all_unjudged, n_draws, seed
+    all_unjudged
         The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
-        ``"pool"``, or ``"zero"`` (grade 0); the number of draws per topic for ``"mc"``, and their seed; draws depend on
-        it and on the query's id only.
+        ``"pool"``, or ``"zero"`` (grade 0).
     prior_strength
         The pseudo-count of the prior in documents. The probabilities have a Dirichlet distribution of this pseudo-count
         and are shared by the documents of a topic, so draws follow Pólya's urn, and the gains of two documents have the
@@ -342,6 +341,9 @@ def bootstrap_distribution(
         ``DEFAULT_STRENGTH`` for the priors of the paper, chosen such that 90 % intervals cover the DCG under complete
         judgments divided by the ideal DCG of the pool (docs/explanation/evidence.md); ``inf`` for given probabilities
         and ``compat``.
+    inference
+        An :class:`vbterrier.Inference`: ``n_draws`` (1,000), ``seed`` (0). They are used for topics whose ``method`` is
+        ``"mc"``; the draws of a topic depend on the seed and on the query's id only.
 
     Notes
     -----
@@ -362,6 +364,7 @@ def bootstrap_distribution(
     >>> scores.round(3).tolist(), probabilities.round(3).tolist()
     ([0.76, 1.0], [0.5, 0.5])
     """
+    n_draws, seed = chosen("bootstrap_distribution", Inference, inference, n_draws=N_DRAWS, seed=0)
     process = Process(prior, method, compat, all_unjudged, n_draws, seed, prior_strength)
     if cutoff is not None:
         whole("cutoff", cutoff, meaning=", as in @10")

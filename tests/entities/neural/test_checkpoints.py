@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 from themes import themed
 from words import linked
 
-from vbterrier.entities import ConsensusEntities, NeuralEntityRanker, NeuralReranker, TokenVectors
+from vbterrier.entities import ConsensusEntities, NeuralEntityRanker, NeuralReranker, TokenVectors, Training
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.errors import FileError, InputError, ParameterError
 
@@ -167,7 +167,7 @@ def test_scores_of_a_cross_encoder_are_an_input_of_the_ranker(data, checkpoints,
         return *pairs(self, given, n_layers)[:2], own
 
     monkeypatch.setattr(PretrainedEncoder, "pairs", right)
-    options = {"layers": 0, "epochs": 20, "rate": 0.05}
+    options = {"layers": 0, "training": Training(epochs=20, rate=0.05)}
     ranked = NeuralEntityRanker(pool, checkpoint=checkpoints["scorer"], **options).cross_validated(run, qrels)
     first = ranked[ranked["rank"] < 5]["docno"].str.replace("_", " ")
     assert first.isin(wanted).mean() > 0.95
@@ -178,7 +178,9 @@ def test_scores_of_a_cross_encoder_are_an_input_of_the_ranker(data, checkpoints,
 
 def test_encoders_of_other_dimensions_than_in_training_are_refused(data, checkpoints, tmp_path):
     pool, run, qrels = data
-    learner = NeuralEntityRanker(pool, checkpoint=checkpoints["encoder"], layers=1, epochs=1).fit(run, qrels)
+    learner = NeuralEntityRanker(pool, checkpoint=checkpoints["encoder"], layers=1, training=Training(epochs=1)).fit(
+        run, qrels
+    )
     learner.save(tmp_path / "ranker")
     again = NeuralEntityRanker.load(tmp_path / "ranker", pool, checkpoint=checkpoints["encoder"])
     assert_frame_equal(again(run), learner(run), check_exact=True)
@@ -196,7 +198,10 @@ def test_rerankers_take_checkpoints_and_refuse_other_dimensions(checkpoints, tmp
     made = linked(n_topics=8)
     inputs = made.links, ConsensusEntities(made.links, min_documents=1)
     given = str(checkpoints["encoder"]), SentenceTransformer(str(checkpoints["encoder"]))
-    learners = [NeuralReranker(*inputs, encoder=encoder, epochs=1).fit(made.run, made.qrels) for encoder in given]
+    learners = [
+        NeuralReranker(*inputs, encoder=encoder, training=Training(epochs=1)).fit(made.run, made.qrels)
+        for encoder in given
+    ]
     runs = [learner(made.run) for learner in learners]
     assert np.allclose(*(found["score"] for found in runs), atol=1e-5)
     learners[0].save(tmp_path)
@@ -254,4 +259,6 @@ def test_other_encoders_are_refused(data, checkpoints):
     ):
         with pytest.raises(ParameterError, match=why):
             NeuralEntityRanker(pool, checkpoint=checkpoints[name], layers=layers).fit(run, qrels)
-    assert NeuralEntityRanker(pool, checkpoint=checkpoints["deberta"], layers=0, epochs=1).fit(run, qrels)
+    assert NeuralEntityRanker(pool, checkpoint=checkpoints["deberta"], layers=0, training=Training(epochs=1)).fit(
+        run, qrels
+    )

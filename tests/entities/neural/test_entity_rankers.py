@@ -6,7 +6,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from themes import themed
 
-from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, judge_entities
+from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, Training, judge_entities
 from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural.checkpoints import _encoded
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -34,7 +34,7 @@ def auc(run, pool, qrels):
 @pytest.fixture(scope="module")
 def binary(data, neural):
     pool, run, qrels = data
-    return NeuralEntityRanker(pool, layers=1, epochs=5).cross_validated(run, qrels)
+    return NeuralEntityRanker(pool, layers=1, training=Training(epochs=5)).cross_validated(run, qrels)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def short(data, neural):
 
 
 def once(pool, run, qrels, labels="binary"):
-    return NeuralEntityRanker(pool, None, labels, layers=1, epochs=1).cross_validated(run, qrels)
+    return NeuralEntityRanker(pool, None, labels, layers=1, training=Training(epochs=1)).cross_validated(run, qrels)
 
 
 @pytest.mark.usefixtures("neural")
@@ -72,10 +72,12 @@ class TestNeuralEntityRanker:
 
     def test_files_order_and_batches(self, data, tmp_path):
         pool, run, qrels = data
-        fitted = NeuralEntityRanker(pool, layers=0, epochs=2).fit(run, qrels)
+        fitted = NeuralEntityRanker(pool, layers=0, training=Training(epochs=2)).fit(run, qrels)
         assert fitted.n_parameters == 384 + 2
         expected = fitted(run)
-        again = NeuralEntityRanker(pool, layers=0, epochs=2).fit(run.sample(frac=1, random_state=1), qrels)
+        again = NeuralEntityRanker(pool, layers=0, training=Training(epochs=2)).fit(
+            run.sample(frac=1, random_state=1), qrels
+        )
         assert again == fitted
         parts = pd.concat([fitted(group) for _, group in run.groupby("qid", sort=False)], ignore_index=True)
         assert_frame_equal(parts, expected, check_exact=True)
@@ -84,11 +86,11 @@ class TestNeuralEntityRanker:
 
     def test_other_entity_ids_are_reported_where_scores_are_computed(self, data):
         pool, run, qrels = data
-        fitted = NeuralEntityRanker(pool, layers=0, epochs=1).fit(run, qrels)
+        fitted = NeuralEntityRanker(pool, layers=0, training=Training(epochs=1)).fit(run, qrels)
         with pytest.warns(DegenerateWarning, match=r"entity run: none of its \d+ entities is in the pool of its topic"):
             fitted(run.assign(docno="Q" + run["docno"]))
         with pytest.warns(DegenerateWarning, match=r"none of \d+ entities has a text or name"):
-            NeuralEntityRanker(pool, {"Q1": "a name"}, layers=0, epochs=1).fit(run, qrels)
+            NeuralEntityRanker(pool, {"Q1": "a name"}, layers=0, training=Training(epochs=1)).fit(run, qrels)
 
     def test_negatives_are_as_many_as_positives(self, data):
         pool, run, qrels = data
@@ -103,7 +105,9 @@ class TestNeuralEntityRanker:
         prepared = NeuralEntityRanker(pool, layers=0)._prepared(some)
         assert {x["hidden"].shape[1:] for x in prepared.features} == {(1, 384)}
         n_encoded = _encoded.cache_info().misses
-        again = NeuralEntityRanker(pool, supervision=labels_of(*data[::2]), layers=0, seed=1)._prepared(some)
+        again = NeuralEntityRanker(
+            pool, supervision=labels_of(*data[::2]), layers=0, training=Training(seed=1)
+        )._prepared(some)
         assert _encoded.cache_info().misses == n_encoded
         for x, other in zip(prepared.features, again.features, strict=True):
             np.testing.assert_array_equal(x["hidden"], other["hidden"])

@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 from planted import planted_collection
 from scipy.stats import ttest_rel
 
-from vbterrier.entities import NeuralReranker
+from vbterrier.entities import NeuralReranker, Training
 from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural import models
 from vbterrier.entities.neural.batches import Batch
@@ -74,12 +74,13 @@ def collection():
     )
 
 
-def stage(model, entities="signal", pool=None, **options):
+def stage(model, entities="signal", pool=None, **training):
     data = collection()
     # The convolutions are the only features that are computed in every epoch.
-    options = ({"epochs": 4, "patience": 2, "rate": 0.02} if model == "edrm-convknrm" else {}) | options
+    training = ({"epochs": 4, "patience": 2, "rate": 0.02} if model == "edrm-convknrm" else {}) | training
     inputs = data.pool if pool is None else pool, data.entities[entities]
-    return NeuralReranker(*inputs, model=model, vectors=data.vectors, encoder=encoder, **options)
+    options = {"vectors": data.vectors, "encoder": encoder, "training": Training(**training)}
+    return NeuralReranker(*inputs, model=model, **options)
 
 
 @cache
@@ -163,7 +164,7 @@ def test_the_best_epoch_on_validation_topics_counts():
     data = collection()
     qids = data.run["qid"].unique()
     parts = [data.run[data.run["qid"].isin(some)] for some in (qids[:20], qids[20:])]
-    learner = stage("duet", epochs=12, patience=None)
+    learner = stage("duet", epochs=12, patience=np.inf)
     stopped = learner.fit(parts[0], data.qrels["permuted"], parts[1], data.qrels["true"])(parts[1])
     last = learner.fit(parts[0], data.qrels["permuted"])(parts[1])
     ndcg = [pt.Evaluate(each, data.qrels["true"], ["ndcg_cut_20"])["ndcg_cut_20"] for each in (stopped, last, parts[1])]
@@ -215,7 +216,8 @@ def test_bad_input_is_refused(tmp_path):
 def test_entities_without_a_vector_match_by_id():
     data = collection()
     some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:10])]
-    learner = NeuralReranker(data.pool, data.entities["signal"], vectors={"x": [1.0]}, encoder=encoder, epochs=20)
+    options = {"vectors": {"x": [1.0]}, "encoder": encoder, "training": Training(epochs=20)}
+    learner = NeuralReranker(data.pool, data.entities["signal"], **options)
     with pytest.warns(DegenerateWarning, match="entities have no vector and match by id only"):
         found = learner.fit(some, data.qrels["true"])(some)
     qrels = data.qrels["true"].merge(some[["qid"]].drop_duplicates())
@@ -237,10 +239,53 @@ def test_files_are_checked(tmp_path):
         (tmp_path / "model.json").write_text(changed)
         with pytest.raises(FileError, match=str(tmp_path)):
             NeuralReranker.load(tmp_path, *inputs)
+    (tmp_path / "model.json").write_text(text.replace('"epochs": 1', '"epochs": 0'))
+    with pytest.raises(FileError, match="epochs=0: wanted a whole number of at least 1"):
+        NeuralReranker.load(tmp_path, *inputs)
     (tmp_path / "model.json").write_text(text)
+    with pytest.raises(ParameterError, match="training: is a parameter of the saved model; leave it out"):
+        NeuralReranker.load(tmp_path, *inputs, training=Training(epochs=2))
     (tmp_path / "model.safetensors").write_bytes(b"\x80\x04 a pickle")
     with pytest.raises(FileError, match="is not a saved model"):
         NeuralReranker.load(tmp_path, *inputs)
+
+
+def test_settings_of_training_have_the_defaults_of_the_model_and_are_saved(tmp_path):
+    data = collection()
+    some = data.run[data.run["qid"].isin(["q001", "q002"])]
+    assert stage("knrm") == stage("knrm", epochs=30, patience=5) != stage("knrm", patience=6)
+    learner = stage("knrm", epochs=1, patience=np.inf, rate=0.02, seed=3)
+    assert repr(learner.training) == "Training(epochs=1, patience=inf, batch_size=8, rate=0.02, seed=3, rel=1)"
+    assert repr(learner.training) in repr(learner)
+    learner.fit(some, data.qrels["true"]).save(tmp_path)
+    options = {"vectors": data.vectors, "encoder": encoder}
+    loaded = NeuralReranker.load(tmp_path, data.pool, data.entities["signal"], **options)
+    assert loaded == learner
+    assert loaded.training == learner.training
+    assert_frame_equal(loaded(some), learner(some), check_exact=True)
+
+
+def test_labels_below_the_lowest_relevant_one_are_non_relevant():
+    data = collection()
+    some = data.run[data.run["qid"].isin(["q001", "q002"])]
+    graded = data.qrels["true"].assign(label=lambda frame: frame["label"] * (1 + (frame["qid"] == "q002")))
+    learner = stage("knrm", rel=2)
+    labels = dict(zip(["q001", "q002"], learner._labels(learner._prepared(some), graded), strict=True))
+    assert (labels["q001"].max(), labels["q002"].max()) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("epochs", 0), ("patience", 0), ("patience", 1.5), ("batch_size", 0), ("rate", 0), ("seed", -1), ("rel", 0)],
+)
+def test_settings_of_training_out_of_range_are_named(setting, value):
+    with pytest.raises(ParameterError, match=f"{setting}={value}: wanted"):
+        Training(**{setting: value})
+
+
+def test_training_is_refused_as_another_object():
+    with pytest.raises(ParameterError, match=r"training: wanted settings as Training\(...\), found dict"):
+        NeuralReranker(collection().pool, collection().entities["signal"], training={"epochs": 1})
 
 
 # Oracles

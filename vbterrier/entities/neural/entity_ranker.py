@@ -13,7 +13,7 @@ from vbterrier.entities.learners import Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
-from vbterrier.entities.neural.reranker import NeuralStage
+from vbterrier.entities.neural.reranker import NeuralStage, Training
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.selector import document_labels_of, entity_labels_of
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -78,6 +78,9 @@ class PairEncoder(NeuralModel):
         return x["score"] * p["first"] + p["bias"] + SHARPNESS * learned
 
 
+_RANKER = Training(epochs=10, patience=3, batch_size=4, seed=0, rel=1)
+
+
 class NeuralEntityRanker(NeuralStage, RunReranker):
     """Rerank an entity run by a cross-encoder of query and entity, learned from entity labels: E -> E.
 
@@ -96,11 +99,12 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     checkpoint
         The encoder of pairs of texts: ``None`` for all-MiniLM-L6-v2, the folder of a checkpoint of transformers, a pair
         of tokenizer and model, or a ``CrossEncoder`` of sentence-transformers, whose scores are a further input.
-    layers, rel
+    layers
         The number of last layers to fine-tune (of encoders like BERT, RoBERTa and ELECTRA); 0 trains the linear score
-        only. The lowest relevant label.
-    epochs, patience, batch_size, rate, seed
-        See :class:`~vbterrier.entities.NeuralReranker`.
+        only.
+    training
+        A :class:`vbterrier.entities.Training`: ``epochs`` (10), ``patience`` (3), ``batch_size`` (4), ``rate``
+        (0.0005), ``seed`` (0), ``rel`` (1).
 
     Raises
     ------
@@ -135,7 +139,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     NeuralEntityRanker(1 topics, 1 entries, 'binary', layers=3)
     """
 
-    STORED = ("layers", "rel", *NeuralStage.STORED)
+    STORED = ("layers", *NeuralStage.STORED)
     INPUT = "entity run"
 
     def __init__(
@@ -146,21 +150,16 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         *,
         checkpoint: Any = None,
         layers: int = 2,
-        rel: int = 1,
-        epochs: int = 10,
-        patience: int | None = 3,
-        batch_size: int = 4,
-        rate: float | None = None,
-        seed: int = 0,
+        training: Training = _RANKER,
     ) -> None:
         super().__init__()
         self._set_links(links, None)
-        self._set_training(epochs, patience, batch_size, rate, seed)
+        self._set_training(training, _RANKER)
         self.names = by_id("names", names)
         if isinstance(supervision, str) and supervision != "binary":
             raise ParameterError(f"supervision={supervision!r}: wanted 'binary' or a frame (qid, entity_id, label)")
         self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
-        self.layers, self.rel = whole("layers", layers, low=0), whole("rel", rel)
+        self.layers = whole("layers", layers, low=0)
         self.checkpoint = checkpoint
         self._pairs = PairEncoder(checkpoint, self.layers)
 

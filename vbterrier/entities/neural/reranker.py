@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,15 +19,15 @@ from vbterrier.entities.pool import judged
 from vbterrier.entities.provenance import require_independent
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rerank.base import by_id, require_finite
-from vbterrier.entities.stage import OnDocuments
+from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
+    ParameterError,
     choice,
     module_of_extra,
     number,
     whole,
-    whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.ranking import Run, places
@@ -43,6 +45,57 @@ if TYPE_CHECKING:
 
 
 CUTOFF = 20
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of the training of a neural model: ``training=``; ``None`` stands for the default of the model.
+
+    Parameters
+    ----------
+    epochs
+        The number of passes over the training topics, at least 1.
+    patience
+        The number of epochs without a gain in nDCG@20 on validation topics, if there are any, after which training
+        stops, at least 1; ``inf`` never stops, and then ``cross_validated`` has no validation topics.
+    batch_size
+        The number of topics of a step, at least 1.
+    rate
+        The learning rate of AdamW, above 0.
+    seed
+        Seed of initial parameters, order of topics, samples and folds, at least 0.
+    rel
+        The lowest relevant label, at least 1; unjudged documents of judged topics are non-relevant.
+
+    Raises
+    ------
+    ParameterError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> Training(epochs=50, patience=float("inf"), seed=1).epochs
+    50
+    """
+
+    epochs: int | None = None
+    patience: float | None = None
+    batch_size: int | None = None
+    rate: float | None = None
+    seed: int | None = None
+    rel: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("seed", 0), ("rel", 1)):
+            value = getattr(self, name)
+            if value is not None and not (name == "patience" and value == math.inf):
+                whole(name, value, low=low)
+        if self.rate is not None:
+            number("rate", self.rate, low=0, open_low=True)
+
+    def with_defaults(self, defaults: Training) -> Training:
+        """Return these settings, with those of ``defaults`` for ``None``."""
+        return replace(defaults, **{name: value for name, value in asdict(self).items() if value is not None})
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
@@ -138,14 +191,31 @@ def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
 class NeuralStage(Learner):
     """Base class of trained stages over runs with a neural model."""
 
+    training: Training
     epochs: int
     batch_size: int
     rate: float | None
+    rel: int
 
-    def _set_training(self, epochs: Any, patience: Any, batch_size: Any, rate: Any, seed: Any) -> None:
-        self.epochs, self.patience = whole("epochs", epochs), whole_or_none("patience", patience)
-        self.batch_size, self.seed = whole("batch_size", batch_size), whole("seed", seed, low=0)
-        self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
+    def _set_training(self, training: Any, defaults: Training) -> None:
+        if not isinstance(training, Training):
+            raise ParameterError(f"training: wanted settings as Training(...), found {type(training).__name__}")
+        self.training = training.with_defaults(defaults)
+        # The names in saved models.
+        for name, value in asdict(self.training).items():
+            setattr(self, name, None if value == math.inf else value)
+
+    @classmethod
+    def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        own = {name: parameters[name] for name in NeuralStage.STORED}
+        own["patience"] = math.inf if own["patience"] is None else own["patience"]
+        others = {name: value for name, value in parameters.items() if name not in own}
+        return {**others, "training": Training(**own)}
+
+    @staticmethod
+    def short(value: Any) -> str:
+        """Return a short text for a parameter."""
+        return repr(value) if isinstance(value, Training) else EntityStage.short(value)
 
     @property
     @abc.abstractmethod
@@ -153,7 +223,7 @@ class NeuralStage(Learner):
         """The model."""
 
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Arrays:
-        options: dict[str, Any] = {name: getattr(self, name) for name in NeuralStage.STORED}
+        options: dict[str, Any] = {name: getattr(self, name) for name in NeuralStage.STORED if name != "rel"}
         return train(self._network, training, validation, **options)
 
     def _scores(self, learned: Arrays, features: Sequence[Arrays]) -> list[Floats]:
@@ -187,7 +257,7 @@ class NeuralStage(Learner):
                 f"{made.get(names[0])} for these inputs; use the encoder and the vectors of the training"
             )
 
-    STORED: ClassVar[tuple[str, ...]] = ("epochs", "patience", "batch_size", "rate", "seed")
+    STORED: ClassVar[tuple[str, ...]] = ("epochs", "patience", "batch_size", "rate", "seed", "rel")
 
     def _require_learned(self, learned: Arrays) -> None:
         wanted, size = self._sizes_of_encoder(learned)
@@ -221,6 +291,9 @@ class NeuralStage(Learner):
         return state
 
 
+_RERANKERS = Training(epochs=30, patience=5, batch_size=8, seed=0, rel=1)
+
+
 class NeuralReranker(OnDocuments, NeuralStage):
     """Rerank documents by a neural model of words and entities, learned from judgments: R -> R.
 
@@ -249,15 +322,9 @@ class NeuralReranker(OnDocuments, NeuralStage):
     entity_weight
         The weight of a query entity in models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or
         ``"score"``, its score in the entity run, at least 0, as a share of the largest.
-    rel
-        The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
-    epochs, patience
-        The number of epochs of training, and of epochs without a gain in nDCG@20 on validation topics, if there are
-        any, after which it stops; ``None`` never stops, and then :meth:`cross_validated` has no validation topics.
-    batch_size, rate
-        Topics per step; the learning rate of AdamW, ``None`` for the default of the model.
-    seed
-        At least 0.
+    training
+        A :class:`vbterrier.entities.Training`: ``epochs`` (30), ``patience`` (5), ``batch_size`` (8), ``rate`` (that of
+        the model), ``seed`` (0), ``rel`` (1).
 
     Raises
     ------
@@ -286,11 +353,12 @@ class NeuralReranker(OnDocuments, NeuralStage):
     >>> import pandas as pd
     >>> tags = pd.DataFrame({"docno": ["d1", "d3"], "entity_id": ["Texas", "Paris"]})
     >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
-    >>> NeuralReranker(tags, entities, model="duet", epochs=20)
-    NeuralReranker(2 rows, 1 rows, model='duet', epochs=20)
+    >>> reranker = NeuralReranker(tags, entities, model="duet", training=Training(epochs=20))
+    >>> reranker.training
+    Training(epochs=20, patience=5, batch_size=8, rate=None, seed=0, rel=1)
     """
 
-    STORED = ("model", "cutoff", "entity_weight", "rel", *NeuralStage.STORED)
+    STORED = ("model", "cutoff", "entity_weight", *NeuralStage.STORED)
 
     def __init__(
         self,
@@ -304,22 +372,17 @@ class NeuralReranker(OnDocuments, NeuralStage):
         encoder: Any = None,
         cutoff: int = 20,
         entity_weight: str = "rank",
-        rel: int = 1,
-        epochs: int = 30,
-        patience: int | None = 5,
-        batch_size: int = 8,
-        rate: float | None = None,
-        seed: int = 0,
+        training: Training = _RERANKERS,
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self._set_training(epochs, patience, batch_size, rate, seed)
+        self._set_training(training, _RERANKERS)
         self.model = choice("model", model, MODELS)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
         # Models of sentence-transformers are callable, too.
         is_function = callable(encoder) and not is_of_sentences(encoder)
         self.encoder = encoder
-        self.cutoff, self.rel = whole("cutoff", cutoff), whole("rel", rel)
+        self.cutoff = whole("cutoff", cutoff)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self._encoded = Texts(encoder if is_function else TokenVectors(encoder))
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, nearest
+from vbterrier.errors import FileError, InputError, ParameterError, nearest, number
 from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
@@ -53,6 +54,40 @@ _SLICE = 10_000
 _COLUMNS = ("label", "alias", "aliases", "prior", "redirect")
 
 
+@dataclass(frozen=True, eq=False)
+class EntityPriors:
+    """Source and smoothing of the priors of candidates that a knowledge base computes from counts: ``priors=``.
+
+    The prior of an entity e given its alias m is ``p(e|m) ∝ c + a``, from the counts c of m and e, or of e.
+
+    Parameters
+    ----------
+    popularity
+        Counts of entities, such as page views or numbers of links: a mapping of ids to numbers, a frame (entity_id,
+        count), or the path of one (TSV, CSV, also .gz). They are added to those in the source of the knowledge base,
+        except in :func:`vbterrier.linking.kb_from_wikidata`, where they replace the numbers of sitelinks; ``{}`` then
+        stands for equal probabilities.
+    smoothing
+        a, at least 0. The default of 1 leaves entities without counts a small probability.
+
+    Raises
+    ------
+    ParameterError
+        ``smoothing`` below 0.
+
+    Examples
+    --------
+    >>> EntityPriors({"Q90": 1200, "Q167646": 30}, smoothing=0.5).smoothing
+    0.5
+    """
+
+    popularity: Any = None
+    smoothing: float = 1.0
+
+    def __post_init__(self) -> None:
+        number("smoothing", self.smoothing, low=0)
+
+
 def build_kb(
     path: str | os.PathLike[str],
     entities: Iterable[Mapping[str, Any]] | Any,
@@ -61,8 +96,7 @@ def build_kb(
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
     spellings: Spellings | None = None,
-    smoothing: float = 1.0,
-    popularity: Any = None,
+    priors: EntityPriors | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
     """Build a knowledge base from entities.
@@ -96,12 +130,8 @@ def build_kb(
         :class:`vbterrier.linking.ContextLinker` and :class:`vbterrier.RelaxConstraints` read codes. By default, if at
         least 90 % of the values of an attribute state, chamber or party are codes of the USA, their names; ``{}`` for
         none.
-    smoothing
-        a of ``p(e|m) ∝ c + a``, the prior of an alias m from the counts c of m and e, or of e; at least 0. The default
-        of 1 leaves entities without counts a small probability.
-    popularity
-        Further counts of entities: a mapping of ids to numbers, a frame (entity_id, count), or the path of one (TSV,
-        CSV, also .gz), such as page views or numbers of links.
+    priors
+        :class:`vbterrier.linking.EntityPriors`: further counts of entities, and the smoothing of priors from counts.
     progress
         Show a progress bar for long builds on a terminal.
 
@@ -136,12 +166,13 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    options: dict[str, Any] = {"spellings": spellings, "smoothing": smoothing, "progress": progress}
+    priors = priors or EntityPriors()
+    options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
         for row, record in enumerate(records):
             reader.stage(staging, row, record)
-        for entity, count in counted_entities(popularity):
+        for entity, count in counted_entities(priors.popularity):
             staging.popularity(0, entity, count)
     return KnowledgeBase(path)
 
@@ -283,8 +314,7 @@ def kb_from_file(
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
     spellings: Spellings | None = None,
-    smoothing: float = 1.0,
-    popularity: Any = None,
+    priors: EntityPriors | None = None,
     max_bytes: int | None = MAX_BYTES,
     progress: bool = True,
 ) -> KnowledgeBase:
@@ -295,7 +325,7 @@ def kb_from_file(
 
     Parameters
     ----------
-    path, id_space, types, labels_are_aliases, spellings, smoothing, popularity, progress
+    path, id_space, types, labels_are_aliases, spellings, priors, progress
         As in :func:`build_kb`, with the same warnings.
     source
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
@@ -338,12 +368,13 @@ def kb_from_file(
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    options: dict[str, Any] = {"spellings": spellings, "smoothing": smoothing, "progress": progress}
+    priors = priors or EntityPriors()
+    options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
-        for entity, count in counted_entities(popularity):
+        for entity, count in counted_entities(priors.popularity):
             staging.popularity(0, entity, count)
     return KnowledgeBase(path)
 

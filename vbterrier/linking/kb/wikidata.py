@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.files import counted_entities, parsed
+from vbterrier.linking.kb.files import EntityPriors, counted_entities, parsed
 from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
@@ -34,19 +34,60 @@ _SITELINKS = "sitelinks"
 _REMEDY = "; for other files use kb_from_file (--kind file)"
 
 
+@dataclass(frozen=True, eq=False)
+class WikidataOptions:
+    """Items of a dump of Wikidata to keep, and data about them that the dump does not contain: ``options=``.
+
+    Parameters
+    ----------
+    where
+        A function that selects items by their JSON, such as ``lambda item: "P31" in item["claims"]``.
+    excluded
+        Items that are an instance (P31) of one of these ids are left out, by default pages that are no entities:
+        disambiguation and list pages, categories, templates and duplicates.
+    redirects
+        A mapping or pairs of ids to the ids that they redirect to.
+    aliases
+        Further aliases: a frame (alias, entity_id or title), as from
+        :func:`vbterrier.linking.read_mediawiki_aliases`, where titles are those of pages on ``site``. Rows of other
+        pages are left out and counted.
+    site
+        The project of titles, as in the sitelinks of the dump.
+
+    Raises
+    ------
+    ParameterError
+        A value of another kind.
+
+    Examples
+    --------
+    >>> WikidataOptions(redirects={"Q1": "Q90"}, site="dewiki").site
+    'dewiki'
+    """
+
+    where: Callable[[dict[str, Any]], bool] | None = None
+    excluded: Collection[str] = NOT_ENTITIES
+    redirects: Mapping[str, str] | Iterable[tuple[str, str]] = ()
+    aliases: Any = None
+    site: str = "enwiki"
+
+    def __post_init__(self) -> None:
+        if self.where is not None and not callable(self.where):
+            raise ParameterError(f"where={self.where!r}: wanted a function from an item to True or False")
+        if isinstance(self.excluded, str):
+            raise ParameterError(f"excluded={self.excluded!r}: wanted a list of ids, such as ['Q4167410']")
+        if not isinstance(self.site, str) or not self.site:
+            raise ParameterError(f"site={self.site!r}: wanted the name of a project, such as 'enwiki'")
+
+
 def kb_from_wikidata(
     path: StrPath,
     source: StrPath,
     *,
     languages: Sequence[str] = ("en",),
     properties: Mapping[str, str] | Sequence[str] = (),
-    redirects: Mapping[str, str] | Iterable[tuple[str, str]] = (),
-    where: Callable[[dict[str, Any]], bool] | None = None,
-    popularity: Any = _SITELINKS,
-    smoothing: float = 1.0,
-    aliases: Any = None,
-    site: str = "enwiki",
-    excluded: Collection[str] = NOT_ENTITIES,
+    priors: EntityPriors | None = None,
+    options: WikidataOptions | None = None,
     max_bytes: int | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
@@ -57,7 +98,7 @@ def kb_from_wikidata(
 
     Parameters
     ----------
-    path, smoothing, progress
+    path, progress
         As in :func:`~vbterrier.linking.build_kb`.
     source
         The dump, plain, gzip or bzip2: a list with one entity per line, or JSON lines.
@@ -68,22 +109,12 @@ def kb_from_wikidata(
         statements of the best rank with a value count. Items become ids, dates years (of type ``"year"``), quantities
         numbers without unit, and coordinates "latitude,longitude"; all other values, and dates less precise than a
         year, become text.
-    redirects
-        A mapping or pairs of ids to the ids that they redirect to, which the dump does not contain.
-    where
-        A function that selects items by their JSON, such as ``lambda item: "P31" in item["claims"]``.
-    popularity
-        Source of the priors, ``p(e|m) ∝ c + a``: ``"sitelinks"``, the number of pages of Wikimedia projects about the
-        item, if the dump has any; or page views, links or clicks as in :func:`~vbterrier.linking.build_kb`, where
-        entity_id is the id of an item or the title of its page on ``site``; ``None`` for equal probabilities.
-    aliases
-        Further aliases: a frame (alias, entity_id or title), as from :func:`read_mediawiki_aliases`, where titles are
-        those of pages on ``site``. Rows of other pages are left out and counted.
-    site
-        The project of titles, as in the sitelinks of the dump.
-    excluded
-        Items that are an instance (P31) of one of these are left out, by default pages that are no entities:
-        disambiguation and list pages, categories, templates and duplicates.
+    priors
+        :class:`vbterrier.linking.EntityPriors`: by default from the number of sitelinks, pages of Wikimedia projects
+        about the item, if the dump has any. In ``popularity``, entity_id is the id of an item or the title of its page
+        on the ``site`` of the options.
+    options
+        :class:`vbterrier.linking.WikidataOptions`: the items to keep, redirects, and further aliases.
     max_bytes
         The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
 
@@ -111,6 +142,7 @@ def kb_from_wikidata(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     _require_lists(languages, properties)
+    priors, options = priors or EntityPriors(), options or WikidataOptions()
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
@@ -118,21 +150,21 @@ def kb_from_wikidata(
     def record_error(line: int, message: str) -> InputError:
         return FileError(source, message, line=line) if line else InputError(f"redirects: {message}")
 
-    by_sitelinks = isinstance(popularity, str) and popularity == _SITELINKS
-    counts = [] if by_sitelinks else list(counted_entities(popularity))
-    further = [] if aliases is None else _further(aliases)
+    counts = list(counted_entities(priors.popularity))
+    further = [] if options.aliases is None else _further(options.aliases)
     named = {name for _, name in further} | {entity for entity, _ in counts}
-    reader = _Reader(languages, wanted, frozenset(excluded), site, named, counts_sitelinks=by_sitelinks)
-    options: dict[str, Any] = {"is_strict": False, "smoothing": smoothing, "progress": progress}
-    with building(path, WIKIDATA, record_error, **options) as staging:
+    by_sitelinks = priors.popularity is None
+    reader = _Reader(languages, wanted, frozenset(options.excluded), options.site, named, counts_sitelinks=by_sitelinks)
+    settings: dict[str, Any] = {"is_strict": False, "smoothing": priors.smoothing, "progress": progress}
+    with building(path, WIKIDATA, record_error, **settings) as staging:
         for line, item in _items(source, lines):
-            if where is None or where(item):
+            if options.where is None or options.where(item):
                 try:
                     reader.stage(staging, line, item)
                 except (AttributeError, TypeError, KeyError, IndexError) as error:
                     fault = "is not a Wikidata entity: labels, aliases or claims have another format"
                     raise FileError(source, fault + _REMEDY, line=line) from error
-        for redirected, target in dict(redirects).items():
+        for redirected, target in dict(options.redirects).items():
             staging.redirect(0, redirected, target)
         reader.stage_named(staging, further, counts)
     return KnowledgeBase(path)

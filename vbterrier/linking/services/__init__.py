@@ -7,6 +7,14 @@ from vbterrier.linking.services.annotators import (
     TagMeClient,
     WATClient,
 )
-from vbterrier.linking.services.client import Client
+from vbterrier.linking.services.client import Client, RequestOptions
 
-__all__ = ["Client", "EntityFishingClient", "RELClient", "SpotlightClient", "TagMeClient", "WATClient"]
+__all__ = [
+    "Client",
+    "EntityFishingClient",
+    "RELClient",
+    "RequestOptions",
+    "SpotlightClient",
+    "TagMeClient",
+    "WATClient",
+]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -15,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, printable
+from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, number, printable, whole
 from vbterrier.frames.files.source import Source, is_there, json_of, refuse_constant, require_regular
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
@@ -86,14 +85,14 @@ class AnswerCache:
     def _take(self, path: Path, text: bytes) -> None:
         """Take the answers of the lines behind those that are known."""
         *lines, rest = text.split(b"\n")
-        for number, line in enumerate(lines, start=self._n_lines + 1):
+        for place, line in enumerate(lines, start=self._n_lines + 1):
             try:
                 record = json.loads(line)
                 key, answer = record["key"], record["answer"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 key = None
             if not isinstance(key, str):
-                raise _not_a_cache(path, number)
+                raise _not_a_cache(path, place)
             self._answers[key] = json.dumps(answer)
         self._n_lines += len(lines)
         # Remove an incomplete line only if this class can have written it.
@@ -104,6 +103,58 @@ class AnswerCache:
 
 def _not_a_cache(path: Path, line: int) -> FileError:
     return FileError(path, 'wanted {"key": ..., "answer": ...}; name a cache of answers or a new file', line=line)
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """Limits and retries of the requests to a linking service, and where its answers are kept: ``options=``.
+
+    Parameters
+    ----------
+    timeout
+        Seconds to wait for the connection, and for each read of an answer, above 0.
+    deadline
+        Seconds for one text, above 0, retries and waits included. The connection is ended then, whatever the service
+        sends.
+    max_bytes
+        The maximum size of an answer, compressed and decompressed, at least 1 byte.
+    retries, backoff
+        The number of retries after a status of 500 or more, 429, a time-out or a broken connection, at least 0, and the
+        seconds before the first one, at least 0, doubled for each further one. A longer ``Retry-After`` replaces them;
+        there is no retry beyond the deadline.
+    proxy
+        The address of a proxy, such as ``http://proxy:3128``.
+    cache
+        A file of answers (JSON lines) to read and extend; ``None`` keeps them in memory.
+
+    Raises
+    ------
+    ParameterError
+        A value outside its range; a proxy with a password, a query or a fragment.
+
+    Examples
+    --------
+    >>> from vbterrier.linking import RELClient
+    >>> RELClient("http://localhost:5555", options=RequestOptions(timeout=60, deadline=300)).options.deadline
+    300
+    """
+
+    timeout: float = 10.0
+    deadline: float = 60.0
+    max_bytes: int = 1 << 24
+    retries: int = 2
+    backoff: float = 0.5
+    proxy: str | None = None
+    cache: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "deadline"):
+            number(name, getattr(self, name), low=0, open_low=True)
+        number("backoff", self.backoff, low=0)
+        whole("max_bytes", self.max_bytes)
+        whole("retries", self.retries, low=0)
+        if self.proxy is not None:
+            require_address(self.proxy, "proxy")
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,22 +171,10 @@ class Client(ABC):
         The full address that takes requests, ``https://...`` or ``http://...``; there is no default.
     token
         The service's token; never shown, logged or pickled, and sent only over https or to this machine.
-    timeout
-        Seconds to wait for the connection, and for each read of an answer.
-    deadline
-        Seconds for one text, retries and waits included. The connection is ended then, whatever the service sends.
-    max_bytes
-        The maximum size of an answer, compressed and decompressed.
-    retries, backoff
-        The number of retries after a status of 500 or more, 429, a time-out or a broken connection, and the seconds
-        before the first one, doubled for each further one. A longer ``Retry-After`` replaces them; there is no retry
-        beyond the deadline.
-    proxy
-        The address of a proxy, such as ``http://proxy:3128``.
-    cache
-        A file of answers (JSON lines) to read and extend; ``None`` keeps them in memory.
     misplaced
         The treatment of mentions that are not at their offsets in the text: ``"error"`` or ``"unplaced"``.
+    options
+        A :class:`vbterrier.linking.RequestOptions`: time limits, retries, a proxy, and a file of answers.
 
     Raises
     ------
@@ -145,14 +184,8 @@ class Client(ABC):
 
     endpoint: str
     token: str | Secret | None = field(default=None, kw_only=True)
-    timeout: float = field(default=10.0, kw_only=True)
-    deadline: float = field(default=60.0, kw_only=True)
-    max_bytes: int = field(default=1 << 24, kw_only=True)
-    retries: int = field(default=2, kw_only=True)
-    backoff: float = field(default=0.5, kw_only=True)
-    proxy: str | None = field(default=None, kw_only=True)
-    cache: str | PathLike[str] | None = field(default=None, kw_only=True)
     misplaced: str = field(default="error", kw_only=True)
+    options: RequestOptions = field(default=RequestOptions(), kw_only=True)
 
     format_type: ClassVar[type[Format]]
     # The header of the token, and the text before the token.
@@ -160,23 +193,19 @@ class Client(ABC):
 
     def __post_init__(self) -> None:
         require_address(self.endpoint, "endpoint")
-        if self.proxy is not None:
-            require_address(self.proxy, "proxy")
-        for name in ("timeout", "deadline", "max_bytes", "retries", "backoff"):
-            value, zero, whole = getattr(self, name), name in {"retries", "backoff"}, name in {"max_bytes", "retries"}
-            is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-            if not (is_number and (0 < value < math.inf or (zero and value == 0))):
-                wanted = f"a {'whole ' * whole}number, {'0 or more' if zero else 'more than 0'}"
-                raise ParameterError(f"{name}={value!r}: wanted {wanted}")
+        if not isinstance(self.options, RequestOptions):
+            raise ParameterError(
+                f"options: wanted settings as RequestOptions(...), found {type(self.options).__name__}"
+            )
         if self.token is not None:
             if not isinstance(self.token, Secret):
                 object.__setattr__(self, "token", Secret(self.token))
             if not is_private(self.endpoint):
                 fault = "a token would be sent unencrypted; use https, or no token"
                 raise ParameterError(f"endpoint={self.endpoint!r}: {fault}")
-            if self.proxy is not None and self.endpoint.startswith("http:"):
+            if self.options.proxy is not None and self.endpoint.startswith("http:"):
                 fault = f"would read the token, which goes unencrypted to {self.endpoint}"
-                raise ParameterError(f"proxy={self.proxy!r}: {fault}; use an https endpoint, or no proxy")
+                raise ParameterError(f"proxy={self.options.proxy!r}: {fault}; use an https endpoint, or no proxy")
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
@@ -249,12 +278,13 @@ class Client(ABC):
 
     @cached_property
     def _answers(self) -> AnswerCache:
-        return AnswerCache(self.cache)
+        return AnswerCache(self.options.cache)
 
     @cached_property
     def _transport(self) -> Transport:
         headers = ((*self.token_header, self.token),) if isinstance(self.token, Secret) else ()
-        return Transport(self.endpoint, headers, self.timeout, self.max_bytes, self.proxy)
+        limits = self.options.timeout, self.options.max_bytes
+        return Transport(self.endpoint, headers, *limits, self.options.proxy)
 
     def _key(self, text: str) -> str:
         """Return a digest of a text and everything else that its answer depends on, without secrets."""
@@ -280,20 +310,20 @@ class Client(ABC):
 
     def _fetch(self, text: str) -> str | Failure:
         """Request the answer to a text, with retries, and return it as checked JSON."""
-        started, request, n_tries = time.monotonic(), self._request(text), 0
+        started, request, n_tries, options = time.monotonic(), self._request(text), 0, self.options
         while True:
             n_tries += 1
-            answer = self._transport.attempt(request, max(self.deadline - (time.monotonic() - started), 0.001))
+            answer = self._transport.attempt(request, max(options.deadline - (time.monotonic() - started), 0.001))
             if isinstance(answer, bytes):
                 return self._decoded(answer, text)
             if not answer.temporary:
                 return answer
-            wait = max(self.backoff * 2 ** (n_tries - 1), answer.retry_after)
-            late = time.monotonic() - started + wait >= self.deadline
-            if n_tries > self.retries or late:
+            wait = max(options.backoff * 2 ** (n_tries - 1), answer.retry_after)
+            late = time.monotonic() - started + wait >= options.deadline
+            if n_tries > options.retries or late:
                 tries = f"{n_tries} tries" if n_tries > 1 else "1 try"
-                if n_tries <= self.retries:
-                    tries += f"; the next would be in {wait:g} s, beyond the deadline of {self.deadline:g} s"
+                if n_tries <= options.retries:
+                    tries += f"; the next would be in {wait:g} s, beyond the deadline of {options.deadline:g} s"
                 return replace(answer, message=f"{answer.message} ({tries})")
             time.sleep(wait)
 

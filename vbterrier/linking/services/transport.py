@@ -197,7 +197,8 @@ class Transport:
         finally:
             end.cancel()
         if time.monotonic() >= ends and not isinstance(answer, bytes):
-            return Failure(f"did not end its answer in time ({seconds:g} s left); raise deadline, or send less text")
+            remedy = "raise RequestOptions(deadline=), or send less text"
+            return Failure(f"did not end its answer in time ({seconds:g} s left); {remedy}")
         return answer
 
     def _read(self, response: Any, ends: float) -> bytes | Failure:
@@ -240,7 +241,9 @@ class Transport:
                 return Failure("sent a damaged gzip stream", temporary=True, status=status)
             n_bytes += len(plain)
             if n_bytes > limit or n_read > limit:
-                return Failure(f"sent more than {limit:,} bytes; raise max_bytes for such answers", status=status)
+                return Failure(
+                    f"sent more than {limit:,} bytes; raise RequestOptions(max_bytes=) for such answers", status=status
+                )
             chunks.append(plain)
         if inflate and n_read and not inflate.eof:
             return Failure("sent a truncated gzip stream", temporary=True, status=status)
@@ -259,7 +262,9 @@ class Transport:
         if isinstance(error, (requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError)):
             return Failure(f"accepted no connection in {self.timeout:g} s; check that it is up, and the host", True)
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
-            return Failure(f"sent nothing for {self.timeout:g} s; raise timeout if it is slow", temporary=True)
+            return Failure(
+                f"sent nothing for {self.timeout:g} s; raise RequestOptions(timeout=) if it is slow", temporary=True
+            )
         if isinstance(error, requests.ConnectionError):
             return Failure(f"could not be reached ({shown}); check that it is up, and the host", temporary=True)
         if isinstance(error, (urllib3.exceptions.ProtocolError, OSError)) and not isinstance(error, ValueError):

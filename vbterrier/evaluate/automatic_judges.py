@@ -1,0 +1,137 @@
+"""Correlations of the leaderboards of automatic judges with that of the judgments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, warn
+from vbterrier.evaluate.collection_scores import Collection, drawn_scores, evaluated_collection, unjudged_shares
+from vbterrier.evaluate.inputs import require_scale, require_spelling, table_of, target_of, warn_if_uneven
+from vbterrier.evaluate.ranking import equal_tails
+from vbterrier.frames.contracts import frame_of, is_frame
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vbterrier.annotations import Floats
+
+STATISTICS = ("tau", "tau_ap", "rbo")
+# The smallest value of each statistic.
+LEAST = (-1.0, -1.0, 0.0)
+_COLUMNS = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
+
+
+def judge_correlations(
+    collections: list[Collection],
+    measure: Any,
+    automatic: Mapping[str, Any],
+    names: list[str],
+    on_topics: str,
+    *,
+    scale: tuple[int, int] | None,
+    n_draws: int,
+    level: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Correlations of the leaderboard of each automatic judge with that of the judgments."""
+    rows: list[tuple[Any, ...]] = []
+    for judge, judge_labels in automatic.items():
+        fixed, labelled, compared = _table(judge, judge_labels, names), [], collections
+        if fixed is None:
+            labelled = [_labelled(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
+            compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
+        sizes = [len(each.topics) for each in compared]
+        for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
+            means, draws = drawn_scores(compared, names, source, n_draws, seed)
+            if fixed is None:
+                other, drawn = drawn_scores(labelled, names, source, n_draws, seed, judge)
+            else:
+                other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
+            values = np.array(_correlated(means, other))
+            correlations = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
+            # Resamples of a sample have lower correlations than samples: their mean becomes the value.
+            low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
+            for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
+                rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
+    return pd.DataFrame(rows, columns=list(_COLUMNS)).assign(n_draws=n_draws, seed=seed)
+
+
+def _on_topics(each: Collection, labelled: Collection) -> Collection:
+    """The scores on a collection, of the topics that an automatic judge labelled."""
+    places = [each.topics.index(topic) for topic in labelled.topics]
+    rows = [SimpleNamespace(mean=row.mean[places]) for row in each.scores.distributions]
+
+    def scores(topic: int, n_draws: int, seed: int) -> Floats:
+        return each.scores.scores(places[topic], n_draws, seed)
+
+    part = SimpleNamespace(names=each.scores.names, topics=labelled.topics, distributions=rows, scores=scores)
+    return replace(each, scores=part)
+
+
+def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
+    correlation = rank_correlations(truth, estimate)
+    return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
+
+
+def _table(judge: str, source: Any, names: list[str]) -> Floats | None:
+    """The leaderboard of an automatic judge, if it is given as scores of systems."""
+    if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
+        frame = frame_of(source, judge)
+        source = dict(zip(frame["name"], frame["value"], strict=True))
+    if is_frame(source) or not hasattr(source, "items") or not set(names).intersection(source):
+        return None
+    without = [name for name in names if name not in source]
+    if without:
+        raise InputError(
+            f"automatic judge {judge!r}: {len(without)} of {len(names)} systems have no score ({examples(without)}); "
+            "add them, or leave those runs out"
+        )
+    scores = np.array([float(source[name]) for name in names])
+    if not np.isfinite(scores).all():
+        name = names[int(np.argmin(np.isfinite(scores)))]
+        raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {source[name]}, wanted a finite number")
+    return scores
+
+
+def _labelled(
+    judge: str, each: Collection, source: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
+) -> Collection:
+    """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
+    if each.target is None:
+        raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
+    if each.name:
+        if not hasattr(source, "items") or each.name not in source:
+            raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
+        source = source[each.name]
+    frame = table_of(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
+    require_scale(frame, scale, f"automatic judge {judge!r}")
+    own = frame["qid"].astype(str)
+    require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
+    labelled_topics, where = set(own), f" of {each.name!r}" if each.name else ""
+    missing = [topic for topic in each.topics if topic not in labelled_topics]
+    n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
+    if len(missing) == len(each.topics):
+        raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
+    if missing:
+        warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
+    kept = own.isin(each.topics)
+    if not kept.all():
+        warn(f"judge {judge!r}: {agreeing(own[~kept].nunique(), 'topics are not in the qrels and are left out')}")
+    target = target_of(frame[kept].reset_index(drop=True), None, None)
+    runs = {name: run.only(target.topics) for name, run in each.runs.items()}
+    shares = unjudged_shares(target, runs, measure)
+    nothing = [name for name, share in shares.items() if share == 1]
+    if nothing:
+        raise InputError(
+            f"automatic judge {judge!r}: labelled no document of {len(nothing)} of {len(shares)} systems "
+            f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
+        )
+    warn_if_uneven(f"automatic judge {judge!r}", {name: 1 - share for name, share in shares.items()}, "its leaderboard")
+    return evaluated_collection(each.name, runs, target, measure, on_topics)

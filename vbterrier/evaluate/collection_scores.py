@@ -1,0 +1,216 @@
+"""Scores of systems on one or several collections, and draws of their means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, nearest, warn
+from vbterrier.evaluate.comparison import by_collection
+from vbterrier.evaluate.inputs import (
+    loaded_runs,
+    require_scale,
+    require_spellings,
+    table_of,
+    target_of,
+    warn_of_uneven_labels,
+)
+from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, resampled_counts
+from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.files.reading import read_values
+from vbterrier.frames.values import measure_tables
+from vbterrier.kernels.resample import stream
+from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.settings import Data, Inference
+from vbterrier.stats.agreement import EQUAL
+from vbterrier.stats.comparisons import letters
+from vbterrier.stats.paired_tests import rank_intervals
+from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.pool import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vbterrier.annotations import Floats
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.estimated import Joint
+    from vbterrier.unjudged.pool import MachineLabels
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """The scores of all systems on a collection; without runs and judgments, from a table of values."""
+
+    name: str
+    scores: Joint | SimpleNamespace
+    unjudged: dict[str, float]
+    runs: dict[str, Run] = field(default_factory=dict)
+    target: Any = None
+    labels: MachineLabels | None = None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics, in the order of the scores."""
+        return list(self.scores.topics)
+
+    def order(self, names: list[str]) -> list[int]:
+        """Return the places of systems in the scores."""
+        return [list(self.scores.names).index(name) for name in names]
+
+    def seed(self, seed: int) -> int:
+        """Return the seed of the collection: draws of several are independent, also of topics with the same id."""
+        return int(stream(seed, "collection", self.name).integers(2**31)) if self.name else seed
+
+
+def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], Any]:
+    """Collections from a table of values, and the measure."""
+    values = source.values if isinstance(source, Scores) else source
+    frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
+    kinds = list(frame["measure"].astype(str).unique())
+    wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
+    if wanted not in kinds:
+        raise ParameterError(f"measure={measure!r}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
+    require_means([wanted])
+    frame = frame[frame["measure"].astype(str) == wanted]
+    parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
+    collections = []
+    for name, part in parts:
+        collections.append(Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
+    _require_same_systems({each.name: each.scores.names for each in collections})
+    return collections, wanted
+
+
+def _known(frame: pd.DataFrame) -> SimpleNamespace:
+    """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
+    (table,) = measure_tables(frame, by_id=True)
+    values = table.values.T  # shape (S, T)
+
+    def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
+        return np.broadcast_to(values[:, topic, None], (len(values), n_draws))
+
+    rows = [SimpleNamespace(mean=row) for row in values]
+    return SimpleNamespace(names=table.names, topics=table.qids, distributions=rows, scores=scores)
+
+
+def _require_same_systems(names: Mapping[str, Any]) -> None:
+    if len(next(iter(names.values()), ())) < 2:  # noqa: PLR2004 - a ranking needs two
+        raise InputError("a leaderboard needs at least two systems; give more runs")
+    (first, systems), *others = names.items()
+    for other, other_names in others:
+        odd = sorted(set(systems) ^ set(other_names))
+        if odd:
+            raise InputError(
+                f"collections {first!r} and {other!r} have different systems ({examples(odd)}): wanted each system on "
+                "each collection; leave out the system or the collection"
+            )
+
+
+def collections_of_runs(
+    runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
+) -> list[Collection]:
+    """Collections from runs and judgments, in the order of their names."""
+    parts = by_collection(runs, qrels)
+    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in parts.items()}
+    _require_same_systems(loaded)
+    collections = []
+    # Sorted, so that results do not depend on the order of collections.
+    for name in sorted(parts):
+        labelled = labels[name] if name and labels is not None else labels
+        target, which = target_of(parts[name][1], None, None), f" of {name!r}" if name else ""
+        machine = labels_of(labelled)
+        require_scale(target.frame, scale, f"qrels{which}")
+        require_spellings(target, loaded[name], machine, which)
+        if machine is not None:
+            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
+        collections.append(
+            evaluated_collection(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine)
+        )
+    return collections
+
+
+def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:
+    """The runs on the topics of the qrels, with one warning for all of them."""
+    extra = {topic for run in runs.values() for topic in set(run.topics).difference(target.topics)}
+    odd = [run for run in runs.values() if len(run) and not set(run.topics).intersection(target.topics)]
+    if odd or not extra:
+        # An evaluation names the ids that do not match.
+        return runs
+    said = agreeing(len(extra), "topics of the runs are not in the qrels and are left out")
+    warn(f"{said} ({examples(sorted(extra))})")
+    return {name: run.only(target.topics) for name, run in runs.items()}
+
+
+def evaluated_collection(
+    name: str,
+    runs: dict[str, Run],
+    judged: EvaluationTarget,
+    measure: Any,
+    on_topics: str,
+    labels: MachineLabels | None = None,
+    horizon: int = 0,
+) -> Collection:
+    """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
+    models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
+    target, runs = aligned(judged, runs, on_topics)
+    if isinstance(measure, UnjudgedMeasure):
+        joint, shares = joint_scores(runs, target, measure, models)
+        return Collection(name, joint, shares, runs, target, labels)
+    frames = {system: run.frame for system, run in runs.items()}
+    values = score(
+        frames, target.frame, [measure], data=Data(on_topics=on_topics), inference=Inference(interval="normal")
+    ).values
+    return Collection(name, _known(values), unjudged_shares(target, runs, measure), runs, target, labels)
+
+
+def unjudged_shares(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
+    """Mean share of unjudged documents of each system up to the cutoff."""
+    cutoff = measure.params.get("cutoff")
+    cuts = {name: Scoring(target, run, cutoff).judged(cutoff) for name, run in runs.items()}
+    return {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
+
+
+def drawn_scores(
+    collections: list[Collection], names: list[str], source: str, n_draws: int, seed: int, own: str = ""
+) -> tuple[Floats, Floats]:
+    """Means over collections of expected and of drawn scores; with ``own``, unjudged documents have another stream."""
+    inner = "unjudged" if source == "collections" else source
+    counts = [np.ones(n_draws)] * len(collections)
+    if source == "collections":
+        counts = [np.asarray(count, np.float64) for count in resampled_counts(len(collections), n_draws, seed)]
+    means, draws = np.zeros(len(names)), np.zeros((len(names), n_draws))
+    for each, count in zip(collections, counts, strict=True):
+        of_grades = int(stream(seed, "judge", own, each.name).integers(2**31)) if own else None
+        mean, drawn = drawn_means(each.scores, inner, n_draws, each.seed(seed), progress=False, of_grades=of_grades)
+        order = each.order(names)
+        means += mean[order]
+        draws += drawn[order] * count
+    return means / len(collections), draws / len(collections)
+
+
+def ranked_systems(
+    collections: list[Collection], names: list[str], source: str, *, n_draws: int, level: float, seed: int
+) -> pd.DataFrame:
+    """A row per system, the best first: its mean with an interval, ranks with intervals, and letters."""
+    means, draws = drawn_scores(collections, names, source, n_draws, seed)
+    sizes = [len(collections)] if source == "collections" else [len(each.topics) for each in collections]
+    df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
+    inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
+    ranks = rank_intervals(means, draws, level, df=df, inflation=inflation)
+    rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
+    order = np.argsort(-means, kind="stable")
+    differ = ranks.better | ranks.better.T
+    signs = np.empty(len(names), dtype=object)
+    signs[order] = letters(differ[np.ix_(order, order)])
+    low, high = equal_tails(draws, level)
+    columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
+    columns |= {"rank_low": ranks.low, "rank_high": ranks.high, "letters": signs}
+    gap = draws[order[:-1]] - draws[order[1:]]
+    beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
+    return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
