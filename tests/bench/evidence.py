@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from flat import grouped
 
 import vbterrier
 from vbterrier.settings import Data, Inference
@@ -303,10 +302,10 @@ def label_table(data):
     parts = list(leave_group_out(found.runs, found.qrels, found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
-    options = {"estimators": {"E": ESTIMATORS["E"]}, "levels": LEVELS}
+    estimators = {"E": ESTIMATORS["E"]}
     for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
         result = vbterrier.simulate(
-            found.runs, found.qrels, parts, data=Data(labels=given), **grouped("simulate", **options)
+            found.runs, found.qrels, parts, estimators=estimators, levels=LEVELS, data=Data(labels=given)
         ).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
         shares = {f"{k:.0%}": v for k, v in covered.items()}
