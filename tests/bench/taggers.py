@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from aida import aida as read_aida
-from flat import grouped
 
 import vbterrier
-from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
 from vbterrier.evaluate.replicas import _retrieved
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.tagging_quality import tag_quality
@@ -43,9 +42,13 @@ def sample(aida, number):
 def evaluated(aida, tagger, **options):
     """C frame of BM25 under the tags of a tagger."""
     intents = aida.intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
-    asked = {"intents": intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"], "cutoff": [1, 10]}
     return evaluate_intents(
-        {"bm25": aida.runs["bm25"]}, aida.topics, **grouped("evaluate_intents", **asked | options)
+        {"bm25": aida.runs["bm25"]},
+        aida.topics,
+        intents=intents,
+        tagger=aida.tags[tagger],
+        measures=["ES", "VB"],
+        options=IntentOptions(cutoff=[1, 10], **options),
     ).intervals
 
 

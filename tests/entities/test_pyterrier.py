@@ -224,10 +224,10 @@ def test_pipelines_are_fitted_as_their_stages(neural):
 
 
 @pytest.mark.parametrize("kind", ["reranker", "entities"])
-def test_caches_return_what_stages_return(tmp_path, kind, neural):
-    caching = pytest.importorskip("pyterrier_caching")
+def test_caches_return_what_stages_return(tmp_path, kind, caching, request):
     given = data()
     if kind == "reranker":
+        request.getfixturevalue("neural")
         stage = reranker(given.every).fit(given.run, given.qrels)
         cached = caching.ScorerCache(str(tmp_path / "cache"), stage)
         inp = given.run

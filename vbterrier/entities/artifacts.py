@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
+from vbterrier.entities.learners import FORMAT, META, TRAINED, metadata, stored
 from vbterrier.entities.neural.entity_ranker import NeuralEntityRanker
 from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import LinkedPool, read_links, write_links
 from vbterrier.entities.rankers.selector import EntitySelector
-from vbterrier.entities.saved import FORMAT, META, TRAINED, metadata, stored
 from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import FileError
 from vbterrier.frames.files.source import json_of

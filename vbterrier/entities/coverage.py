@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, examples, number, warn, whole
 from vbterrier.frames.ids import Ids, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, run_places
-from vbterrier.kernels.coverage import CLASSES, NEVER, coverage, greedy_cover, observable_relevance, signal_classes
+from vbterrier.kernels.coverage import (
+    CLASSES,
+    NEVER,
+    coverage,
+    first_ranks,
+    greedy_cover,
+    observable_relevance,
+    signal_classes,
+)
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -34,9 +42,7 @@ class EntityTable:
     """
 
     def __init__(self, pool: LinkedPool, rel: int = 1) -> None:
-        if isinstance(rel, bool) or not isinstance(rel, int) or rel < 1:
-            raise ParameterError(f"rel={rel!r}: wanted a whole number of at least 1, the lowest relevant label")
-        self.pool, self.rel = pool, rel
+        self.pool, self.rel = pool, whole("rel", rel, meaning=", the lowest relevant label")
         relevant = pool.relevant(rel)
         n_topics, n_pairs = len(pool.topics), len(pool.pairs)
         self.n_relevant: Ints = np.bincount(pool.topic[relevant], minlength=n_topics)
@@ -75,9 +81,8 @@ class EntityTable:
 
         NaN in topics without relevant or without non-relevant documents.
         """
-        for name, value in (("alpha", alpha), ("shrinkage", shrinkage)):
-            if not (np.isfinite(value) and value > 0):
-                raise ParameterError(f"{name}={value!r}: wanted a number above 0")
+        number("alpha", alpha, low=0, open_low=True)
+        number("shrinkage", shrinkage, low=0, open_low=True)
         n_relevant, n_other = self.n_relevant[self.topic], self.n_other[self.topic]
         rates = observable_relevance(
             self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, shrinkage=shrinkage
@@ -157,24 +162,15 @@ class Selection:
     def link_ranks(self) -> Ints:
         """The rank, from 0, of each link's entity in the list of its topic, ``NEVER`` if absent, shape (n_links,)."""
         ranks = np.full(len(self.pool.entity), NEVER)
-        link, rank = self._links
-        ranks[link] = rank
+        topic, rank = np.nonzero(self.pair >= 0)
+        owner, link = self.pool.mentioned(self.pair[topic, rank])
+        ranks[link] = rank[owner]
         return ranks
 
     @cached_property
     def first(self) -> Ints:
         """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,)."""
-        ranks = np.full(len(self.pool), NEVER)
-        link, rank = self._links
-        np.minimum.at(ranks, self.pool.document[link], rank)
-        return ranks
-
-    @property
-    def _links(self) -> tuple[Ints, Ints]:
-        """The links of listed entities, and their ranks."""
-        topic, rank = (np.asarray(axis) for axis in np.nonzero(self.pair >= 0))
-        owner, link = self.pool.mentioned(self.pair[topic, rank])
-        return link, rank[owner]
+        return first_ranks(self.link_ranks, self.pool.starts)
 
 
 SIGNAL = ("core", "conditional")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -129,15 +130,12 @@ class Folds:
             made = [list(map(str, part)) for part in self.given]
         if len(made) < 2:  # noqa: PLR2004 - one to score, one to learn from
             raise ParameterError(f"folds: found {len(made)} fold, wanted at least 2")
-        every = [topic for part in made for topic in part]
-        if len(set(every)) < len(every):
-            twice = [topic for topic in set(every) if every.count(topic) > 1]
+        n_folds, own = Counter(topic for part in made for topic in part), set(self.topics)
+        if twice := sorted(topic for topic, n in n_folds.items() if n > 1):
             said = agreeing(len(twice), "topics are in several folds")
-            raise ParameterError(f"folds: {said} ({examples(sorted(twice))})")
-        lost = sorted(set(self.topics).difference(every))
-        if lost:
+            raise ParameterError(f"folds: {said} ({examples(twice)})")
+        if lost := sorted(own - set(n_folds)):
             raise InputError(f"folds: {len(lost)} topics of the run are in no fold ({examples(lost)})")
-        own = set(self.topics)
         return [[topic for topic in part if topic in own] for part in made]
 
     def _refuse_few(self, why: str) -> None:

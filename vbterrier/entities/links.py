@@ -82,24 +82,18 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    vocabulary, entity = coded(_ids(frame if linked.all() else frame[["entity_id"]][linked], "entity_id", name))
+    vocabulary, code = coded(_ids(frame[linked], "entity_id", name))
     require_named(vocabulary, name)
-    if not linked.all():
-        among = np.zeros(len(frame), dtype=np.int64)
-        among[linked] = entity
-        entity = among
+    entity = np.zeros(len(frame), dtype=np.int64)
+    entity[linked] = code
     rows, new = _by_document(topic, rank, docno)
     columns: Any = label, linked, entity, weight, mentions
-    label, linked, entity, weight, mentions = columns if rows is None else (column[rows] for column in columns)
+    label, linked, entity, weight, mentions = (column[rows] for column in columns)
     document, starts = np.cumsum(new) - 1, np.flatnonzero(new)
-    first = starts if rows is None else rows[starts]
+    first = rows[starts]
     fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
     _require_one_document(fields, label, document, name)
-    of_links: Any = document, entity, weight, mentions
-    if not linked.all():
-        of_links = (column[linked] for column in of_links)
-    document, entity, weight, mentions = of_links
-    links = links_of(len(first), document, vocabulary, entity, weight, mentions)
+    links = links_of(len(first), document[linked], vocabulary, entity[linked], weight[linked], mentions[linked])
     return fields | {"label": np.maximum(label[starts], UNJUDGED), **links._asdict()}
 
 
@@ -107,18 +101,16 @@ def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
     return ids_of(frame[column], f"{name} column {column!r}")
 
 
-def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints | None, Bools]:
-    """Return row numbers by topic and rank, each document's together, and True for the first row of each document.
-
-    The row numbers are ``None`` if the rows have this order already.
-    """
+def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
+    """Return row numbers by topic and rank, each document's together, and True for the first row of each document."""
     new = np.zeros(len(topic), dtype=bool)
     new[docno.blocks()] = True
     step = np.diff(topic), np.diff(rank)
     place = (step[0] != 0) | (step[1] != 0)
     if not ((step[0] < 0) | ((step[0] == 0) & (step[1] < 0)) | (new[1:] & ~place)).any():
+        # The usual order, which takes no sorting.
         new[1:] |= place
-        return None, new
+        return np.arange(len(topic)), new
     _, code = docno.distinct()
     rows = np.lexsort((code, rank, topic))
     new[1:] = (np.diff([topic[rows], rank[rows], code[rows]]) != 0).any(axis=0)

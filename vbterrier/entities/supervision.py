@@ -391,16 +391,11 @@ def _topics(table: EntityTable, partition: Ints, sampled: Bools) -> pd.DataFrame
 
 
 def _contamination(topics: pd.DataFrame, negatives: str) -> pd.DataFrame:
-    shares, n = topics["contamination"].dropna().to_numpy(), int(topics["n_sampled"].sum())
-    row = {
-        "negatives": negatives,
-        "pooled": topics["n_contaminated"].sum() / n if n else np.nan,
-        "mean": shares.mean() if len(shares) else np.nan,
-        "std": shares.std(ddof=1) if len(shares) > 1 else np.nan,
-        "max": shares.max() if len(shares) else np.nan,
-        "n_qids": len(shares),
-    }
-    return pd.DataFrame([row])
+    # Topics without negatives have no share.
+    shares = topics["contamination"]
+    pooled = topics["n_contaminated"].sum() / (topics["n_sampled"].sum() or np.nan)
+    over_topics = {"mean": shares.mean(), "std": shares.std(), "max": shares.max(), "n_qids": shares.count()}
+    return pd.DataFrame([{"negatives": negatives, "pooled": pooled, **over_topics}])
 
 
 def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
@@ -419,13 +414,10 @@ def _evidence(partition: Ints, oer: Floats, classes: Ints) -> pd.DataFrame:
     rows = []
     for code, name in enumerate(PARTITIONS):
         in_class = (partition == code) & ~np.isnan(oer)
-        n = int(in_class.sum())
-        shares = np.bincount(classes[in_class], minlength=len(CLASSES)) / (n or np.nan)
-        signs = {
-            f"share_{sign}": float(mask[in_class].mean()) if n else float("nan")
-            for sign, mask in (("positive", oer > 0), ("negative", oer < 0))
-        }
-        rows.append({"partition": name, **_summary(oer[in_class]), **signs, **dict(zip(CLASSES, shares, strict=True))})
+        values, n = oer[in_class], in_class.sum() or np.nan
+        shares = np.bincount(classes[in_class], minlength=len(CLASSES)) / n
+        signs = {"share_positive": (values > 0).sum() / n, "share_negative": (values < 0).sum() / n}
+        rows.append({"partition": name, **_summary(values), **signs, **dict(zip(CLASSES, shares, strict=True))})
     return pd.DataFrame(rows)
 
 

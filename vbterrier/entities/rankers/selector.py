@@ -74,15 +74,12 @@ def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
 
     A word counts once and case is ignored. The overlap of a text without words is 0.
     """
-    from scipy.sparse import csr_array
+    from sklearn.preprocessing import MultiLabelBinarizer
 
     texts = {text: place for place, text in enumerate(dict.fromkeys([*query, *name]))}
-    words = [list(dict.fromkeys(form.split())) for form in Words.of(list(texts)).forms()]
-    sizes = np.array([len(each) for each in words], dtype=np.int64)
-    numbers: dict[str, int] = {}
-    column = [numbers.setdefault(word, len(numbers)) for each in words for word in each]
-    row = np.repeat(np.arange(len(words)), sizes)
-    contains = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(numbers), 1)))
+    words = [form.split() for form in Words.of(list(texts)).forms()]
+    contains = MultiLabelBinarizer(sparse_output=True).fit_transform(words)
+    sizes = np.asarray(contains.sum(axis=1)).reshape(-1)
     left, right = (np.array([texts[text] for text in side], dtype=np.int64) for side in (query, name))
     shared: Floats = np.asarray(contains[left].multiply(contains[right]).sum(axis=1)).reshape(-1)
     union = sizes[left] + sizes[right] - shared

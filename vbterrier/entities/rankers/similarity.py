@@ -13,9 +13,9 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
 
 
@@ -39,40 +39,25 @@ def unit(vectors: Floats) -> Floats:
     return vectors / np.where(length > 0, length, np.nan)[:, None]
 
 
-class Vectors:
-    """Vectors of entities by id: ``given`` ones, or else computed and cached ones."""
-
-    def __init__(self, make: Callable[[list[str]], Any], known_texts: Mapping[str, Any] | None) -> None:
-        self._make, self._given = make, known_texts
-        self._made: dict[str, Floats] = {}
-
-    def __call__(self, ids: list[str]) -> Floats:
-        """Return unit vectors, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector."""
-        if self._given is None:
-            new = [each for each in dict.fromkeys(ids) if each not in self._made]
-            if new:
-                self._made.update(zip(new, table(self._make(new), new, "entities"), strict=True))
-            return unit(np.stack([self._made[each] for each in ids]))
-        if isinstance(self._given, VectorFile):
-            rows = self._given.rows(ids)
-            has_vector = rows >= 0
-        else:
-            has_vector = np.array([each in self._given for each in ids], dtype=bool)
-        if not has_vector.any():
-            return np.full((len(ids), 0), np.nan)
-        if isinstance(self._given, VectorFile):
-            vectors = self._given.table(rows[has_vector])
-        else:
-            present = [each for each, has in zip(ids, has_vector.tolist(), strict=True) if has]
-            vectors = table([self._given[each] for each in present], present, "entities")
-        made = np.full((len(ids), vectors.shape[1]), np.nan)
-        made[has_vector] = unit(vectors)
-        return made
+def unit_vectors(vectors: Mapping[str, Any], ids: list[str]) -> Floats:
+    """Return unit vectors of ids, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector."""
+    if isinstance(vectors, VectorFile):
+        rows = vectors.rows(ids)
+        has_vector, values = rows >= 0, vectors.table(rows[rows >= 0])
+    else:
+        has_vector = np.array([each in vectors for each in ids], dtype=bool)
+        present = [each for each, has in zip(ids, has_vector.tolist(), strict=True) if has]
+        values = table([vectors[each] for each in present], present, "entities") if present else np.empty((0, 0))
+    if not has_vector.any():
+        return np.full((len(ids), 0), np.nan)
+    made = np.full((len(ids), values.shape[1]), np.nan)
+    made[has_vector] = unit(values)
+    return made
 
 
 def known_vectors(vectors: Mapping[str, Any], ids: list[str], without: str) -> Floats:
     """Return unit vectors of ids, zeros for ids without a vector, which a warning reports, shape (n, d)."""
-    made = Vectors(list, vectors)(ids) if ids else np.zeros((0, 0))
+    made = unit_vectors(vectors, ids)
     missing = np.isnan(made).any(axis=1) | (made.shape[1] == 0)
     if missing.any():
         lost = list(dict.fromkeys(ids[place] for place in np.flatnonzero(missing).tolist()))
@@ -95,8 +80,21 @@ def table(vectors: Any, of: list[str], what: str) -> Floats:
     return made
 
 
-# Entities, and pairs, per batch.
+# Vectors per batch.
 _BLOCK = 2**14
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Yield the slices of batches of vectors."""
+    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+
+
+def inner(left: Floats, row: Ints, right: Floats, column: Ints) -> Floats:
+    """Return the inner products of rows of two tables, shape (n,)."""
+    products = np.empty(len(row))
+    for some in blocks(len(row)):
+        products[some] = np.einsum("ij,ij->i", left[row[some]], right[column[some]])
+    return products
 
 
 class EntitySimilarity(PoolRanker):
@@ -176,16 +174,23 @@ class EntitySimilarity(PoolRanker):
             raise ParameterError(f"embed={embed!r}: wanted a callable from texts to vectors")
         if embeddings is not None and texts is not None:
             raise ParameterError("texts= and embeddings= both describe the entities; pass one of them")
-        self.embeddings, self.embed, self.texts = embeddings, embed, texts
+        self.embeddings, self.texts = embeddings, texts
+        self.embed: Any = embed
         self.idf, self.support = bool(idf), choice("support", support, ("none", *SUPPORT))
         self.query_entities = None if query_entities is None else frame_of(query_entities, "query_entities").copy()
         self._query = None if query_entities is None else QueryEntities(self.query_entities, name="query_entities")
         self.needs_query = self._query is None
-        # A method, not a local function, so that the stage can be pickled.
-        self._vectors = Vectors(self._embedded, embeddings)
+        self._embedded: dict[str, Floats] = {}
 
-    def _embedded(self, ids: list[str]) -> Any:
-        return self.embed(entity_texts(ids, self.texts)) if self.embed else []
+    def _vectors(self, ids: list[str]) -> Floats:
+        """Return unit vectors of entities, NaN for ids without a vector; vectors of texts are computed once."""
+        if self.embeddings is not None:
+            return unit_vectors(self.embeddings, ids)
+        new = [each for each in dict.fromkeys(ids) if each not in self._embedded]
+        if new:
+            vectors = table(self.embed(entity_texts(new, self.texts)), new, "entities")
+            self._embedded.update(zip(new, vectors, strict=True))
+        return unit(np.stack([self._embedded[each] for each in ids])) if ids else np.empty((0, 0))
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
         """Return the score of each of ``pool.pairs``, NaN without a vector, shape (n_pairs,)."""
@@ -206,12 +211,10 @@ class EntitySimilarity(PoolRanker):
         if len(lost) == len(query):
             return score
         topic, entity = np.divmod(pool.pairs, len(pool.entities))
-        pairs = np.argsort(entity, kind="stable")
-        number, starts = np.unique(entity[pairs], return_index=True)
-        starts = np.append(starts, len(pairs))
+        number, place = np.unique(entity, return_inverse=True)
         unknown: list[str] = []
-        for first in range(0, len(number), _BLOCK):
-            ids = pool.entities.take(number[first : first + _BLOCK]).text.to_pylist()
+        for some in blocks(len(number)):
+            ids = pool.entities.take(number[some]).text.to_pylist()
             vectors = self._vectors(ids)
             if not vectors.shape[1]:
                 vectors = np.full((len(ids), query.shape[1]), np.nan)
@@ -219,11 +222,8 @@ class EntitySimilarity(PoolRanker):
                 wanted = f"vectors of queries {query.shape[1]}; use the same embedding model"
                 raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {wanted}")
             unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
-            stops = starts[first : first + len(ids) + 1]
-            rows, place = pairs[stops[0] : stops[-1]], np.repeat(np.arange(len(ids)), np.diff(stops))
-            for start in range(0, len(rows), _BLOCK):
-                some = slice(start, start + _BLOCK)
-                score[rows[some]] = np.einsum("ij,ij->i", vectors[place[some]], query[topic[rows[some]]])
+            pairs = np.flatnonzero((place >= some.start) & (place < some.stop))
+            score[pairs] = inner(vectors, place[pairs] - some.start, query, topic[pairs])
         if unknown:
             warn(f"{len(unknown)} of {len(number)} entities have no vector and are not ranked ({examples(unknown)})")
         return score
@@ -231,7 +231,7 @@ class EntitySimilarity(PoolRanker):
     def _query_vectors(self, topics: list[str], queries: list[str]) -> Floats:
         if self._query is None:
             place = {text: each for each, text in enumerate(dict.fromkeys(queries))}
-            made = table(self.embed(list(place)) if self.embed else [], list(place), "queries")
+            made = table(self.embed(list(place)), list(place), "queries")
             return made[[place[text] for text in queries]]
         topic, entity, prob = self._query.of(topics)
         vectors = self._vectors(entity.text.to_pylist())

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.coverage import warn_of_no_entities
-from vbterrier.entities.rankers.similarity import known_vectors, unit
+from vbterrier.entities.rankers.similarity import blocks, inner, known_vectors, unit
 from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id, entity_weights
 from vbterrier.entities.rerank.overlap import PropagationReranker
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.ids import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-# Vectors per batch.
-_BLOCK = 2**14
 # The rounding error of unit vectors that cancel out.
 _ROUNDING = 1e-12
 # Decimals to which cosines are compared.
@@ -105,15 +103,25 @@ class EmbeddingReranker(Interpolation):
         """Accept entities that no document mentions: they need a vector only, and a warning reports missing vectors."""
         warn_of_no_entities(listed.ids, listed.pool.topics, "entities")
 
-    def prepared(self, documents: Documents) -> DocumentVectors:
-        """Return the vectors of entities, and of documents if given."""
-        return DocumentVectors(documents.pool, self.embeddings, self.document_embeddings)
+    def prepared(self, documents: Documents) -> DocumentVectors | Centroids:
+        """Return the vectors of documents."""
+        if self.document_embeddings is None:
+            return Centroids(documents.pool, self.embeddings)
+        return DocumentVectors(documents.pool, self.document_embeddings)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:
         """Return the cosine of each document's vector with its topic's, 0 without either, shape (n_documents,)."""
         vectors = _known(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
         np.add.at(queries, listed.topic, vectors * entity_weights(listed, self.entity_weight)[:, None])
+        sizes = prepared.vectors.shape[1], queries.shape[1]
+        if 0 in sizes:
+            return np.zeros(len(listed.pool))
+        if sizes[0] != sizes[1]:
+            raise InputError(
+                f"vectors of documents have {sizes[0]} numbers, vectors of entities {sizes[1]}; use the same embedding "
+                "model"
+            )
         return np.asarray(prepared.cosines(np.nan_to_num(unit(queries)), confidence=self.confidence))
 
 
@@ -222,76 +230,55 @@ class Neighbours:
 
 
 class DocumentVectors:
-    """Vectors of the documents of a pool, by docno or else the centroids of their entities, for cosines."""
+    """Given vectors of the documents of a pool, by docno, for cosines."""
 
-    def __init__(self, pool: LinkedPool, embeddings: Mapping[str, Any], own: Mapping[str, Any] | None) -> None:
+    def __init__(self, pool: LinkedPool, vectors: Mapping[str, Any]) -> None:
         self.pool = pool
-        self._own: Floats | None = None
-        if own is None:
-            is_used = np.bincount(pool.entity, minlength=len(pool.entities)) > 0
-            # The place of each entity among those that occur; a table, since sorting all links costs more.
-            self._place: Ints = np.cumsum(is_used) - 1
-            self._vectors = _known(embeddings, pool.entities.take(np.flatnonzero(is_used)), "entities of documents")
-        else:
-            names, self._number = pool.docno.codes()
-            self._own = _known(own, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
+        names, self._number = pool.docno.codes()
+        self.vectors = _known(vectors, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
+
+    def cosines(self, queries: Floats, *, confidence: bool) -> Floats:  # noqa: ARG002 - as of centroids
+        """Return the cosine of each document with its topic's unit vector, shape (n_documents,)."""
+        return inner(self.vectors, self._number, queries, self.pool.topic)
+
+
+class Centroids:
+    """Centroids of the vectors of the entities of each document of a pool, for cosines."""
+
+    def __init__(self, pool: LinkedPool, embeddings: Mapping[str, Any]) -> None:
+        self.pool = pool
+        is_used = np.bincount(pool.entity, minlength=len(pool.entities)) > 0
+        # The place of each entity among those that occur; a table, since sorting all links costs more.
+        self._place: Ints = np.cumsum(is_used) - 1
+        self.vectors = _known(embeddings, pool.entities.take(np.flatnonzero(is_used)), "entities of documents")
         self._lengths: dict[bool, Floats] = {}
 
     def cosines(self, queries: Floats, *, confidence: bool) -> Floats:
         """Return the cosine of each document with its topic's unit vector, shape (n_documents,)."""
-        table = self._vectors if self._own is None else self._own
-        if 0 in {table.shape[1], queries.shape[1]}:
-            return np.zeros(len(self.pool))
-        if table.shape[1] != queries.shape[1]:
-            raise InputError(
-                f"vectors of documents have {table.shape[1]} numbers, vectors of entities {queries.shape[1]}; "
-                "use the same embedding model"
-            )
-        products, lengths = self._products(queries, confidence=confidence), self._length(confidence=confidence)
-        return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > _ROUNDING)
-
-    def _weights(self, *, confidence: bool) -> Floats:
-        return self.pool.weight if confidence else np.ones(len(self.pool.entity))
-
-    def _products(self, queries: Floats, *, confidence: bool) -> Floats:
-        """Return the inner product of each document's sum of vectors with its topic's vector."""
         pool = self.pool
-        if self._own is not None:
-            return _inner(self._own, self._number, queries, pool.topic)
+        weights = pool.weight if confidence else np.ones(len(pool.entity))
+        if confidence not in self._lengths:
+            self._lengths[confidence] = self._length(weights)
         # Once per pair of topic and entity.
         topic, entity = np.divmod(pool.pairs, max(len(pool.entities), 1))
-        of_link = _inner(self._vectors, self._place[entity], queries, topic)[pool.pair]
-        total = np.bincount(pool.document, of_link * self._weights(confidence=confidence), minlength=len(pool))
-        return total.astype(np.float64, copy=False)
+        of_link = inner(self.vectors, self._place[entity], queries, topic)[pool.pair]
+        products, lengths = (
+            np.bincount(pool.document, of_link * weights, minlength=len(pool)),
+            self._lengths[confidence],
+        )
+        return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > _ROUNDING)
 
-    def _length(self, *, confidence: bool) -> Floats:
-        """Return the length of each document's sum of vectors."""
-        if self._own is not None:
-            return np.ones(len(self.pool))
-        if confidence not in self._lengths:
-            from scipy import sparse
+    def _length(self, weights: Floats) -> Floats:
+        """Return the length of each document's weighted sum of vectors."""
+        from scipy import sparse
 
-            weights, pool = self._weights(confidence=confidence), self.pool
-            shape = len(pool), len(self._vectors)
-            links = sparse.csr_array((weights, self._place[pool.entity], pool.starts), shape=shape)
-            lengths = np.empty(len(pool))
-            for some in _blocks(len(pool)):
-                sums = np.asarray(links[some] @ self._vectors)
-                lengths[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-            self._lengths[confidence] = lengths
-        return self._lengths[confidence]
-
-
-def _inner(left: Floats, row: Ints, right: Floats, column: Ints) -> Floats:
-    """Return the inner products of rows of two tables, shape (n,)."""
-    products = np.empty(len(row))
-    for some in _blocks(len(row)):
-        products[some] = np.einsum("ij,ij->i", left[row[some]], right[column[some]])
-    return products
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+        shape = len(self.pool), len(self.vectors)
+        links = sparse.csr_array((weights, self._place[self.pool.entity], self.pool.starts), shape=shape)
+        lengths = np.empty(len(self.pool))
+        for some in blocks(len(self.pool)):
+            sums = np.asarray(links[some] @ self.vectors)
+            lengths[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+        return lengths
 
 
 def _known(vectors: Mapping[str, Any], ids: Ids, what: str) -> Floats:
