@@ -900,7 +900,7 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
     assert values["all"]["literal"][["q1"]].tolist() == pytest.approx([0, 1, 0, 1])
     assert values["part"]["literal"]["q1"].tolist() == pytest.approx([0.4, 1, 0.4 - 0.24**0.5, 1])
     assert values["all"]["both"]["q2"].tolist() == [0, 0, 0, 0]
-    assert values["part"]["both"]["q2", "ES@2"] == 0.5
+    assert values["part"]["both"]["q2", "ES(parts='part')@2"] == 0.5
     assert set(found["all"].tags["entity_id"]) == {"p1", "p2"}
     with pytest.raises(ParameterError, match="parts='any': wanted one of"):
         evaluated(intents=intents, tagger=tags, parts="any")
@@ -998,7 +998,7 @@ def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
     intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["A"]]})
     run = pd.DataFrame({"qid": ["q1"], "docno": ["a1"], "score": [1.0]})
     with pytest.raises(InputError, match="intents: are several ids at once"):
-        vbterrier.score(run, intents=intents, tags=TAGS, measures=["ES@5"])
+        vbterrier.evaluate.intent_sensitivity({"x": run}, intents, TAGS, measures=["ES@5"])
     topics = pd.DataFrame({"qid": ["q1"], "query": ["x"]})
     with pytest.raises(ParameterError, match="nil= needs the tags of single ids"):
         evaluated({"x": run}, topics, intents, TAGS, measures=["ES(nil='NIL')"])

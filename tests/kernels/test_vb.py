@@ -1,6 +1,7 @@
 """Expected success and VB-Score: the paper's table and cases, textbook loops, the claims of its appendix."""
 
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from vbterrier.kernels.vb import (
     binary_gain,
     dcg_gain,
     graded_gain,
+    joint_coverage,
     lowest_point,
     per_topic,
     vb,
@@ -225,6 +227,29 @@ def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
     ]
     assert success[0] == 0
     assert (np.diff(success) >= -1e-15).all()
+
+
+@given(matches(), st.data())
+def test_the_joint_coverage_is_the_least_of_the_parts_so_far(case, data):
+    cutoff, n_parts, found, weights = case
+    part, weight, rank = arrays([pair for pair, w in zip(found, weights, strict=True) if w], [w for w in weights if w])
+    sets = st.lists(st.integers(0, n_parts - 1), unique=True, min_size=1, max_size=4)
+    members = data.draw(st.lists(sets, max_size=5))
+    starts = np.cumsum([0, *map(len, members)])
+    intent, at, reached = joint_coverage(part, rank, weight, np.array([*chain(*members)], dtype=np.int64), starts)
+    rises = list(zip(intent.tolist(), at.tolist(), reached.tolist(), strict=True))
+    expected = []
+    for place, parts in enumerate(members):
+        before = 0.0
+        for k in range(cutoff):
+            best = [
+                max((w for (p, r), w in zip(found, weights, strict=True) if p == one and r <= k), default=0.0)
+                for one in parts
+            ]
+            if min(best) > before:
+                before = min(best)
+                expected.append((place, k, before))
+    assert rises == expected
 
 
 # Sums over topics

@@ -19,7 +19,7 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
-from vbterrier.intents.sources import PARTS, from_run
+from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
@@ -134,7 +134,7 @@ def target_of(
         subtopics = subtopics_of(subtopics)
     intents, tags = intents_and_tags(intents, tags)
     if intents is not None:
-        intents = _of_single_ids(named("intents", intents))
+        intents = named("intents", intents)
     if tags is not None:
         tags = named("tags", tags)
     if qrels is None:
@@ -150,15 +150,6 @@ def target_of(
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     return target
-
-
-def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
-    if PARTS in intents.columns:
-        raise InputError(
-            "intents: are several ids at once (column parts); use vbterrier.evaluate_intents, or convert the tags with "
-            "vbterrier.intents.tags_of_parts and drop the column"
-        )
-    return intents
 
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:

@@ -16,6 +16,7 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.intents.parts import PARTS
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
@@ -65,7 +66,8 @@ def replicas_of(
     if not asked:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
     frame = with_variants(intents, perturbations)
-    all_tags, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
+    candidates = Intents(frame, together=PARTS in frame.columns)
+    all_tags, cutoff, nil = Tags(tags), deepest(asked), nil_of(asked)
 
     def matched(run: Run) -> Matches:
         return matches_of(cover(run, candidates, all_tags, cutoff, nil=nil), run)
