@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ids import Ids
+    from vbterrier.intents.tagging import TagEntities
     from vbterrier.unjudged.pool import MachineLabels
 
 # Differences of shares of labelled documents between systems that are reported.
@@ -266,13 +267,23 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.Data
     """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger."""
     if tagger is None:
         return _tags_of_runs(runs, cutoff)
-    if is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
-        return named("tags", tagger)
-    import pyterrier as pt
+    stage = tagging_stage(tagger)
+    return named("tags", tagger) if stage is None else stage.tags(documents_to_tag(stage, runs, cutoff))
 
+
+def tagging_stage(tagger: Any) -> TagEntities | None:
+    """The stage that tags documents; ``None`` for tags that are given, or those of the runs."""
+    if tagger is None or is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
+        return None
     from vbterrier.intents.tagging import TagEntities
 
-    stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+    return tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+
+
+def documents_to_tag(stage: TagEntities, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
+    """The distinct documents up to the cutoff in all systems, with the columns that a stage reads."""
+    import pyterrier as pt
+
     read = pt.inspect.transformer_inputs(stage)[0]
     for name, run in runs.items():
         missing = [column for column in read if column not in run.frame.columns]
@@ -282,7 +293,7 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.Data
                 "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
             )
     documents = pd.concat([_first(run, cutoff) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
-    return stage.tags(documents.drop_duplicates(read, ignore_index=True))
+    return documents.drop_duplicates(read, ignore_index=True)
 
 
 def _first(run: Run, cutoff: int | None) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, name
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
 from vbterrier.evaluate.replicas import gold_intervals, replicas_of, resolved, runs_of_systems, runs_of_wordings
+from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
@@ -172,7 +173,7 @@ class IntentOptions:
     n_replicas, perturb
         Number of replicas, 0 (the default) for none, and their perturbations, by default
         :class:`~vbterrier.stats.Dirichlet`, applied in this order: those of :mod:`vbterrier.stats`,
-        :class:`Paraphrases`, :class:`RerunPipeline`, :class:`RerunSystems`.
+        :class:`Paraphrases`, :class:`RerunPipeline`, :class:`RerunSystems`, :class:`RerunTagger`.
     gold, tagger_model
         A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
         :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
@@ -300,10 +301,17 @@ def evaluate_intents(
         require_one_tagger([*runs.values(), *others.values()])
     tags = tags_of(tagger, {**runs, **others}, largest)
     quality = None if gold is None else tag_quality(tags, gold)
+    # The tags of each run of a tagger that is run again in replicas.
+    retagged = [
+        tags_of_run
+        for one in (perturb if n_replicas and isinstance(perturb, (list, tuple)) else [perturb])
+        if n_replicas and isinstance(one, RerunTagger)
+        for tags_of_run in one.tags(tagger, tags, runs, largest, seed, progress=progress)
+    ]
     if PARTS in frame.columns:
         asked = asked if parts is None else [_read_as(measure, parts) for measure in asked]
-        frame, tags, perturbations = _resolved_parts(
-            frame, tags, perturbations, reading_of(asked), nil, is_modelled=is_modelled
+        frame, (tags, *retagged), perturbations = _resolved_parts(
+            frame, [tags, *retagged], perturbations, reading_of(asked), nil, is_modelled=is_modelled
         )
     drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
     scores = score(
@@ -323,7 +331,7 @@ def evaluate_intents(
         if n_replicas:
             own = dict[str, Any](n_replicas=n_replicas, seed=seed, method=interval, level=level, progress=progress)
             made, of_replicas, per_query = replicas_of(
-                *tagged_runs, asked, perturbations, reruns=reruns, pooled=pool == "collection", **own
+                *tagged_runs, asked, perturbations, reruns=reruns, retagged=retagged, pooled=pool == "collection", **own
             )
         first_ranks = first_covering_ranks(*tagged_runs, largest)
         tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
@@ -385,8 +393,14 @@ def _read_as(measure: ir_measures.Measure, parts: str) -> ir_measures.Measure:
 
 
 def _resolved_parts(
-    intents: pd.DataFrame, tags: pd.DataFrame, perturbations: list[Any], reading: str, nil: str, *, is_modelled: bool
-) -> tuple[pd.DataFrame, pd.DataFrame, list[Any]]:
+    intents: pd.DataFrame,
+    tags: list[pd.DataFrame],
+    perturbations: list[Any],
+    reading: str,
+    nil: str,
+    *,
+    is_modelled: bool,
+) -> tuple[pd.DataFrame, list[pd.DataFrame], list[Any]]:
     """Intents and tags of single ids; of intents with parts that documents cover together, these and their tags."""
     if reading == SPLIT:
         return (
@@ -412,7 +426,7 @@ def _resolved_parts(
             )
         return intents, tags, perturbations
     every = with_variants(intents, perturbations)[["qid", "entity_id", PARTS]]
-    return intents.drop(columns=PARTS), tags_of_parts(every, tags, gain=reading), perturbations
+    return intents.drop(columns=PARTS), [tags_of_parts(every, one, gain=reading) for one in tags], perturbations
 
 
 def _adjacent(intervals: pd.DataFrame) -> pd.DataFrame:
