@@ -73,11 +73,12 @@ class Intents:
         of_intent = np.repeat(np.arange(len(lists)), lists.str.len())
         ids = ids_of(lists.explode(), f"{name} column {PARTS!r}")
         pairs = pd.DataFrame({"topic": self.topic[of_intent], "id": ids.codes()[1]})
-        member = pairs.groupby(["topic", "id"], sort=False).ngroup().to_numpy()
+        member = pairs.groupby(["topic", "id"], sort=False).ngroup().to_numpy(dtype=np.int64)
         _, first = np.unique(member, return_index=True)
         self.ids = ids.take(first)
         self.lookup = Lookup(pairs["topic"].to_numpy()[first], self.ids)
-        self.members = member, np.searchsorted(of_intent, np.arange(len(lists) + 1))
+        starts: Ints = np.searchsorted(of_intent, np.arange(len(lists) + 1)).astype(np.int64)
+        self.members = member, starts
 
     def of_entity(self, entity: str) -> Ints:
         """Return the indices of the intents of an entity."""
@@ -289,9 +290,9 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
     if matches.duplicated(["intent", "rank"]).any():
         matches = matches.groupby(["intent", "rank"])["weight"].max().reset_index()
-    of_matches = tuple(matches[name].to_numpy() for name in ("intent", "rank", "weight"))
+    covered, place, extent = (matches[name].to_numpy() for name in ("intent", "rank", "weight"))
     if intents.members is not None:
-        of_matches = joint_coverage(*of_matches, *intents.members)
+        covered, place, extent = joint_coverage(covered, place, extent, *intents.members)
     some = weight > 0
     if nil:
         some[_positions(tags.entity.take(tag), nil)] = False
@@ -303,7 +304,9 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     guessed = document[some & (tags.tied[tag] if tags.tied is not None else False)]
     return Coverage(
         intents,
-        *of_matches,
+        covered,
+        place,
+        extent,
         tags,
         top.depth if cutoff is None else cutoff,
         has_candidate.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),

@@ -141,4 +141,4 @@ def split_parts(intents: Any) -> pd.DataFrame:
     share = numbers_of(frame["prob"], "intents column 'prob'") / frame[PARTS].str.len()
     of_parts = frame.assign(prob=share).explode(PARTS, ignore_index=True)
     of_parts = of_parts.drop(columns="entity_id").rename(columns={PARTS: "entity_id"})
-    return of_parts.groupby(["qid", "entity_id"], sort=False, as_index=False)["prob"].sum()
+    return of_parts.groupby(["qid", "entity_id"], sort=False, as_index=False)[["prob"]].sum()
