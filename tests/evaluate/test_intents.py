@@ -910,10 +910,13 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
     def candidates(inp):
         return intents[intents["qid"].isin(inp["qid"])] if "Jordan achievements" in set(inp["query"]) else more
 
-    asked = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn")}
-    with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
-        replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **asked).replicas
-    assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([0, 1, 0, 1])
+    for parts in ("all", "together", "split"):
+        asked = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn"), "parts": parts}
+        with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
+            replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **asked).replicas
+        # One of the two parts of p1, which has a probability of 0.8, is found.
+        first = 0.4 if parts == "split" else 0
+        assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([first, 1, first, 1])
 
 
 # Scores under gold tags, from a model of the tagger.

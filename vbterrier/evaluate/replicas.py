@@ -67,8 +67,10 @@ def replicas_of(
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     if not asked:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
-    frame = with_variants(intents, perturbations)
-    candidates = Intents(frame, together=PARTS in frame.columns)
+    together = PARTS in intents.columns
+    # Variants may have parts that were resolved in the tags.
+    frame = with_variants(intents, perturbations).drop(columns=[] if together else PARTS, errors="ignore")
+    candidates = Intents(frame, together=together)
     all_tags, cutoff, nil = Tags(tags), deepest(asked), nil_of(asked)
 
     def matched(run: Run, own_tags: Tags = all_tags) -> Matches:

@@ -40,16 +40,17 @@ class RerunTagger:
     >>> import itertools
     >>> import pandas as pd
     >>> import vbterrier
-    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["jordan"]})
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
-    >>> run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "text": ["Jordan"]})
-    >>> replies = itertools.cycle(["athlete", "athlete", "country"])
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "jordan team"]})
+    >>> intents = pd.DataFrame({"entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
+    >>> intents = pd.concat([intents.assign(qid="q1"), intents.assign(qid="q2")])
+    >>> run = topics.assign(docno=["d1", "d2"], score=1.0, text=["Michael Jordan", "Jordan"])
+    >>> replies = itertools.cycle(["athlete", "athlete", "athlete", "country"])
     >>> options = vbterrier.evaluate.IntentOptions(cutoff=1, n_replicas=3, perturb=[RerunTagger(2)])
     >>> found = vbterrier.evaluate_intents(
     ...     {"mine": run}, topics, intents=intents, tagger=lambda text: next(replies), measures=["ES"], options=options
     ... )
-    >>> found.replicas.values.ravel().tolist()
-    [0.8, 0.8, 0.2]
+    >>> found.replicas.values[0, 0].tolist()
+    [[0.8, 0.8], [0.8, 0.2], [0.8, 0.8]]
     """
 
     n_runs: int = 4
