@@ -271,6 +271,8 @@ def test_sums_over_topics_are_the_textbook_loop_on_the_last_axis(rows, layers, n
 def test_no_matches_and_no_intents_are_zeros_of_the_right_shape():
     nothing = np.empty(0, dtype=np.int64)
     assert binary_gain(nothing, np.empty(0), 3).tolist() == [0.0, 0.0, 0.0]
+    one = np.array([0, 1])
+    assert [len(part) for part in joint_coverage(nothing, nothing, np.empty(0), np.array([0]), one)] == [0, 0, 0]
     assert dcg_gain(nothing, np.empty(0), nothing, n_known=None, cutoff=5, n_intents=2).tolist() == [0.0, 0.0]
     assert dcg_gain(nothing, np.empty(0), nothing, n_known=nothing, cutoff=5, n_intents=0).shape == (0,)
     assert score(np.empty(0), 1.0).shape == (0,)

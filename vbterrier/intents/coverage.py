@@ -73,7 +73,7 @@ class Intents:
         of_intent = np.repeat(np.arange(len(lists)), lists.str.len())
         ids = ids_of(lists.explode(), f"{name} column {PARTS!r}")
         pairs = pd.DataFrame({"topic": self.topic[of_intent], "id": ids.codes()[1]})
-        member: Ints = pairs.groupby(["topic", "id"], sort=False).ngroup().to_numpy(dtype=np.int64)
+        member: Ints = np.asarray(pairs.groupby(["topic", "id"], sort=False).ngroup(), dtype=np.int64)
         _, first = np.unique(member, return_index=True)
         self.ids = ids.take(first)
         self.lookup = Lookup(pairs["topic"].to_numpy()[first], self.ids)
