@@ -181,3 +181,29 @@ def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
     assert f"{n_topics} of 50 topics have subtopics without a judged document" in notes[1]
     found = diagnose(runs, qrels, subtopics=path).qrels.set_index("what")["value"]
     assert found["subtopics"] == f"{len(web.intents)}, {n_without} without a judged document"
+
+
+@pytest.mark.parametrize("reading", ["split", "together"])
+def test_pairs_of_subtopics_are_covered_by_the_documents_that_a_loop_finds(web, reading):
+    pairs = web.intents.assign(place=web.intents.groupby("qid").cumcount() // 2)
+    pairs = pairs.groupby(["qid", "place"], sort=False).agg(prob=("prob", "sum"), parts=("entity_id", list))
+    pairs = pairs.reset_index().assign(entity_id=lambda frame: "pair " + frame["place"].astype(str))
+    subtopics = {(row.qid, row.docno, row.entity_id) for row in web.tags.itertuples()}
+    measures = [ES(parts=reading) @ k for k in (1, 5, 10, 100)]
+    found = vbterrier.score(web.runs, intents=pairs.drop(columns="place"), tags=web.tags, measures=measures)
+    value = found.values.set_index(["name", "measure", "qid"])["value"]
+    for name, run in web.runs.items():
+        ordered = run.sort_values(["score", "docno"], ascending=False).groupby("qid")["docno"].apply(list)
+        for k in (1, 5, 10, 100):
+            for qid, intents in pairs.groupby("qid"):
+                shares = [
+                    [any((qid, docno, part) in subtopics for docno in ordered.get(qid, [])[:k]) for part in parts]
+                    for parts in intents["parts"]
+                ]
+                gains = [all(one) if reading == "together" else sum(one) / len(one) for one in shares]
+                expected = sum(prob * gain for prob, gain in zip(intents["prob"], gains, strict=True))
+                assert value[name, f"ES(parts={reading!r})@{k}", qid] == pytest.approx(expected, abs=1e-12)
+    if reading == "split":
+        plain = vbterrier.score(web.runs, intents=web.intents, tags=web.tags, measures=["ES@10"]).means()["ES@10"]
+        # Subtopics are equally likely, so that the parts of a pair have their probabilities.
+        assert (found.means()["ES(parts='split')@10"] - plain).abs().max() < 1e-12

@@ -900,7 +900,7 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
     assert values["all"]["literal"][["q1"]].tolist() == pytest.approx([0, 1, 0, 1])
     assert values["part"]["literal"]["q1"].tolist() == pytest.approx([0.4, 1, 0.4 - 0.24**0.5, 1])
     assert values["all"]["both"]["q2"].tolist() == [0, 0, 0, 0]
-    assert values["part"]["both"]["q2", "ES@2"] == 0.5
+    assert values["part"]["both"]["q2", "ES(parts='part')@2"] == 0.5
     assert set(found["all"].tags["entity_id"]) == {"p1", "p2"}
     with pytest.raises(ParameterError, match="parts='any': wanted one of"):
         evaluated(intents=intents, tagger=tags, parts="any")
@@ -910,10 +910,13 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
     def candidates(inp):
         return intents[intents["qid"].isin(inp["qid"])] if "Jordan achievements" in set(inp["query"]) else more
 
-    asked = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn")}
-    with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
-        replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **asked).replicas
-    assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([0, 1, 0, 1])
+    for parts in ("all", "together", "split"):
+        asked = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn"), "parts": parts}
+        with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
+            replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **asked).replicas
+        # One of the two parts of p1, which has a probability of 0.8, is found.
+        first = 0.4 if parts == "split" else 0
+        assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([first, 1, first, 1])
 
 
 # Scores under gold tags, from a model of the tagger.
@@ -998,7 +1001,7 @@ def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
     intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["A"]]})
     run = pd.DataFrame({"qid": ["q1"], "docno": ["a1"], "score": [1.0]})
     with pytest.raises(InputError, match="intents: are several ids at once"):
-        vbterrier.score(run, intents=intents, tags=TAGS, measures=["ES@5"])
+        vbterrier.evaluate.intent_sensitivity({"x": run}, intents, TAGS, measures=["ES@5"])
     topics = pd.DataFrame({"qid": ["q1"], "query": ["x"]})
     with pytest.raises(ParameterError, match="nil= needs the tags of single ids"):
         evaluated({"x": run}, topics, intents, TAGS, measures=["ES(nil='NIL')"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents
+from vbterrier.intents.parts import tags_of_parts
 from vbterrier.intents.sources import (
     from_diversity,
     from_run,
@@ -19,7 +20,6 @@ from vbterrier.intents.sources import (
     neighbours_of,
     similarities_from,
     subtopic_gaps,
-    tags_of_parts,
 )
 
 

@@ -1,6 +1,7 @@
 """Expected success and VB-Score: the paper's table and cases, textbook loops, the claims of its appendix."""
 
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from vbterrier.kernels.vb import (
     binary_gain,
     dcg_gain,
     graded_gain,
+    joint_coverage,
     lowest_point,
     per_topic,
     vb,
@@ -227,6 +229,29 @@ def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
     assert (np.diff(success) >= -1e-15).all()
 
 
+@given(matches(), st.data())
+def test_the_joint_coverage_is_the_least_of_the_parts_so_far(case, data):
+    cutoff, n_parts, found, weights = case
+    part, weight, rank = arrays([pair for pair, w in zip(found, weights, strict=True) if w], [w for w in weights if w])
+    sets = st.lists(st.integers(0, n_parts - 1), unique=True, min_size=1, max_size=4)
+    members = data.draw(st.lists(sets, max_size=5))
+    starts = np.cumsum([0, *map(len, members)])
+    intent, at, reached = joint_coverage(part, rank, weight, np.array([*chain(*members)], dtype=np.int64), starts)
+    rises = list(zip(intent.tolist(), at.tolist(), reached.tolist(), strict=True))
+    expected = []
+    for place, parts in enumerate(members):
+        before = 0.0
+        for k in range(cutoff):
+            best = [
+                max((w for (p, r), w in zip(found, weights, strict=True) if p == one and r <= k), default=0.0)
+                for one in parts
+            ]
+            if min(best) > before:
+                before = min(best)
+                expected.append((place, k, before))
+    assert rises == expected
+
+
 # Sums over topics
 
 
@@ -246,6 +271,8 @@ def test_sums_over_topics_are_the_textbook_loop_on_the_last_axis(rows, layers, n
 def test_no_matches_and_no_intents_are_zeros_of_the_right_shape():
     nothing = np.empty(0, dtype=np.int64)
     assert binary_gain(nothing, np.empty(0), 3).tolist() == [0.0, 0.0, 0.0]
+    one = np.array([0, 1])
+    assert [len(part) for part in joint_coverage(nothing, nothing, np.empty(0), np.array([0]), one)] == [0, 0, 0]
     assert dcg_gain(nothing, np.empty(0), nothing, n_known=None, cutoff=5, n_intents=2).tolist() == [0.0, 0.0]
     assert dcg_gain(nothing, np.empty(0), nothing, n_known=nothing, cutoff=5, n_intents=0).shape == (0,)
     assert score(np.empty(0), 1.0).shape == (0,)

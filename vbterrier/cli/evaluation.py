@@ -73,8 +73,12 @@ def score(
         str, Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
     ] = "query",
     parts: Annotated[
-        str, Option(help="Intents with a column parts: documents need all ids, or count in part: all, part.")
-    ] = "all",
+        str | None,
+        Option(
+            help="Intents with a column parts: one document with all ids (all, the default) or a share of them (part), "
+            "or the documents up to the cutoff: each id for itself (split), all of them together (together).",
+        ),
+    ] = None,
     replicas: Annotated[
         int, Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
     ] = 0,
@@ -140,7 +144,7 @@ def score(
         )
     else:
         wanted = "wanted --intents without --qrels"
-        if (pool, parts) != ("query", "all"):
+        if (pool, parts) != ("query", None):
             raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")

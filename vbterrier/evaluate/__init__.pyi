@@ -17,6 +17,7 @@ from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline
 from .replicas import RerunSystems as RerunSystems
 from .reranking import rerank_grid as rerank_grid
+from .retagging import RerunTagger as RerunTagger
 from .sensitivity import intent_sensitivity as intent_sensitivity
 from .settings import ReachOptions as ReachOptions
 from .settings import evaluate_settings as evaluate_settings

@@ -19,7 +19,7 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
-from vbterrier.intents.sources import PARTS, from_run
+from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ids import Ids
+    from vbterrier.intents.tagging import TagEntities
     from vbterrier.unjudged.pool import MachineLabels
 
 # Differences of shares of labelled documents between systems that are reported.
@@ -134,7 +135,7 @@ def target_of(
         subtopics = subtopics_of(subtopics)
     intents, tags = intents_and_tags(intents, tags)
     if intents is not None:
-        intents = _of_single_ids(named("intents", intents))
+        intents = named("intents", intents)
     if tags is not None:
         tags = named("tags", tags)
     if qrels is None:
@@ -150,15 +151,6 @@ def target_of(
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     return target
-
-
-def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
-    if PARTS in intents.columns:
-        raise InputError(
-            "intents: are several ids at once (column parts); use vbterrier.evaluate_intents, or convert the tags with "
-            "vbterrier.intents.tags_of_parts and drop the column"
-        )
-    return intents
 
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:
@@ -275,13 +267,23 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.Data
     """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger."""
     if tagger is None:
         return _tags_of_runs(runs, cutoff)
-    if is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
-        return named("tags", tagger)
-    import pyterrier as pt
+    stage = tagging_stage(tagger)
+    return named("tags", tagger) if stage is None else stage.tags(documents_to_tag(stage, runs, cutoff))
 
+
+def tagging_stage(tagger: Any) -> TagEntities | None:
+    """The stage that tags documents; ``None`` for tags that are given, or those of the runs."""
+    if tagger is None or is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
+        return None
     from vbterrier.intents.tagging import TagEntities
 
-    stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+    return tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+
+
+def documents_to_tag(stage: TagEntities, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
+    """The distinct documents up to the cutoff in all systems, with the columns that a stage reads."""
+    import pyterrier as pt
+
     read = pt.inspect.transformer_inputs(stage)[0]
     for name, run in runs.items():
         missing = [column for column in read if column not in run.frame.columns]
@@ -291,7 +293,7 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.Data
                 "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
             )
     documents = pd.concat([_first(run, cutoff) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
-    return stage.tags(documents.drop_duplicates(read, ignore_index=True))
+    return documents.drop_duplicates(read, ignore_index=True)
 
 
 def _first(run: Run, cutoff: int | None) -> pd.DataFrame:

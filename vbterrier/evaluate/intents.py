@@ -12,8 +12,9 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
-from vbterrier.evaluate.pooling import check_pool, nil_of, statistic_of
+from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
 from vbterrier.evaluate.replicas import gold_intervals, replicas_of, resolved, runs_of_systems, runs_of_wordings
+from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
@@ -24,9 +25,9 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
-from vbterrier.intents.sources import PART_GAINS, PARTS, tags_of_parts
+from vbterrier.intents.parts import PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
-from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.intents import CandidateMeasure, IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Execution, Inference
@@ -34,7 +35,7 @@ from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS
-from vbterrier.stats.variants import with_variants
+from vbterrier.stats.variants import Variants, with_variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ def first_covering_ranks(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None
 ) -> pd.DataFrame:
     """Probability and first covered rank of every intent: the frame ``covered`` of :class:`IntentEvaluation`."""
-    candidates, all_tags = Intents(intents), Tags(tags)
+    candidates, all_tags = Intents(intents, together=PARTS in intents.columns), Tags(tags)
     of_intents = intents[["qid", "entity_id"]].reset_index(drop=True).assign(prob=candidates.prob)
     by_topic = of_intents.groupby(candidates.topic)["prob"]
     of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
@@ -74,10 +75,13 @@ def tag_coverage(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
 ) -> pd.DataFrame:
     """Share of tagged documents, ES, and the best possible ES under the same tags."""
-    candidates, all_tags = Intents(intents), Tags(tags)
+    together = PARTS in intents.columns
+    candidates, all_tags = Intents(intents, together=together), Tags(tags)
+    # An intent is never covered to a larger extent than the mean of its parts.
+    of_oracle = split_parts(intents) if together else intents
     rows = []
     for cutoff in cutoffs:
-        oracle = float(oracle_success(intents, tags, cutoff, nil=nil)["success"].mean())
+        oracle = float(oracle_success(of_oracle, tags, cutoff, nil=nil)["success"].mean())
         for name, run in runs.items():
             coverage = cover(run, candidates, all_tags, cutoff, nil=nil)
             success = coverage.success(coverage.gain(cutoff, "binary"))
@@ -85,7 +89,7 @@ def tag_coverage(
     table = pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "tied", "abstained", "ES", "oracle_ES"])
     if all_tags.tied is None:
         return table.drop(columns=["tied", "abstained"])
-    if not all_tags.tied.any():
+    if together or not all_tags.tied.any():
         return table
     return table.merge(tie_bounds(runs, intents, tags, cutoffs, nil), on=["name", "cutoff"])
 
@@ -108,8 +112,9 @@ class IntentEvaluation(Scores):
     - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with a tag that is a candidate), tied
       (share of their tags that a tie decided: guesses), abstained (share of mentions without a tag because of a tie or
       because no candidate fits; both only if the tagger says so), ES, oracle_ES (of the best ranking under the same
-      tags, an upper bound for every system); with guesses, ES_worst, ES_best, VB_worst and VB_best: if all of them are
-      wrong, and if each is the most probable intent that no other document covers
+      tags, an upper bound for every system; with ``parts="together"`` that of ``"split"``, which is larger); with
+      guesses, ES_worst, ES_best, VB_worst and VB_best: if all of them are wrong, and if each is the most probable
+      intent that no other document covers (not with ``parts="together"``)
     - ``missing``: name, n_qids, n_missing: the number of queries for which a system retrieved nothing
     - ``intents``, ``tags``: the frames used for scoring; tags of whole intents if these are several ids at once
     - ``replicas``, ``quality``: the scores of every replica, and precision and recall of the tags on a labelled sample,
@@ -159,13 +164,16 @@ class IntentOptions:
     parts
         For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
         whole): a document covers an intent if it is tagged with ``"all"`` its ids (the default), or in ``"part"``, by
-        the share of them; see :func:`vbterrier.intents.tags_of_parts`.
+        the share of them; see :func:`vbterrier.intents.tags_of_parts`. Over the documents up to a cutoff: ``"split"``
+        counts each part with ``π_i / n_i`` wherever it is found, ``"together"`` the least covered part of an intent;
+        see :func:`vbterrier.intents.split_parts`. ``None``: the parameter ``parts`` of the measures, which names a
+        reading other than ``"all"`` in the results.
     undefined
         Queries without candidates: ``"raise"``, the default, or ``"skip"`` to leave them out with a warning.
     n_replicas, perturb
         Number of replicas, 0 (the default) for none, and their perturbations, by default
         :class:`~vbterrier.stats.Dirichlet`, applied in this order: those of :mod:`vbterrier.stats`,
-        :class:`Paraphrases`, :class:`RerunPipeline`, :class:`RerunSystems`.
+        :class:`Paraphrases`, :class:`RerunPipeline`, :class:`RerunSystems`, :class:`RerunTagger`.
     gold, tagger_model
         A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
         :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
@@ -256,7 +264,7 @@ def evaluate_intents(
         options,
         cutoff=CUTOFFS,
         pool="query",
-        parts="all",
+        parts=None,
         undefined="raise",
         n_replicas=0,
         perturb=(Dirichlet(),),
@@ -293,7 +301,18 @@ def evaluate_intents(
         require_one_tagger([*runs.values(), *others.values()])
     tags = tags_of(tagger, {**runs, **others}, largest)
     quality = None if gold is None else tag_quality(tags, gold)
-    frame, tags = _with_whole_intents(frame, tags, perturbations, parts, nil, is_modelled=is_modelled)
+    # The tags of each run of a tagger that is run again in replicas.
+    retagged = [
+        tags_of_run
+        for one in (perturb if n_replicas and isinstance(perturb, (list, tuple)) else [perturb])
+        if n_replicas and isinstance(one, RerunTagger)
+        for tags_of_run in one.tags(tagger, tags, runs, largest, seed, progress=progress)
+    ]
+    if PARTS in frame.columns:
+        asked = asked if parts is None else [_read_as(measure, parts) for measure in asked]
+        frame, (tags, *retagged), perturbations = _resolved_parts(
+            frame, [tags, *retagged], perturbations, reading_of(asked), nil, is_modelled=is_modelled
+        )
     drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
@@ -312,7 +331,7 @@ def evaluate_intents(
         if n_replicas:
             own = dict[str, Any](n_replicas=n_replicas, seed=seed, method=interval, level=level, progress=progress)
             made, of_replicas, per_query = replicas_of(
-                *tagged_runs, asked, perturbations, reruns=reruns, pooled=pool == "collection", **own
+                *tagged_runs, asked, perturbations, reruns=reruns, retagged=retagged, pooled=pool == "collection", **own
             )
         first_ranks = first_covering_ranks(*tagged_runs, largest)
         tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
@@ -368,17 +387,46 @@ def _read_in_chunks(
         return first_ranks_of(files, work, memory, team, progress=progress)
 
 
-def _with_whole_intents(
-    intents: pd.DataFrame, tags: pd.DataFrame, perturbations: Sequence[Any], gain: str, nil: str, *, is_modelled: bool
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return intents, and tags with whole intents, if intents are several ids at once."""
-    if PARTS not in intents.columns:
-        return intents, tags
+def _read_as(measure: ir_measures.Measure, parts: str) -> ir_measures.Measure:
+    """The measure with a coverage of intents with parts."""
+    return measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure
+
+
+def _resolved_parts(
+    intents: pd.DataFrame,
+    tags: list[pd.DataFrame],
+    perturbations: list[Any],
+    reading: str,
+    nil: str,
+    *,
+    is_modelled: bool,
+) -> tuple[pd.DataFrame, list[pd.DataFrame], list[Any]]:
+    """Intents and tags of single ids; of intents with parts that documents cover together, these and their tags."""
+    if reading == SPLIT:
+        return (
+            split_parts(intents),
+            tags,
+            [
+                Variants(list(map(split_parts, one.frames)), order=one.order) if isinstance(one, Variants) else one
+                for one in perturbations
+            ],
+        )
     if nil or is_modelled:
         option = "nil=" if nil else "tagger_model="
-        raise ParameterError(f"{option} needs the tags of single ids, and the intents are several ids at once (parts)")
+        raise ParameterError(
+            f"{option} needs the tags of single ids, and the intents are several ids at once (parts); ask for "
+            "parts='split'"
+        )
+    if reading == TOGETHER:
+        noisy = [one for one in perturbations if getattr(one, "target", "") == "tags"]
+        if noisy:
+            raise ParameterError(
+                f"perturb: {noisy[0]} changes tags of single documents, which cover intents together; drop it, or ask "
+                "for another parts="
+            )
+        return intents, tags, perturbations
     every = with_variants(intents, perturbations)[["qid", "entity_id", PARTS]]
-    return intents.drop(columns=PARTS), tags_of_parts(every, tags, gain=gain)
+    return intents.drop(columns=PARTS), [tags_of_parts(every, one, gain=reading) for one in tags], perturbations
 
 
 def _adjacent(intervals: pd.DataFrame) -> pd.DataFrame:
@@ -405,14 +453,15 @@ def _check(
     undefined: str,
     interval: str,
     pool: str,
-    parts: str,
+    parts: str | None,
     n_replicas: int,
     *,
     is_modelled: bool,
 ) -> None:
     """Refuse options that do not exist, or not together, before any work is done."""
     whole("n_replicas", n_replicas, low=0)
-    choice("parts", parts, PART_GAINS)
+    if parts is not None:
+        choice("parts", parts, READINGS)
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     choice("interval", interval, TOPIC_METHODS)

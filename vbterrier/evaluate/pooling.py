@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice
-from vbterrier.measures.intents import ES, IntentMeasure, TopIntent, VarPenalty
+from vbterrier.measures.intents import ES, CandidateMeasure, IntentMeasure, TopIntent, VarPenalty
 from vbterrier.stats.matches import Statistic
 from vbterrier.stats.replicas import REPLICA_METHODS
 from vbterrier.stats.topic_statistics import PooledScores
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 POOLS = ("query", "collection")
 # Parameters that all measures of a call share.
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
+
+
+def reading_of(measures: Sequence[ir_measures.Measure]) -> str:
+    """The coverage of intents with parts that all measures of a call over intents share."""
+    readings = dict.fromkeys(measure["parts"] for measure in measures if isinstance(measure, CandidateMeasure))
+    if len(readings) > 1:
+        raise ParameterError("measures must share one parts=; evaluate measures with another parts= in a separate call")
+    return str(next(iter(readings), "all"))
 
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
@@ -72,9 +80,10 @@ def pooled_moments(pool: str, measures: Sequence[ir_measures.Measure], interval:
 
 def _moments_of(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return ES, the standard deviation of the gains, and TopIntent for each cutoff and gain of the measures."""
-    nil, kinds = nil_of(measures), dict.fromkeys(statistic_of(measure).kind for measure in measures)
+    kinds = dict.fromkeys(statistic_of(measure).kind for measure in measures)
+    shared = {"nil": nil_of(measures), "parts": reading_of(measures)}
     return [
-        measure(gain=gain, nil=nil, **options) @ cutoff if cutoff else measure(gain=gain, nil=nil, **options)
+        measure(gain=gain, **shared, **options) @ cutoff if cutoff else measure(gain=gain, **shared, **options)
         for cutoff, gain in kinds
         for measure, options in ((ES, {}), (VarPenalty, {"variance": "intent"}), (TopIntent, {}))
     ]

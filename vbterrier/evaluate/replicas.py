@@ -11,11 +11,13 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import run_of_system
 from vbterrier.evaluate.pooling import nil_of, statistic_of
+from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.execution.parallel import mapped
 from vbterrier.frames.contracts import require
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.intents.parts import PARTS
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
@@ -54,24 +56,31 @@ def replicas_of(
     level: float,
     progress: bool,
     reruns: Mapping[str, Sequence[Run]],
+    retagged: Sequence[pd.DataFrame] = (),
     pooled: bool,
 ) -> tuple[Replicas, pd.DataFrame, pd.DataFrame]:
     """Replicas of the measures over intents, their C frame (of pooled scores if ``pooled``), and a row for each query.
 
-    Diversity measures, which ignore probabilities, have none. ``reruns``: the runs of pipelines for each of the
-    variants.
+    Diversity measures, which ignore probabilities, have none. ``reruns``, ``retagged``: the runs of pipelines, or the
+    tags, for each of the variants.
     """
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     if not asked:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
-    frame = with_variants(intents, perturbations)
-    all_tags, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
+    together = PARTS in intents.columns
+    # Variants may have parts that were resolved in the tags.
+    frame = with_variants(intents, perturbations).drop(columns=[] if together else PARTS, errors="ignore")
+    candidates = Intents(frame, together=together)
+    all_tags, cutoff, nil = Tags(tags), deepest(asked), nil_of(asked)
 
-    def matched(run: Run) -> Matches:
-        return matches_of(cover(run, candidates, all_tags, cutoff, nil=nil), run)
+    def matched(run: Run, own_tags: Tags = all_tags) -> Matches:
+        return matches_of(cover(run, candidates, own_tags, cutoff, nil=nil), run)
 
+    tags_of_variants = [*map(Tags, retagged), all_tags] if len(retagged) else []
     matches: dict[str, Matches | list[Matches]] = {
-        name: [matched(one) for one in (*reruns[name], run)] if name in reruns else matched(run)
+        name: [matched(one) for one in (*reruns[name], run)]
+        if name in reruns
+        else [matched(run, own_tags) for own_tags in tags_of_variants] or matched(run)
         for name, run in runs.items()
     }
     statistics = list(dict.fromkeys(map(statistic_of, asked)))
@@ -254,8 +263,9 @@ class RerunSystems:
     """Perturbation that runs systems again, for systems that answer differently each time, such as language models.
 
     Each system that is a pipeline is run ``n_runs`` times more; replica b has the rankings of run ``b mod (n_runs +
-    1)``. Candidates and tags of documents stay the same: taggers are run once (:class:`vbterrier.stats.TagConfusion`
-    draws their errors). The interval of replicas is that of the scores of one run on these queries.
+    1)``. Candidates and tags of documents stay the same: taggers are run once (:class:`RerunTagger` runs them again,
+    :class:`vbterrier.stats.TagConfusion` draws their errors). The interval of replicas is that of the scores of one run
+    on these queries.
 
     Parameters
     ----------
@@ -336,11 +346,13 @@ def resolved(
     wordings: list[pd.DataFrame] = []
     reruns = any(map(is_pipeline, systems.values()))
     listed = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
-    replacing = [one for one in listed if isinstance(one, (Paraphrases, RerunPipeline, RerunSystems, Variants))]
-    if reruns and len(replacing) > 1 and any(isinstance(one, (Paraphrases, RerunSystems)) for one in replacing):
+    kinds = (Paraphrases, RerunPipeline, RerunSystems, RerunTagger, Variants)
+    replacing = [one for one in listed if isinstance(one, kinds)]
+    is_linked = any(isinstance(one, (Paraphrases, RerunSystems)) for one in replacing)
+    if len(replacing) > 1 and ((reruns and is_linked) or any(isinstance(one, RerunTagger) for one in replacing)):
         raise ParameterError(
-            f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings of a "
-            "replica would not belong to them; keep one, for example with all wordings in one column"
+            f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings or tags of "
+            "a replica would not belong to them; keep one, for example with all wordings in one column"
         )
     for perturbation in listed:
         worded = isinstance(perturbation, Paraphrases)
@@ -350,7 +362,9 @@ def resolved(
                 f"{perturbation} generates new candidates, but intents= is not a pipeline; give the pipeline that "
                 "generates intents, or Variants of frames" + ", or systems that are pipelines" * worded
             )
-        if isinstance(perturbation, RerunSystems):
+        if isinstance(perturbation, RerunTagger):
+            made.append(perturbation.variants(intents))
+        elif isinstance(perturbation, RerunSystems):
             if not reruns:
                 raise ParameterError(f"{perturbation}: no system is a pipeline that can be run again; give pipelines")
             variants, wordings = perturbation.wordings(intents, topics, seed)

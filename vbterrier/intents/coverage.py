@@ -24,7 +24,16 @@ from vbterrier.frames.ids import (
 )
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places, run_places
-from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, graded_gain, per_topic
+from vbterrier.intents.parts import PARTS, listed_parts
+from vbterrier.kernels.vb import (
+    bernoulli_variance,
+    best_success,
+    binary_gain,
+    dcg_gain,
+    graded_gain,
+    joint_coverage,
+    per_topic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +46,10 @@ class Intents:
     """The candidate intents of every query, with ``topic`` (an index) and ``prob`` of shape (n_intents,).
 
     Unless ``normalise``, a sum of the probabilities of a query that differs from 1 by more than 1e-6 is an error.
+    With ``together``, intents are covered by documents that have all their ids, the column parts, together.
     """
 
-    def __init__(self, frame: Any, *, normalise: bool = False, name: str = "intents") -> None:
+    def __init__(self, frame: Any, *, normalise: bool = False, together: bool = False, name: str = "intents") -> None:
         self.name = name
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
@@ -49,7 +59,26 @@ class Intents:
         require_once(self.topics, self.topic, self.entity, name)
         prob, total = probabilities_of(frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise)
         self.prob = prob / total[self.topic]
-        self.lookup = Lookup(self.topic, self.entity)
+        # The ids that tags name, and the intents with each: those of the parts, if intents have some.
+        self.ids, self.lookup = self.entity, Lookup(self.topic, self.entity)
+        self.members: tuple[Ints, Ints] | None = None
+        if not together:
+            if PARTS in frame.columns:
+                raise InputError(
+                    f"{name}: are several ids at once (column parts); use a measure with parts=, as "
+                    "ES(parts='together')@10, or convert them with vbterrier.intents.split_parts"
+                )
+            return
+        lists = listed_parts(frame)[PARTS]
+        of_intent = np.repeat(np.arange(len(lists)), lists.str.len())
+        ids = ids_of(lists.explode(), f"{name} column {PARTS!r}")
+        pairs = pd.DataFrame({"topic": self.topic[of_intent], "id": ids.codes()[1]})
+        member: Ints = np.asarray(pairs.groupby(["topic", "id"], sort=False).ngroup(), dtype=np.int64)
+        _, first = np.unique(member, return_index=True)
+        self.ids = ids.take(first)
+        self.lookup = Lookup(pairs["topic"].to_numpy()[first], self.ids)
+        starts: Ints = np.searchsorted(of_intent, np.arange(len(lists) + 1)).astype(np.int64)
+        self.members = member, starts
 
     def of_entity(self, entity: str) -> Ints:
         """Return the indices of the intents of an entity."""
@@ -73,7 +102,7 @@ class Tags(TagFrame):
 
     def known_documents(self, intents: Intents) -> Ints | None:
         """Return the number of known documents of each intent, shape (n_intents,); ``None`` unless pooled."""
-        if not self.pooled:
+        if not self.pooled or intents.members is not None:
             return None
         rows, intent_of_row = self.of_intents(intents)
         pairs = pd.DataFrame({"intent": intent_of_row, "docno": self.docno.take(rows).text.to_pylist()})
@@ -137,7 +166,9 @@ class Coverage:
     """Matches between the first documents of a run and the candidate intents of their queries."""
 
     intents: Intents
-    intent: Ints  # intent, rank, weight: intent, 0-based rank and weight of every match, each of shape (n_matches,)
+    # intent, rank, weight: intent, 0-based rank and weight of every match, each of shape (n_matches,); of intents with
+    # parts that are covered together, the ranks at which their coverage rises, and the coverage there.
+    intent: Ints
     rank: Ints
     weight: Floats
     tags: Tags
@@ -162,6 +193,11 @@ class Coverage:
         The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0. With ``neighbours`` of
         :func:`neighbours_of`, similar intents count in part.
         """
+        if kind == "dcg" and self.intents.members is not None:
+            raise ParameterError(
+                "gain='dcg' counts documents that cover an intent alone; use gain='binary' with parts='together', or "
+                "parts='all', 'part' or 'split'"
+            )
         if cutoff is None and kind == "dcg" and self.known is None:
             raise ParameterError(
                 "gain='dcg' divides by the DCG of k matches if tags come from the run; use a cutoff k, such as @10, or "
@@ -241,18 +277,22 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     document, tag = tags.find(intents, topic, retrieved, run.name)
     untagged = retrieved.take(np.setdiff1d(np.arange(len(retrieved)), document)[:FEW_ROWS])
     warn_of_near_matches(untagged, Ids(tags.docno.text.slice(0, MANY_ROWS)), run.name, "documents", tags.name)
-    names = f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
-    require_same_kind(intents.entity, tags.entity, *names)
+    column = "entity_id" if intents.members is None else PARTS
+    names = f"{intents.name} column {column!r}", f"{tags.name} column 'entity_id'"
+    require_same_kind(intents.ids, tags.entity, *names)
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
     if not (intent >= 0).any():
         _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
     other = tags.entity.take(tag[intent < 0])
-    warn_of_near_matches(other, intents.entity, tags.name, "entities", intents.name)
+    warn_of_near_matches(other, intents.ids, tags.name, "entities", intents.name)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
     if matches.duplicated(["intent", "rank"]).any():
         matches = matches.groupby(["intent", "rank"])["weight"].max().reset_index()
+    covered, place, extent = (matches[name].to_numpy() for name in ("intent", "rank", "weight"))
+    if intents.members is not None:
+        covered, place, extent = joint_coverage(covered, place, extent, *intents.members)
     some = weight > 0
     if nil:
         some[_positions(tags.entity.take(tag), nil)] = False
@@ -264,9 +304,9 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     guessed = document[some & (tags.tied[tag] if tags.tied is not None else False)]
     return Coverage(
         intents,
-        matches["intent"].to_numpy(),
-        matches["rank"].to_numpy(),
-        matches["weight"].to_numpy(),
+        covered,
+        place,
+        extent,
         tags,
         top.depth if cutoff is None else cutoff,
         has_candidate.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),
@@ -285,8 +325,8 @@ def _warn_of_mismatch(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool
         warn(f"{tags.name}: no rows, so {outcome}")
     if not (len(retrieved) and len(tags.docno)):
         return
-    if not np.isin(tags.entity.fingerprints, intents.entity.fingerprints).any():
-        left, right, what = tags.entity, intents.entity, f"entity of {tags.name} is among the {intents.name}"
+    if not np.isin(tags.entity.fingerprints, intents.ids.fingerprints).any():
+        left, right, what = tags.entity, intents.ids, f"entity of {tags.name} is among the {intents.name}"
     elif not met and tags.pooled and tags.name != intents.name:
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
     else:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, choice, examples, float_array, number, warn
+from vbterrier.errors import InputError, examples, float_array, number, warn
 from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
+from vbterrier.intents.parts import PARTS
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
@@ -299,6 +300,11 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     [['q1', 'E1', '-', 0], ['q1', 'E2', 'd1', 1]]
     """
     require(intents, ("qid", "entity_id"), "intents")
+    if PARTS in intents.columns:
+        raise InputError(
+            "intents: are several ids at once (column parts), which diversity measures of other packages do not read; "
+            "use WeightedERRIA, WeightedAlphaNDCG or ES, or convert them with vbterrier.intents.split_parts"
+        )
     weighted = tags[TagFrame(tags).weight > 0]
     on = [name for name in ("qid", "entity_id") if name in weighted.columns]
     # Compared as text, because ids may be integers in one of the frames.
@@ -492,79 +498,3 @@ def _units(names: list[str], embeddings: Mapping[str, Any]) -> Floats:
     table /= np.abs(table).max(axis=1, keepdims=True)
     units: Floats = table / np.sqrt((table**2).sum(axis=1, keepdims=True))
     return units
-
-
-PARTS = "parts"
-PART_GAINS = ("all", "part")
-
-
-def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame:
-    """Return tags with intents that are several ids at once, such as an author, an abstract and a dataset.
-
-    The weight of intent i in document d is ``min_j w_dj`` over the ids j of the intent (``gain="all"``: a document
-    covers the intent if it is tagged with all of them), or ``mean_j w_dj`` (``"part"``).
-
-    Parameters
-    ----------
-    intents, tags, gain
-        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between;
-        columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid; ``"all"`` or ``"part"``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns docno, entity_id (of the whole intent), weight above 0, and qid: the parts of an id may differ between
-        queries. Different documents do not complete each other.
-
-    Raises
-    ------
-    ParameterError, InputError
-        Another gain; an intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
-
-    Examples
-    --------
-    >>> intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["Smith", "CPS"]]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2"], "entity_id": ["Smith", "CPS", "CPS"]})
-    >>> tags_of_parts(intents, tags, gain="part")[["docno", "weight"]].values.tolist()
-    [['d1', 1.0], ['d2', 0.5]]
-    """
-    choice("gain", gain, PART_GAINS)
-    frame = frame_of(intents, "intents")
-    require(frame, ("qid", "entity_id", PARTS), "intents")
-    frame = frame[["qid", "entity_id", PARTS]].reset_index(drop=True)
-    parts_of_rows = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
-    lists = [tuple(one) if isinstance(one, (list, tuple, np.ndarray)) else () for one in parts_of_rows]
-    for row, parts in enumerate(lists):
-        if not parts or len(set(parts)) < len(parts) or not all(isinstance(part, str) and part for part in parts):
-            raise InputError(
-                f"intents: row {row} (query {frame['qid'][row]!r}, {frame['entity_id'][row]!r}) has the parts "
-                f"{frame[PARTS][row]!r}; wanted a list of distinct ids"
-            )
-    frame[PARTS] = pd.Series(lists, index=frame.index, dtype=object)
-    frame = frame.drop_duplicates(ignore_index=True)
-    twice = frame.duplicated(["qid", "entity_id"])
-    if twice.any():
-        raise InputError(
-            f"intents: {examples(frame['entity_id'][twice])} of query {frame['qid'][twice].iloc[0]!r} has two lists of "
-            "parts; give each intent one"
-        )
-    table, docno = TagFrame(tags, name="tags"), frame_of(tags, "tags")["docno"].to_numpy()
-    of_tags = pd.DataFrame({"docno": docno, "part": table.entity.text.to_pylist(), "weight": table.weight})
-    of_parts = frame.assign(intent=np.arange(len(frame)), n_parts=frame[PARTS].str.len()).explode(PARTS)
-    of_parts = of_parts.rename(columns={PARTS: "part"}).astype({"part": object})
-    on = ["part"]
-    if table.topics is not None:
-        of_tags["qid"], on = np.array(table.topics, dtype=object)[table.topic], ["part", "qid"]
-    of_tags = of_tags[of_tags["weight"] > 0].astype({"part": object})
-    # A repeated tag of a document counts with its largest weight.
-    best = of_tags.groupby([*on, "docno"], sort=False)["weight"].max().reset_index()
-    matched = of_parts.astype({"qid": str}).merge(best, on=on)
-    weights = matched.groupby(["intent", "docno"], sort=False).agg(
-        n=("weight", "size"), least=("weight", "min"), sum=("weight", "sum"), of=("n_parts", "first")
-    )
-    weights = weights.reset_index()
-    share = weights["sum"] / weights["of"]
-    weight = share.clip(upper=1.0) if gain == "part" else weights["least"].where(weights["n"] == weights["of"], 0.0)
-    qid, entity = (frame[name].to_numpy()[weights["intent"]] for name in ("qid", "entity_id"))
-    made = weights[["docno"]].assign(entity_id=entity, weight=weight.astype("float64"), qid=qid)
-    return made[made["weight"] > 0].reset_index(drop=True)

@@ -18,7 +18,7 @@ from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import schematic_of
-from vbterrier.intents.taggers import ON_TIES, ByTable, ByText, label_of, tagger_of
+from vbterrier.intents.taggers import ON_TIES, ByFunction, ByTable, ByText, label_of, tagger_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,6 +265,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._decides:
             return made.assign(tied=pd.Series(ties, index=inp.index, dtype=object), n_abstained=n_abstained)
         return made.drop(columns=[name for name in OF_TIES if name in made.columns])
+
+    def uncached(self) -> TagEntities | None:
+        """Return this stage without a cache, so that each call asks the tagger; ``None`` if tags are given."""
+        if not isinstance(self._finder, (ByText, ByFunction)):
+            return None
+        names = ("fields", "intents", "per_query", "cutoff", "min_weight", "on_ties", "min_margin", "weights")
+        return TagEntities(self.tagger, **{name: getattr(self, name) for name in names}, cache=False)
 
     def tags(self, results: Any) -> pd.DataFrame:
         """Return the tags of the documents of results or of a collection, for a file or the parameter ``tags``.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.rankings import cumulative_discounts, discounts
+from vbterrier.kernels.rankings import cumulative_discounts, discounts, spans
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -78,6 +78,47 @@ def dcg_gain(
         best = np.minimum(best, cutoff)
     ideal = cumulative_discounts(int(best.max(initial=0)))[best]
     return np.divide(dcg, ideal, out=np.zeros(n_intents), where=ideal > 0)
+
+
+def joint_coverage(part: Ints, rank: Ints, weight: Floats, member: Ints, starts: Ints) -> tuple[Ints, Ints, Floats]:
+    """The ranks at which the coverage of intents with several parts rises: intents, ranks and coverage from there on.
+
+    The coverage of intent i by the first r documents is ``c_i(r) = min_j max_{r'<=r} w_{r',ij}``, the least over its
+    parts j of the largest weight so far. It reaches t where the last of the parts does.
+
+    - ``part``, ``rank``, ``weight``: the part, the rank and the weight, above 0, of each match, each of shape
+      (n_matches,)
+    - ``member``: the distinct parts of each intent, one intent after the other, shape (n_members,)
+    - ``starts``: the start of the parts of each intent, at least one, and the end of the last, shape (n_intents + 1,)
+
+    Returns arrays of one length, by intent, then by rank. The cost is that of sorting the matches, and of a search for
+    each part of an intent and each weight that its parts reach.
+    """
+    order = np.lexsort((rank, part))
+    part, rank = part[order], rank[order]
+    levels, level = np.unique(weight[order], return_inverse=True)
+    base = len(levels) + 1
+    # The largest level of each part so far: parts ascend, so that their keys never fall.
+    keys = np.maximum.accumulate(part * base + level)
+    rises = np.diff(keys, prepend=-1) > 0
+    keys, part, rank = keys[rises], part[rises], rank[rises]
+    owner, row = spans(np.searchsorted(part, member, side="left"), np.searchsorted(part, member, side="right"))
+    of_member = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    intent, level = np.divmod(np.unique(of_member[owner] * base + keys[row] - part[row] * base), base)
+    # The rank at which each part of the intent reaches this level.
+    cell, place = spans(starts[intent], starts[intent + 1])
+    wanted = member[place] * base + level[cell]
+    found = np.searchsorted(keys, wanted)
+    # One key more, of no part, so that searches beyond the last key find it.
+    is_reached = np.append(part, -1)[found] == member[place]
+    reached = np.where(is_reached, np.append(rank, 0)[found], np.iinfo(np.int64).max)
+    if not len(cell):
+        return intent, level, np.empty(0)
+    when = np.maximum.reduceat(reached, np.flatnonzero(np.diff(cell, prepend=-1)))
+    # Of the levels that an intent reaches at one rank, the highest, which is the last.
+    last = np.append((intent[1:] != intent[:-1]) | (when[1:] != when[:-1]), True)
+    kept = last & (when < np.iinfo(np.int64).max)
+    return intent[kept], when[kept], levels[level[kept]]
 
 
 def bernoulli_variance(success: Floats) -> Floats:

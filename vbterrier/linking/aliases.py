@@ -188,7 +188,7 @@ class Mentions(NamedTuple):
 class Meanings:
     """The candidate entities of keys, the most probable first, ties by id."""
 
-    bounds: Ints  # the first row of each key, and the number of rows, shape (n_keys + 1,)
+    bounds: AnyInts  # the first row of each key, and the number of rows, shape (n_keys + 1,)
     entity: Ints  # the number of each entity, shape (n_rows,)
     score: Floats  # the probability of the entity given the key, shape (n_rows,)
 
@@ -227,7 +227,9 @@ def meanings_of_columns(
     temporary arrays of all of them would take several times the memory of the result.
     """
     entities, probabilities = np.empty(len(key), columns[1].dtype), np.empty(len(key))
-    bounds, n = np.zeros(n_keys + 1, np.int64), 0
+    kind: Any = np.int32 if len(key) < np.iinfo(np.int32).max else np.int64
+    bounds: AnyInts = np.zeros(n_keys + 1, kind)
+    n = 0
     step = max(1, _BLOCK * n_keys // max(1, len(key)))
     for first in range(0, n_keys, step):
         some = np.flatnonzero((key >= first) & (key < first + step))
@@ -236,7 +238,7 @@ def meanings_of_columns(
         own = bounds[first + 1 : first + step + 1]
         own[:] = np.bincount(merged, minlength=len(own))
         n += len(entity)
-    return Meanings(np.cumsum(bounds, out=bounds), entities[:n], probabilities[:n])
+    return Meanings(np.cumsum(bounds, dtype=kind, out=bounds), entities[:n], probabilities[:n])
 
 
 def _merged(

@@ -307,7 +307,7 @@ class Lexicon:
         aliases = vocabulary.aliases
         left_out, stopped, plain = (np.zeros(len(aliases), bool) for _ in range(3))
         level = np.zeros(len(aliases), np.int8)
-        texts = [pa.array([], pa.large_string())]
+        texts = [pa.array([], _TEXT)]
         for low, some in _pieces(aliases):
             forms, at = Words.of(some).forms(case=case == "exact"), slice(low, low + len(some))
             if case != "ignore":
@@ -317,7 +317,7 @@ class Lexicon:
             if stop:
                 folded = forms if case != "exact" else [form.casefold() for form in forms]
                 stopped[at] = [form in STOP_ALIASES for form in folded] & (level[at] != CAPITALS)
-            texts.append(pa.array(forms, pa.large_string()).filter(pa.array(~left_out[at] & ~stopped[at])))
+            texts.append(pa.array(forms, _TEXT).filter(pa.array(~left_out[at] & ~stopped[at])))
         if case == "exact":
             level[:] = MIXED
         kept = np.flatnonzero(~left_out & ~stopped).astype(np.int32)
@@ -348,7 +348,9 @@ class Lexicon:
         release_unused()
         columns = [vocabulary.rows[each].to_numpy() for each in ("alias", "entity", "score", "weight")]
         meanings = meanings_of_columns(key, rows, columns, n_keys=n_groups, priors=vocabulary.priors)
-        del rows, key
+        ids, labels, over = vocabulary.ids, vocabulary.labels, vocabulary.over
+        # Frees the rows if the caller has no reference to them.
+        del rows, key, columns, vocabulary
         release_unused()
         is_plain = np.zeros(n_names, bool)
         is_plain[name_of_alias[kept[plain[kept]]]] = True
@@ -366,10 +368,10 @@ class Lexicon:
             ~is_plain,
             name_of_alias,
             meanings,
-            vocabulary.ids,
-            vocabulary.labels,
+            ids,
+            labels,
             lambda places: [aliases[place] for place in places.tolist()],
-            vocabulary.over,
+            over,
         )
 
     def save(self, path: Path, digest: str) -> None:
@@ -377,6 +379,7 @@ class Lexicon:
         values: dict[str, Any] = vars(self.phrases) | vars(self.meanings) | vars(self)
         columns = []
         for name, kind in _KINDS.items():
+            # Texts of the type of the file are not copied.
             array = values[name].cast(kind) if kind == _TEXT else pa.array(values[name].astype(kind, copy=False))
             columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)]), array))
         fields = [pa.field(name, column.type) for name, column in zip(_KINDS, columns, strict=True)]

@@ -25,6 +25,7 @@ from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.intents.coverage import Intents, Tags
+from vbterrier.intents.parts import PARTS
 from vbterrier.measures import intents as ambiguous
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             cannot be written.
         """
         path = Path(path)
-        Intents(intents)
+        Intents(intents, together=PARTS in frame_of(intents, "intents").columns)
         tables = {_INTENTS: _table(intents, "intents")}
         if tags is not None:
             Tags(tags)

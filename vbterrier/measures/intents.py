@@ -11,6 +11,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
+from vbterrier.intents.parts import PART_GAINS, PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
 from vbterrier.intents.taggers import MANY_TIED
 from vbterrier.kernels import vb
@@ -18,6 +19,8 @@ from vbterrier.kernels.novelty import unit_gains
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from vbterrier.annotations import Floats
@@ -33,8 +36,11 @@ SOURCES = {
     "tags": Param(str, "", desc="registered name or path of the tags of documents"),
     "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
     "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
+    "parts": Param(str, "all", choices=(*PART_GAINS, SPLIT), desc="coverage of intents that are several ids at once"),
     "undefined": UNDEFINED,
 }
+# The coverage of intents with parts that documents cover together is no sum over single documents.
+PARTS_TOGETHER = Param(str, "all", choices=READINGS, desc=SOURCES["parts"].desc)
 _COMMON = {
     "cutoff": CUTOFF,
     "gain": Param(str, "binary", choices=GAINS, desc="gain of a covered intent: 1, or a normalised DCG"),
@@ -44,6 +50,7 @@ _COMMON = {
     "rel": SOURCES["rel"],
     "normalise": SOURCES["normalise"],
     "nil": Param(str, "", desc="entity of the intent that is covered if no retrieved document carries a tag"),
+    "parts": PARTS_TOGETHER,
     "undefined": UNDEFINED,
 }
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
@@ -55,6 +62,11 @@ class CandidateMeasure(Measure):
     Intents and tags are taken from the first of these sources: the parameters ``intents`` and ``tags`` (a name
     registered with :func:`vbterrier.register_intents` or :func:`vbterrier.register_tags`, or a file); for tags, the
     column ``entity_id`` of the run; the frame given as qrels, (qid, entity_id, prob) or diversity qrels.
+
+    Intents that are several ids at once have a column ``parts``, a list of ids or text with ``|`` between, and
+    ``parts=`` says what covers them: one document with ``"all"`` ids, one document by the share of the ids that it has
+    (``"part"``, see :func:`vbterrier.intents.tags_of_parts`), or the first documents, each part for itself
+    (``"split"``, see :func:`vbterrier.intents.split_parts`) or all of them ``"together"``.
     """
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
@@ -62,7 +74,8 @@ class CandidateMeasure(Measure):
     @property
     def sources(self) -> str:
         """Key of intents and tags: measures with the same key share them."""
-        return repr([self[name] for name in ("intents", "tags", "rel", "normalise")] + [self.gains_of_labels])
+        names = ("intents", "tags", "rel", "normalise", "parts")
+        return repr([self[name] for name in names] + [self.gains_of_labels])
 
     @property
     def gains_of_labels(self) -> str:
@@ -99,21 +112,32 @@ class CandidateMeasure(Measure):
         own_intents, own_tags = scoring.target.memo(
             ("subtopics", self["rel"], bool(self["intents"]), self.gains_of_labels), lambda: self._of_slot(scoring)
         )
+        whole = scoring.target.memo(("whole intents", self.sources), lambda: self._intents(scoring, own_intents))
+        has_parts, reading = PARTS in whole.columns, self["parts"]
         intents = scoring.target.memo(
             ("intents", self.sources),
             lambda: Intents(
-                self._intents(scoring, own_intents),
+                split_parts(whole)
+                if has_parts and reading == SPLIT
+                else whole
+                if reading == TOGETHER
+                else whole.drop(columns=PARTS, errors="ignore"),
                 normalise=self["normalise"],
+                together=has_parts and reading == TOGETHER,
                 name="intents" if self["intents"] or not scoring.target.is_diversity else "qrels",
             ),
         )
+
+        def joined(tags: pd.DataFrame) -> pd.DataFrame:
+            return tags_of_parts(whole, tags, gain=reading) if has_parts and reading in PART_GAINS else tags
+
         # The column entity_id of the run has the tags; subtopics of diversity qrels have their own.
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
         has_tags = self["tags"] or scoring.target.tags is not None
         if there and not has_tags and (own_tags is None or self["intents"]):
-            tags = Tags(from_run(scoring.run), pooled=False, name="run")
+            tags = Tags(joined(from_run(scoring.run)), pooled=False, name="run")
         else:
-            tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags))
+            tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags, joined))
         covered = cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
         if covered.ties.tied > MANY_TIED:
             warn(
@@ -163,17 +187,17 @@ class CandidateMeasure(Measure):
         frame = named("intents", self["intents"])
         return frame[frame["qid"].astype(str).isin(scoring.target.topics)]
 
-    def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
+    def _tags(self, scoring: Scoring, own: pd.DataFrame | None, joined: Callable[[pd.DataFrame], pd.DataFrame]) -> Tags:
         if self["tags"]:
-            return Tags(named("tags", self["tags"]))
+            return Tags(joined(named("tags", self["tags"])))
         if scoring.target.tags is not None:
-            return Tags(scoring.target.tags)
+            return Tags(joined(scoring.target.tags))
         if own is None:
             raise InputError(
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "
                 "column entity_id in the run, or diversity qrels"
             )
-        return Tags(own, name="qrels")
+        return Tags(joined(own), name="qrels")
 
 
 class IntentMeasure(CandidateMeasure):

@@ -12,7 +12,7 @@ from vbterrier.kernels import novelty
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.base import CUTOFF, Param
-from vbterrier.measures.intents import SOURCES, CandidateMeasure
+from vbterrier.measures.intents import PARTS_TOGETHER, SOURCES, CandidateMeasure
 from vbterrier.unjudged.metrics import DCG
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class _IRec(GradedMeasure):
 
     PRETTY_NAME = "Recall of intents"
     SHORT_DESC = "share of the intents that are covered, regardless of their probabilities"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **SOURCES}
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **SOURCES, "parts": PARTS_TOGETHER}
 
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""

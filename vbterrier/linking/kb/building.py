@@ -13,7 +13,8 @@ import stat
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 _ROWS = 10_000
+# The type of any number of texts; those of a lexicon have less than 2 GB.
+_MANY_TEXTS = pa.large_string()
 # Rows of arrays that are processed at a time.
 _BLOCK = 100_000
 # The contents that determine look-ups, in the order of the file. Probabilities are rounded to nine places, because sums
@@ -89,14 +92,17 @@ def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
         cursor = db.execute(sql)
         while rows := cursor.fetchmany(_ROWS):
             if isinstance(rows[0][0], int) and isinstance(rows[0][-1], int):
-                digest.update(np.array(rows, dtype="<i8").tobytes())
+                numbers = np.fromiter(chain.from_iterable(rows), "<i8", len(rows) * len(rows[0]))
+                digest.update(numbers.tobytes())
                 continue
-            for column in zip(*rows, strict=True):
+            for place in range(len(rows[0])):
+                # Faster than to zip thousands of rows.
+                column = list(map(itemgetter(place), rows))
                 # No text contains a NUL, so that different contents have different representations.
                 if isinstance(column[0], str):
                     digest.update("\0".join(column).encode())
                 else:
-                    digest.update(np.array(column, dtype="<f8").tobytes())
+                    digest.update(np.fromiter(column, "<f8", len(column)).tobytes())
                 digest.update(b"\0\n")
         digest.update(b"\n")
     return digest.hexdigest()
@@ -252,11 +258,10 @@ class Ordering:
 
     def _numbers(self, sql: str, n: int, kind: Any) -> NDArray[Any]:
         """Return the only column of a query of n rows as numbers."""
-        cursor, numbers, begin = self.db.execute(sql), np.empty(n, kind), 0
-        while rows := cursor.fetchmany(_ROWS):
-            numbers[begin : begin + len(rows)] = np.array(rows, dtype=kind)[:, 0]
-            begin += len(rows)
-        return numbers
+        if kind != np.float64:
+            return np.fromiter(chain.from_iterable(self.db.execute(sql)), kind, n)
+        # A missing number is NaN.
+        return np.fromiter((np.nan if one is None else one for (one,) in self.db.execute(sql)), kind, n)
 
     def write_mention_senses(self) -> None:
         """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1."""
@@ -330,14 +335,14 @@ class Ordering:
         is_weighted = bool(self.weight.strides[0])
         columns["weight"] = self.weight[self.mention] if is_weighted else np.broadcast_to(1.0, len(self.mention))
         rows = pd.DataFrame(columns, copy=False)
-        no_text = pa.array([], pa.large_string())
-        table = Vocabulary(_Stored(self.db, len(self.weight)), no_text, no_text, rows, self.has_source)
+        no_text = pa.array([], pa.string())
+        # The list has the only reference to the table, whose rows are freed when they are indexed.
+        tables = [Vocabulary(_Stored(self.db, len(self.weight)), no_text, no_text, rows, self.has_source)]
         del self.mention, self.entity, self.prior, self.weight, columns, rows
-        lexicon = Lexicon.of_vocabulary(table)
-        del table
+        lexicon = Lexicon.of_vocabulary(tables.pop())
         # Ids and names are read last, when the arrays of the index are free.
         ids, labels = (
-            pa.concat_arrays(_texts(self.db, f"SELECT {name} FROM entity ORDER BY place"))  # noqa: S608 - constant names
+            pa.concat_arrays(_texts(self.db, f"SELECT {name} FROM entity ORDER BY place", pa.string()))  # noqa: S608 - constant names
             for name in ("id", "name")
         )
         replace(lexicon, ids=ids, labels=labels).save(path, digest)
@@ -408,11 +413,11 @@ def _inverse(order: NDArray[Any]) -> NDArray[np.int32]:
     return places
 
 
-def _texts(db: sqlite3.Connection, sql: str) -> list[Any]:
-    """Return the only column of a query, text, as Arrow arrays."""
-    cursor, chunks = db.execute(sql), [pa.array([], pa.large_string())]
+def _texts(db: sqlite3.Connection, sql: str, kind: Any = _MANY_TEXTS) -> list[Any]:
+    """Return the only column of a query, text, as Arrow arrays of a type."""
+    cursor, chunks = db.execute(sql), [pa.array([], kind)]
     while rows := cursor.fetchmany(_ROWS):
-        chunks.append(pa.array([text for (text,) in rows], pa.large_string()))
+        chunks.append(pa.array(list(chain.from_iterable(rows)), kind))
     return chunks
 
 

@@ -45,6 +45,9 @@ _SINGULAR = {
     "prior": "aliases with their priors, a list of pairs [text, prior]",
     "redirect": "redirects, a list of ids",
 }
+_NO_ATTRIBUTES = frozenset((*_KEYS, *COUNTS))
+# Types of values that are no empty cells, which is faster to see than that others are none.
+_PRESENT = frozenset({str, int, bool, list, tuple, dict})
 _PAIR = 2
 _YEAR = re.compile(r"[+-]?\d{1,6}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
@@ -191,26 +194,30 @@ class Records:
 
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
-        if not isinstance(record, Mapping):
+        # Abstract base classes are slow to compare with.
+        if type(record) is not dict and not isinstance(record, Mapping):
             wanted = f"a mapping with the keys {', '.join(_KEYS)}"
             raise staging.record_error(row, f"is {type(record).__name__}, wanted {wanted}")
         entity = record.get("id")
         if entity is None:
             keys = ", ".join(map(str, list(record)[:9])) or "none"
             raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {keys}")
-        for name, wanted in _SINGULAR.items():
-            if name in record:
-                raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {wanted}")
+        if not _SINGULAR.keys().isdisjoint(record):
+            name = next(name for name in _SINGULAR if name in record)
+            raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {_SINGULAR[name]}")
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
         staging.entity(row, entity, label)
         for text, prior, count in self._aliases(staging, row, entity, record.get("aliases")):
             staging.alias(row, entity, text, prior, count)
-        for count in (record[name] for name in COUNTS if not _is_missing(record.get(name))):
-            staging.popularity(row, entity, count)
+        for name in COUNTS:
+            if name in record and not _is_missing(record[name]):
+                staging.popularity(row, entity, record[name])
         # If a label is also an alias with a prior, the prior counts.
-        for text in dict.fromkeys([label, unqualified(label)]) if self.labels_are_aliases and label else ():
-            staging.alias(row, entity, text)
+        if self.labels_are_aliases and label:
+            staging.alias(row, entity, label)
+            if label.endswith(")") and (name := unqualified(label)) != label:
+                staging.alias(row, entity, name)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, source, entity)
@@ -218,24 +225,25 @@ class Records:
     @staticmethod
     def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any, Any]]:
         for alias in _listed(staging, row, entity, "aliases", aliases):
-            if isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
-                yield alias["alias"], alias.get("prior"), alias.get("count")
+            if isinstance(alias, str):
+                yield alias, None, None
             elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR:
                 yield alias[0], alias[1], None
-            elif isinstance(alias, str):
-                yield alias, None, None
+            elif isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
+                yield alias["alias"], alias.get("prior"), alias.get("count")
             else:
                 wanted = 'text, [text, prior] or {"alias": text, "prior": prior}'
                 raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {wanted}")
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         attributes = record.get("attributes")
-        if not _is_missing(attributes) and not isinstance(attributes, Mapping):
+        if attributes is not None and not _is_missing(attributes) and not isinstance(attributes, Mapping):
             fault = f"wanted a mapping of names to values, found {type(attributes).__name__}"
             raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
-        further = ((name, value) for name, value in record.items() if name not in _KEYS and name not in COUNTS)
-        for name, value in [*(attributes.items() if isinstance(attributes, Mapping) else ()), *further]:
-            for one in value if isinstance(value, (list, tuple)) else [value]:
+        further = [(name, value) for name, value in record.items() if name not in _NO_ATTRIBUTES]
+        own = attributes.items() if attributes and isinstance(attributes, Mapping) else ()
+        for name, value in (*own, *further):
+            for one in value if isinstance(value, (list, tuple)) else (value,):
                 if not _is_missing(one):
                     staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))
 
@@ -243,6 +251,8 @@ class Records:
         """Return a value as text, and its type."""
         text, kind = typed(value)
         wanted = self.types.get(name, kind)
+        if wanted == kind == "text":
+            return text, kind
         if wanted == "boolean":
             valid = text.lower() in {"true", "false"}
         else:
@@ -277,13 +287,13 @@ def unqualified(label: str) -> str:
 
 def _is_missing(value: Any) -> bool:
     """Return True for an empty cell: None, NaN, NaT or NA."""
-    if value is None or isinstance(value, (str, list, Mapping)):
+    if value is None or type(value) in _PRESENT or isinstance(value, Mapping):
         return value is None
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> list[Any]:
-    if _is_missing(values):
+    if values is None or _is_missing(values):
         return []
     if hasattr(values, "tolist"):
         values = values.tolist()

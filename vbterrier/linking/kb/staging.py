@@ -245,8 +245,9 @@ class Staging:
             rows.clear()
 
     def _add(self, table: str, *row: Any) -> None:
-        self._rows[table].append(row)
-        if len(self._rows[table]) >= _BATCH:
+        rows = self._rows[table]
+        rows.append(row)
+        if len(rows) >= _BATCH:
             self.flush()
 
     def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:

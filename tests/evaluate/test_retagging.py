@@ -1,0 +1,130 @@
+"""A stochastic tagger, such as a language model with a temperature, that is run again in replicas."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier import DegenerateWarning, ParameterError, TagEntities
+from vbterrier.evaluate import IntentOptions, Paraphrases, RerunTagger
+from vbterrier.intents import ModelTagger
+
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "paris"]})
+INTENTS = pd.DataFrame(
+    {"qid": ["q1", "q1", "q2", "q2"], "entity_id": ["A", "B", "A", "B"], "prob": [0.75, 0.25, 0.5, 0.5]}
+)
+RUNS = {
+    "one": pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d3"], "score": 1.0, "text": ["x", "z"]}),
+    "two": pd.DataFrame(
+        {"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "score": [2.0, 1.0, 1.0], "text": ["x", "y", "z"]}
+    ),
+}
+
+
+def evaluated(tagger, perturb, n_replicas=6, intents=INTENTS, runs=RUNS, **options):
+    return vbterrier.evaluate_intents(
+        runs,
+        TOPICS,
+        intents=intents,
+        tagger=tagger,
+        measures=["ES"],
+        options=IntentOptions(cutoff=2, n_replicas=n_replicas, perturb=perturb, **options),
+    )
+
+
+def of_replicas(tags, intents=INTENTS):
+    """ES of each system and query under each list of tags, by loops: shape (systems, lists, queries)."""
+    return [
+        [
+            [
+                sum(
+                    intent.prob
+                    for intent in intents[intents["qid"] == qid].itertuples()
+                    if any(intent.entity_id in own.get(docno, ()) for docno in run.loc[run["qid"] == qid, "docno"])
+                )
+                for qid in TOPICS["qid"]
+            ]
+            for own in tags
+        ]
+        for run in RUNS.values()
+    ]
+
+
+def test_replicas_take_the_tags_of_each_run_in_turn_for_all_systems():
+    draw, asked = np.random.default_rng(5), []
+
+    def tag(text):
+        asked.append((text, draw.choice(["A", "B", "C"])))
+        return asked[-1][1]
+
+    found = evaluated(TagEntities(tag), [RerunTagger(2)])
+    # Each run of the tagger reads each text once, whatever the cache, and the systems share its tags.
+    assert [text for text, _ in asked] == ["x", "z", "y"] * 3
+    docno = {"x": "d1", "y": "d2", "z": "d3"}
+    tags = [{docno[text]: {name} for text, name in asked[at : at + 3]} for at in (0, 3, 6)]
+    expected = np.array(of_replicas(tags))
+    assert len(np.unique(expected, axis=1)[0]) > 1
+    values = found.replicas.values[:, 0]
+    assert values == pytest.approx(np.concatenate([expected, expected], axis=1))
+    # The score itself is that of the first run, which is among the replicas.
+    assert found.values["value"].to_numpy().reshape(2, 2) == pytest.approx(expected[:, 0])
+
+
+def test_a_language_model_gets_a_seed_for_each_document_and_run():
+    seeds = []
+
+    def ask(_prompt, *, seed):
+        seeds.append(seed)
+        return json.dumps({"full": [1 + seed % 2], "part": []})
+
+    def once(_prompt):
+        return '{"full": [1], "part": []}'
+
+    def stage(model):
+        return TagEntities(ModelTagger(model, INTENTS), fields=None, per_query=True)
+
+    queries = {name: run.merge(TOPICS, on="qid") for name, run in RUNS.items()}
+
+    # The first run has no seed.
+    def tagger(prompt, seed=0):
+        return ask(prompt, seed=seed)
+
+    first = evaluated(stage(tagger), [RerunTagger(7)], n_replicas=8, runs=queries)
+    assert len(set(seeds[3:])) == 21
+    assert len(set(first.replicas.values[0, 0, :, 0])) == 2
+    of_first = seeds[3:].copy()
+    seeds.clear()
+    again = evaluated(stage(tagger), [RerunTagger(7)], n_replicas=8, runs=dict(reversed(queries.items())))
+    assert sorted(seeds[3:]) == sorted(of_first)
+    assert again.replicas.values[::-1] == pytest.approx(first.replicas.values)
+    with pytest.warns(DegenerateWarning, match="3 runs of the tagger gave the same tags"):
+        evaluated(stage(once), [RerunTagger(2)], runs=queries)
+
+
+def test_tags_of_runs_are_those_of_intents_with_parts():
+    given = INTENTS[INTENTS["qid"] == "q1"].assign(entity_id=["w", "v"], parts=[["A", "B"], ["A"]])
+    given = pd.concat([given, given.assign(qid="q2", prob=[0.5, 0.5])])
+    for reading, wanted in (("all", (1.0, 0.25)), ("together", (1.0, 0.25)), ("split", (1.0, 0.625))):
+        cycle = itertools.cycle([["A", "B"]] * 2 + [["A"]] * 2)
+
+        def tag(_text, cycle=cycle):
+            return next(cycle)
+
+        found = evaluated(tag, [RerunTagger(1)], intents=given, runs={"one": RUNS["one"]}, parts=reading)
+        assert found.replicas.values[0, 0, :2, 0].tolist() == pytest.approx(wanted), reading
+
+
+def test_taggers_that_cannot_be_run_again_are_refused():
+    tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]})
+    for given in (tags, TagEntities(tags), "docno"):
+        with pytest.raises(ParameterError, match=r"RerunTagger\(n_runs=4\): tags that are given, or document ids"):
+            evaluated(given, [RerunTagger()])
+    with pytest.raises(ParameterError, match=r"RerunTagger.* both replace the candidates"):
+        evaluated(lambda _text: "A", [RerunTagger(), RerunTagger()])
+    with pytest.raises(ParameterError, match="both replace the candidates"):
+        evaluated(lambda _text: "A", [Paraphrases(), RerunTagger()])
+    with pytest.raises(ParameterError, match="n_runs=0"):
+        RerunTagger(0)
