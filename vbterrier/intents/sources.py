@@ -134,7 +134,7 @@ def _texts(names: list[str], number: Ints) -> Any:
 
 def _arrow(text: Any) -> Any:
     """An Arrow array as the column of a frame."""
-    return pd.arrays.ArrowExtensionArray(text)  # type: ignore[attr-defined]
+    return pd.arrays.ArrowExtensionArray(text)
 
 
 def from_nuggets(

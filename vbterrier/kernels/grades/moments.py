@@ -409,8 +409,10 @@ def _total_gain(n_drawn: int, gain: Floats, caps: Ints) -> Floats:
 @lru_cache(maxsize=256)
 def _at_least(n_drawn: int, n_levels: int) -> NDArray[np.signedinteger[Any]]:
     """The number of draws of each level or above, by the counts of a layer, shape (n_levels, S, 1)."""
-    kind = np.int8 if n_drawn < np.iinfo(np.int8).max // 2 else np.int64
-    return np.cumsum(layer(n_drawn, n_levels)[:, ::-1], axis=1)[:, ::-1].T.astype(kind, order="C")[:, :, None]
+    kind: type[np.signedinteger[Any]] = np.int8 if n_drawn < np.iinfo(np.int8).max // 2 else np.int64
+    at_least = np.cumsum(layer(n_drawn, n_levels)[:, ::-1], axis=1)[:, ::-1]
+    by_level: NDArray[np.signedinteger[Any]] = at_least.T.astype(kind, order="C")[:, :, None]
+    return by_level
 
 
 def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_variance: bool) -> tuple[Floats, Floats]:
