@@ -313,3 +313,15 @@ def test_parts_that_are_none():
     assert not len(empty)
     whole = tags_of_parts(WHOLE, OF_PARTS.assign(docno=[1, 1, 1, 2, 2, 2, 3]))
     assert whole["docno"].tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("iteration", [[1, 2, 2], ["1", "2", "2"], [1, "2", 2], pd.Categorical(["1", "2", "2"])])
+@pytest.mark.parametrize("kind", [object, "str", int])
+def test_iterations_of_any_type_are_text_and_other_ids_keep_their_kind(iteration, kind):
+    ids = {"qid": ["7", "7", "7"], "docno": ["3", "4", "5"]}
+    qrels = pd.DataFrame(ids | {"label": [1, 1, 0]}).astype({"qid": kind, "docno": kind})
+    intents, tags = from_diversity(qrels.assign(iteration=pd.Series(iteration)))
+    assert intents[["entity_id", "prob"]].values.tolist() == [["1", 0.5], ["2", 0.5]]
+    expected = kind if kind is int else str
+    assert tags.values.tolist() == [[expected(7), expected(3), "1"], [expected(7), expected(4), "2"]]
+    assert intents["qid"].tolist() == [expected(7)] * 2

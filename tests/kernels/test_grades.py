@@ -21,6 +21,7 @@ from vbterrier.kernels.grades.distributions import (
     merged,
 )
 from vbterrier.kernels.grades.exact import sampled_distribution
+from vbterrier.kernels.grades.model import UnjudgedModel
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.grades.value_of_judging import linear_weights
 from vbterrier.kernels.rankings import discounts
@@ -52,6 +53,32 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
     nothing = model.select(slice(0, 0))
     assert (moments(nothing)[0].shape, distribution_of(nothing, "auto", no_draws)) == ((0,), [])
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_moments_of_a_topic_depend_on_no_other_topic(few, monkeypatch):
+    monkeypatch.setattr("vbterrier.kernels.grades.moments._FEW_STATES", few)
+    rng = np.random.default_rng(5)
+    shape, strength = (60, 4), np.full(60, 2.0)
+    weights, n_unjudged = np.tile(discounts(7), (60, 1)), rng.integers(1, 8, 60)
+    weights[np.arange(7) >= n_unjudged[:, None]] = 0
+    prob, left = rng.dirichlet(np.ones(4), 60)[:, None], rng.integers(0, 6, shape)
+    model = UnjudgedModel(np.zeros(60), weights, n_unjudged, prob, left, np.arange(4.0), strength)
+    together = moments(model)
+    # Topics have two to four levels, which take different walks alone.
+    assert set(model.n_active[model.binds]) == {2, 3, 4}
+    alone = [moments(model.select(slice(topic, topic + 1))) for topic in range(60)]
+    assert [part.tolist() for part in together] == [[float(each[at][0]) for each in alone] for at in (0, 1)]
+
+
+@pytest.mark.parametrize("cap", [100, 149])
+def test_moments_of_more_documents_than_a_byte_counts(cap):
+    # Of 150 documents, of which a half draws grade 1, more than 100 practically never do.
+    weights = 0.9 ** np.arange(150)
+    model = model_of(weights, [0.5, 0.5], [999, cap], [0.0, 1.0])
+    mean, variance = moments(model)
+    assert mean[0] == pytest.approx(weights.sum() / 2, abs=1e-6)
+    assert variance[0] == pytest.approx((weights**2).sum() / 4, abs=1e-6)
 
 
 @pytest.mark.parametrize("topics", [np.array([3, 0, 3]), slice(1, 3)])

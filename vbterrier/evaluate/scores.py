@@ -267,7 +267,7 @@ def score(
         if joint is not None
         else _intervals(keys, numbers, asked, list(loaded), interval, **drawn)
     )
-    shown = pd.Index(keys[2]).isin(list(map(str, asked)))
+    shown = _are_among(keys[2], asked)
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
         digests = {str(one): models[one["model"]].digest for one in asked if isinstance(one, Estimated)}
@@ -374,6 +374,13 @@ def _frame(keys: Sequence[NDArray[np.object_]], numbers: NDArray[np.float64]) ->
     return pd.DataFrame({**dict(zip(KEY, keys, strict=True)), "value": numbers})
 
 
+def _are_among(names: NDArray[np.object_], measures: Sequence[ir_measures.Measure]) -> NDArray[np.bool_]:
+    """A mask of the rows with the name of one of some measures; the few distinct names are compared."""
+    number, distinct = pd.factorize(names)
+    wanted = set(map(str, measures))
+    return np.array([name in wanted for name in distinct], dtype=bool)[number]
+
+
 def _intervals(
     keys: Sequence[NDArray[np.object_]],
     numbers: NDArray[np.float64],
@@ -384,7 +391,7 @@ def _intervals(
     level: float,
     **options: int,
 ) -> pd.DataFrame:
-    averaged = pd.Index(keys[2]).isin([str(measure) for measure in measures if is_mean(measure)])
+    averaged = _are_among(keys[2], [measure for measure in measures if is_mean(measure)])
     columns, means = [key[averaged] for key in keys], numbers[averaged]
     # The slower call raises with the first value that is not finite.
     tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))

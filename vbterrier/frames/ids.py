@@ -31,8 +31,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 _NARROW_SEARCHES, FEW = 8, 1 << 14
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
-# Characters that :func:`_folded` may change; ids without them, such as numbers, are in one spelling.
-_CHANGING = r"[^!-$&-@\[-^`-~]"
+# True for bytes of characters that :func:`_folded` may change: capitals, percent signs, underscores, blanks, control
+# characters and all beyond ASCII. Ids without them, such as numbers, are in one spelling.
+_CHANGING = np.ones(256, dtype=bool)
+_CHANGING[list(b"!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~")] = False
 # Rows of a run, and of judgments or tags, whose spelling stands for that of all.
 FEW_ROWS, MANY_ROWS = 1000, 100_000
 
@@ -61,8 +63,13 @@ class Ids:
     @cached_property
     def folded(self) -> Any:
         """The form of each id that its spellings share, see :func:`near_matches`."""
-        is_changing = pc.any(pc.match_substring_regex(self.text, _CHANGING)).as_py()
-        return _folded(self.text) if is_changing else self.text
+        return self.text if self.is_folded else _folded(self.text)
+
+    @cached_property
+    def is_folded(self) -> bool:
+        """True if all ids have the form of :attr:`folded`."""
+        data, bounds = self.utf8_bytes()
+        return not bool(_CHANGING[data[bounds[0] : bounds[-1]]].any())
 
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """Return the concatenated bytes of all ids, and their n + 1 offsets."""
@@ -142,9 +149,10 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
     if not len(column):
         # The type of an empty column is arbitrary in pandas.
         return Ids(pa.array([], pa.large_string()))
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_float_dtype(column):
+    is_object = column.dtype == object
+    if not is_object and (pd.api.types.is_bool_dtype(column) or pd.api.types.is_float_dtype(column)):
         raise InputError(f"{where}: wanted ids as text, found {column.dtype}; cast with .astype(str) at the source")
-    if pd.api.types.is_integer_dtype(column):
+    if not is_object and pd.api.types.is_integer_dtype(column):
         _refuse_missing(column, where)
         return Ids(pc.cast(pa.array(column), pa.large_string()), integers=True)
     try:
@@ -158,7 +166,9 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
             return ids_of(column.astype(coded.categories.dtype), where)
         if not _is_text(text.type):
             raise InputError(f"{where}: wanted ids as text, found {text.type}; cast with .astype(str) at the source")
-        text = pc.cast(_contiguous(text), pa.large_string())
+        text = _contiguous(text)
+        if text.type != pa.large_string():
+            text = pc.cast(text, pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputError(_mixed(column, where)) from error
     except OverflowError as error:
@@ -179,8 +189,11 @@ class LazyIds(Ids):
     def __init__(self, column: pd.Series[Any], where: str) -> None:
         # Selecting rows of an array takes a tenth of the time for a column.
         kept: Any = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
+        # Text without accents, as most ids are, needs no conversion to be checked.
+        is_text = isinstance(kept, np.ndarray) and type(kept[0]) is str and kept[0].isascii()
+        integers = not is_text and ids_of(kept[:1], where).integers
         # The fields of the base class cannot be assigned.
-        vars(self).update(_column=kept, _where=where, integers=ids_of(kept[:1], where).integers)
+        vars(self).update(_column=kept, _where=where, integers=integers)
 
     def __len__(self) -> int:
         return len(self._column)
@@ -438,6 +451,8 @@ def near_matches(ids: Ids, others: Ids) -> list[tuple[str, str]]:
     They differ only in case, percent-encoding, blanks or underscores, blanks at the ends, characters of no width, or
     Unicode form. Each unknown id has at most one pair; the cost is linear in the ids.
     """
+    if ids.is_folded and others.is_folded:
+        return []
     unknown = ids.distinct()[0]
     # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
     same = others.text.filter(pc.is_in(others.text, value_set=unknown.text))

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, examples, float_array, number, warn
 from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
-from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, lazy_ids, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.intents.parts import PARTS
 from vbterrier.kernels.rankings import spans
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranking import Run
     from vbterrier.intents.coverage import Intents
 
@@ -42,11 +44,25 @@ class Iterations(NamedTuple):
     code: Ints
 
 
-def iterations_of(qrels: pd.DataFrame, name: str = "qrels") -> Iterations:
-    """Return the distinct queries and iterations in order of appearance, and their numbers in each row."""
-    columns = qrels["qid"], qrels["iteration"].astype(str)
-    qid, iteration = (ids_of(column, f"{name} column {column.name!r}").codes() for column in columns)
-    return Iterations(*qid, *iteration)
+def iterations_of(qrels: pd.DataFrame, name: str = "qrels", *, qid: Ids | None = None) -> Iterations:
+    """Return the distinct queries and iterations in order of appearance, and their numbers in each row.
+
+    ``qid`` is the column qid if it is already converted.
+    """
+    if qid is None:
+        qid = ids_of(qrels["qid"], f"{name} column 'qid'")
+    return Iterations(*qid.codes(), *_iteration_ids(qrels["iteration"], f"{name} column 'iteration'").codes())
+
+
+def _iteration_ids(column: pd.Series[Any], where: str) -> Ids:
+    """Iterations of any type as text."""
+    if column.dtype == object:
+        try:
+            # Faster than astype, which is for objects of other and of several types.
+            return ids_of(column, where)
+        except InputError:
+            pass
+    return ids_of(column.astype(str), where)
 
 
 def from_diversity(
@@ -56,6 +72,7 @@ def from_diversity(
     name: str = "qrels",
     subtopics: Any = None,
     iterations: Iterations | None = None,
+    docno: Ids | None = None,
     gain: Callable[[Ints], Floats] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return intents (qid, entity_id, prob) and tags (qid, docno, entity_id) from diversity qrels.
@@ -64,34 +81,61 @@ def from_diversity(
     all rows of an intent. A row with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent
     if the query has other iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged
     document are intents only if all ``subtopics`` are given (qid, entity_id, and optionally prob). With ``gain``, a
-    function from labels to numbers in [0, 1], tags have a column weight; otherwise all count equally.
+    function from labels to numbers in [0, 1], tags have a column weight; otherwise all count equally. ``iterations``
+    and ``docno`` are those of the frame if they are already there.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
     refuse_near_misses(frame, ("prob",), name)
     label = integers_of(frame["label"], f"{name} column 'label'")
-    docno = ids_of(frame["docno"], f"{name} column 'docno'")
+    if docno is None:
+        docno = ids_of(frame["docno"], f"{name} column 'docno'")
     topics, topic, entities, code = iterations_of(frame, name) if iterations is None else iterations
     is_named = code != (entities.index("0") if "0" in entities else -1)
     has_named = np.zeros(len(topics), dtype=bool)
     has_named[topic[is_named]] = True
     rows = np.flatnonzero(is_named | ~has_named[topic])
     intent = topic * len(entities) + code
-    named = frame.assign(entity_id=frame["iteration"].astype(str))
-    repeated = _repeated(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
+    named = np.array(entities, dtype=object)
+    repeated = rows[repeated_pairs(intent[rows], docno.take(rows))]
+    if len(repeated):
+        repeated = _repeated(frame.assign(entity_id=named[code]), repeated, label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
-    columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
-    stated = named[columns[2:]].take(rows).assign(intent=intent[rows])
+    stated = pd.DataFrame({"intent": intent[rows]})
+    if "prob" in frame.columns:
+        stated["prob"] = frame["prob"].take(rows).to_numpy()
     first = rows[~stated.duplicated().to_numpy()]
-    intents = named[columns].take(first).reset_index(drop=True)
-    if "prob" not in columns:
+    intents = pd.DataFrame({"qid": frame["qid"].take(first).array, "entity_id": named[code[first]]})
+    if "prob" in frame.columns:
+        intents["prob"] = frame["prob"].take(first).array
+    else:
         intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
     if subtopics is not None:
-        intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in columns)
-    covering = np.setdiff1d(rows[label[rows] >= rel], repeated, assume_unique=True)
-    tags = named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+        intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in frame.columns)
+    is_covering = np.zeros(len(frame), dtype=bool)
+    is_covering[rows] = label[rows] >= rel
+    is_covering[repeated] = False
+    covering = np.flatnonzero(is_covering)
+    # Text stays in Arrow, which tags read without conversion; integers stay integers, which do not match text.
+    has_integers = docno.integers or lazy_ids(frame["qid"], f"{name} column 'qid'").integers
+    columns = {
+        "qid": frame["qid"].take(covering).array if has_integers else _texts(topics, topic[covering]),
+        "docno": frame["docno"].take(covering).array if has_integers else _arrow(docno.take(covering).text),
+        "entity_id": _texts(entities, code[covering]),
+    }
+    tags = pd.DataFrame(columns)
     return intents, tags if gain is None else tags.assign(weight=gain(label[covering]))
+
+
+def _texts(names: list[str], number: Ints) -> Any:
+    """The name of each number, as text of Arrow."""
+    return _arrow(pa.array(names, pa.large_string()).take(pa.array(number)))
+
+
+def _arrow(text: Any) -> Any:
+    """An Arrow array as the column of a frame."""
+    return pd.arrays.ArrowExtensionArray(text)
 
 
 def from_nuggets(

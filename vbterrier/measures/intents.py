@@ -162,6 +162,7 @@ class CandidateMeasure(Measure):
                 rel=self["rel"],
                 subtopics=target.subtopics,
                 iterations=target.iterations,
+                docno=target.docno,
                 gain=(lambda labels: unit_gains(labels, exponential=exponential)) if self.gains_of_labels else None,
             )
             return intents, tags if target.tags is None else target.tags

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.kernels import novelty
-from vbterrier.kernels.rankings import discounts
+from vbterrier.kernels.rankings import discounts, stable_order
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.base import CUTOFF, Param
 from vbterrier.measures.intents import PARTS_TOGETHER, SOURCES, CandidateMeasure
@@ -293,16 +292,16 @@ class _TaggedPool(NamedTuple):
         intents, tags = coverage.intents, coverage.tags
         rows, intent = tags.of_intents(intents)
         docno, code = tags.docno.take(rows).distinct()
-        pairs = pd.DataFrame({"topic": intents.topic[intent], "place": -docno.ranks()[code], "intent": intent})
-        best = pairs.assign(weight=tags.weight[rows]).groupby(["topic", "place", "intent"], as_index=False).max()
-        documents = best[["topic", "place"]].drop_duplicates()
-        document = np.asarray(best.groupby(["topic", "place"], sort=True).ngroup(), dtype=np.int64)
-        return cls(
-            best["intent"].to_numpy(dtype=np.int64),
-            document,
-            best["weight"].to_numpy(),
-            documents["topic"].to_numpy(dtype=np.int64),
-        )
+        # One number a document of a topic, and tags in their order, then in that of their intents.
+        pair, n_documents = intents.topic[intent] * len(docno) - docno.ranks()[code], len(intents.topics) * len(docno)
+        order = stable_order(intent, len(intents.prob))[0]
+        order = order[stable_order(pair[order] + len(docno), n_documents + len(docno))[0]]
+        intent, pair, weight = intent[order], pair[order], tags.weight[rows][order]
+        is_document = np.diff(pair, prepend=-len(docno) - 1) > 0
+        is_tag = is_document | (np.diff(intent, prepend=-1) != 0)
+        largest = np.maximum.reduceat(weight, np.flatnonzero(is_tag)) if len(weight) else weight
+        document = np.cumsum(is_document) - 1
+        return cls(intent[is_tag], document[is_tag], largest, intents.topic[intent[is_document]])
 
 
 def _require_pool(measure: CandidateMeasure, coverage: Coverage) -> None:

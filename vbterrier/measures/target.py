@@ -139,7 +139,7 @@ class EvaluationTarget:
     @cached_property
     def iterations(self) -> Iterations:
         """The queries and iterations of diversity judgments."""
-        return iterations_of(self.frame)
+        return iterations_of(self.frame, qid=self.qid)
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""

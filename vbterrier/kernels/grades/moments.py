@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _BATCH = 400_000
 # The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
+# Topics times states up to which topics with fewer levels have the states of all levels.
+_FEW_STATES = 20_000
 # The work of a state of pairs of documents in terms of that of a count of levels.
 _PAIR_WORK = 8
 # The number of counts of levels, over the square of the number of documents, up to which they give the mean as fast
@@ -154,9 +156,13 @@ def _limited_moments(
     pairs[np.isnan(exact_mean)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_pairs, by_caps = by_counts & (counts > pairs), ~by_counts & ~model.depends
+    by_draws = by_counts & ~by_pairs
+    most, n_levels = (int(numbers[by_draws].max(initial=1)) for numbers in (n_unjudged, n_active))
+    # States of levels that no document draws have no effect; few of them cost less than another call.
+    few = np.count_nonzero(by_draws) * comb(most + n_levels - 1, n_levels - 1) <= _FEW_STATES
     walks: list[tuple[Any, Any, Callable[[UnjudgedModel, Floats], tuple[Floats, Floats]]]] = [
-        (by_counts & ~by_pairs, n_active[:, None], lambda part, _: _urn_moments(part, with_variance=with_variance)),
-        (by_pairs, n_unjudged[:, None], lambda part, mean: (mean, _pair_variance(part, mean))),
+        (by_draws, n_active * (not few), lambda part, _: _urn_moments(part, with_variance=with_variance)),
+        (by_pairs, n_unjudged, lambda part, mean: (mean, _pair_variance(part, mean))),
         (by_caps, np.column_stack([n_unjudged, model.caps]), lambda part, _: _landed_moments(part)),
     ]
     for chosen, signature, compute in walks:
@@ -196,7 +202,7 @@ def _landed_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
 
 
 def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
-    """Mean and variance of topics with a shared prior and the same number of active levels.
+    """Mean and variance of topics with a shared prior; states count the draws of as many levels as any topic has.
 
     ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
     the difference of consecutive weights, and its second moment follow from those of i + 1 by one draw from the urn.
@@ -204,7 +210,7 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
 
     - ``model``: topics by decreasing number of documents
     """
-    n, most, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active[0])
+    n, most, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active.max())
     step = max(1, _BATCH // len(layer(most, n_levels)))
     if n > step:
         batches = (model.select(slice(at, at + step)) for at in range(0, n, step))
@@ -213,20 +219,25 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     gain, prob, caps = active(model)
     # By level, contiguous over topics, shape (n_levels, 1, n).
     prob = np.ascontiguousarray(prob.T)
-    supplies = np.hstack([gain, caps]).T
-    differs = np.append(True, (supplies[:, 1:] != supplies[:, :-1]).any(axis=0))
-    kind, (gains, rooms) = np.cumsum(differs) - 1, np.vsplit(supplies[:, differs], 2)
-    falls = np.ascontiguousarray((model.weights[:, :most] - np.pad(model.weights[:, 1:most], ((0, 0), (0, 1)))).T)
+    differs = np.ones(n, dtype=bool)
+    differs[1:] = ((gain[1:] != gain[:-1]) | (caps[1:] != caps[:-1])).any(axis=1)
+    kind, gains, rooms = np.cumsum(differs) - 1, gain[differs].T, caps[differs].T
+    falls = model.weights[:, :most].T.copy()
+    falls[:-1] -= falls[1:]
     # The number of topics with at least so many documents.
-    n_reaching = np.count_nonzero(model.n_unjudged[:, None] >= np.arange(most + 1), axis=0).tolist()
+    n_reaching = np.searchsorted(-model.n_unjudged, -np.arange(most + 1), side="right").tolist()
     # The mean and, if asked for, the second moment; counts are rows, which are gathered faster than single numbers.
     later = [np.zeros((len(layer(most, n_levels)), 0)) for _ in range(1 + with_variance)]
     for n_drawn in range(most, 0, -1):
         counts, topics = layer(n_drawn, n_levels), slice(n_reaching[n_drawn])
-        # Scores change no more after a topic's last document.
-        joining = np.zeros((len(counts), n_reaching[n_drawn] - later[0].shape[1]))
-        later = [np.hstack([moment, joining]) for moment in later] if joining.size else later
-        gained = _total_gain(counts, gains, rooms).take(kind[topics], axis=1)
+        n_joining = n_reaching[n_drawn] - later[0].shape[1]
+        if n_joining:
+            # Scores change no more after a topic's last document.
+            joining = np.zeros((len(counts), n_joining))
+            later = [np.concatenate([moment, joining], axis=1) for moment in later]
+        kinds = kind[topics]
+        n_kinds = kinds[-1] + 1
+        gained = _total_gain(n_drawn, gains[:, :n_kinds], rooms[:, :n_kinds]).take(kinds, axis=1)
         gained *= falls[n_drawn - 1, topics]
         if with_variance:
             added = 2 * later[0]
@@ -234,13 +245,14 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
             added *= gained
             later[1] += added
         later[0] += gained
-        before, by_number = layer(n_drawn - 1, n_levels), prob[:, :, topics]
+        by_number = prob[:, :, topics]
         if model.strength is None or n_drawn == 1:
             chance = list(by_number)
         else:
             # As :func:`next_draw`, by the number of earlier draws of the level.
             share = (n_drawn - 1) / (model.strength[topics] + (n_drawn - 1))
             by_number = by_number + share * (np.arange(0.0, n_drawn)[:, None] / (n_drawn - 1) - by_number)
+            before = layer(n_drawn - 1, n_levels)
             chance = [each.take(before[:, level], axis=0) for level, each in enumerate(by_number)]
         later = [_expected(moment, chance, successors(n_drawn - 1, n_levels)) for moment in later]
     mean, *square = (moment[0] for moment in later)
@@ -380,23 +392,27 @@ def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> 
     return value
 
 
-def _total_gain(counts: Ints, gain: Floats, caps: Floats) -> Floats:
+def _total_gain(n_drawn: int, gain: Floats, caps: Ints) -> Floats:
     """The total gain of documents by the counts of their drawn levels, for columns of gains and caps, shape (S, n)."""
+    at_least = _at_least(n_drawn, len(gain))
     # Documents are few, and bytes are added and compared faster.
-    small: type[np.signedinteger[Any]] = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
-    drawn: NDArray[np.signedinteger[Any]] = counts.T.astype(small, order="C")[:, :, None]
-    room: NDArray[np.signedinteger[Any]] = caps.astype(small)
-    over: NDArray[np.signedinteger[Any]] = np.zeros((len(counts), gain.shape[1]), dtype=small)
-    at_least, total = np.zeros_like(drawn[0]), np.full(over.shape, gain[0] * counts[0].sum())
+    rooms = np.minimum(caps, n_drawn).astype(at_least.dtype)
+    total: Floats = gain[0] * float(n_drawn)
+    landed: NDArray[np.signedinteger[Any]] = np.zeros((1, gain.shape[1]), dtype=at_least.dtype)
     for level in range(len(gain) - 1, 0, -1):
-        over += drawn[level]
-        over -= room[level]
-        np.maximum(over, 0, out=over)
-        at_least += drawn[level]
-        landed = (at_least - over).astype(np.float64)
-        landed *= gain[level] - gain[level - 1]
-        total += landed
-    return total
+        # The documents that land on the level or above: all that draw it, as far as there are documents left.
+        landed = np.minimum(landed + rooms[level], at_least[level])
+        total = total + landed * (gain[level] - gain[level - 1])
+    return np.broadcast_to(total, (at_least.shape[1], gain.shape[1]))
+
+
+@lru_cache(maxsize=256)
+def _at_least(n_drawn: int, n_levels: int) -> NDArray[np.signedinteger[Any]]:
+    """The number of draws of each level or above, by the counts of a layer, shape (n_levels, S, 1)."""
+    kind: type[np.signedinteger[Any]] = np.int8 if n_drawn < np.iinfo(np.int8).max // 2 else np.int64
+    at_least = np.cumsum(layer(n_drawn, n_levels)[:, ::-1], axis=1)[:, ::-1]
+    by_level: NDArray[np.signedinteger[Any]] = at_least.T.astype(kind, order="C")[:, :, None]
+    return by_level
 
 
 def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_variance: bool) -> tuple[Floats, Floats]:
