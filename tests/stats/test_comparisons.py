@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.stats.comparisons import COLUMNS, adjusted, bounded_equivalence, comparisons, letters
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
 
@@ -70,20 +70,6 @@ def test_rows_in_any_order_and_the_same_seed():
     first, again, other = (comparisons(given, seed=seed) for given, seed in ((table, 4), (mixed, 4), (table, 5)))
     pd.testing.assert_frame_equal(first, again)
     assert (first.loc[0, ["low", "p_value"]] != other.loc[0, ["low", "p_value"]]).all()
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25]), r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"),
-        (values(a=[0.5, 0.25], b=[0.5, np.nan]), r"system 'b', topic '1', ES@5"),
-        (values(a=[0.5], b=[0.5]).drop(columns="value"), "missing value"),
-    ],
-    ids=["other topics", "NaN", "no column"],
-)
-def test_systems_that_cannot_be_paired_are_refused(table, message):
-    with pytest.raises(InputError, match=message):
-        comparisons(table)
 
 
 # Tests and corrections.
@@ -149,32 +135,6 @@ def test_measures_on_different_topics_are_one_family_for_holm_alone():
     assert (set(found["correction"]), set(found["n_tests"])) == ({"holm"}, {11})
     with pytest.raises(ParameterError, match=r"measures have different topics.*use correction='holm'"):
         comparisons(table, family="all", correction="max-t")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"test": "ttest"}, "test='ttest': wanted one of 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
-        ({"correction": "Holm"}, "correction='Holm': wanted one of 'auto', 'holm', 'bh', 'max-t', 'none'.* mean holm"),
-        *[
-            ({"test": test, "correction": "max-t"}, f"a test that resamples, found test='{test}'; use test='random")
-            for test in ("t", "wilcoxon")
-        ],
-        ({"margin": 0}, "margin=0: wanted a number above 0"),
-        ({"margin": np.nan}, "margin=nan: wanted a number above 0"),
-        (
-            {"margin": 5},
-            r"margin=5: means of .* differ by at most 1; .* did you mean 0\.05, 5 per cent of 1",
-        ),
-        ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
-        ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1"),
-        ({"family": "both"}, "family='both': wanted one of 'measure', 'all'"),
-    ],
-)
-def test_options_that_do_not_exist_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        comparisons(values(**SCORES), **options)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.frontier import pareto_frontier, pearson_interval, undominated
 
@@ -106,19 +106,3 @@ def test_few_runs_and_measures_that_do_not_vary_are_told_of():
 
 
 TOPICS = values(*sample(12), n_topics=3)
-
-
-@pytest.mark.parametrize(
-    ("table", "options", "error", "message"),
-    [
-        (TOPICS.iloc[1:], {}, InputError, r"of RelCov@20, 1 topics .'q0'. lack"),
-        (TOPICS.query("name != 'r3' or measure == 'RelCov@20'"), {}, InputError, r"1 runs .'r3'. have only one"),
-        (TOPICS, {"maximised": "RelCov@2"}, InputError, r"no RelCov@2; found .* Did you mean RelCov@20"),
-        (TOPICS, {"maximised": "NonRelCov@20"}, ParameterError, "wanted two measures"),
-        (TOPICS, {"n_resamples": 0}, ParameterError, "n_resamples=0"),
-    ],
-    ids=["topic", "measure", "unknown", "one measure", "no resamples"],
-)
-def test_what_has_no_frontier_is_refused(table, options, error, message):
-    with pytest.raises(error, match=message):
-        pareto_frontier(table, **options)

@@ -252,17 +252,3 @@ def test_a_perturbation_that_takes_turns_is_alone():
         with pytest.raises(ParameterError, match=f"{type(turning).__name__} takes turns"):
             sources_of([turning, TagDropout()])
     assert len(sources_of([DropConstraints("one"), TagDropout()])) == 2
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "no perturbation"),
-        ({"intents": []}, "no perturbation"),
-        ([Dirichlet], "with apply, such as Dirichlet"),
-        ({"topics": Dirichlet()}, "cannot be called 'topics'"),
-    ],
-)
-def test_what_is_no_source(given, said):
-    with pytest.raises(ParameterError, match=said):
-        sources_of(given)
