@@ -43,7 +43,7 @@ class Unasked:
 
     id_space = "test"
 
-    def link(self, texts):
+    def link(self, _):
         raise AssertionError
 
 
