@@ -486,7 +486,7 @@ def test_illegal_options_are_refused(options, message, frames, topics, qrels):
 
 
 @pytest.mark.parametrize("places", [0, 2, 4, {"AP": 1, "nDCG@10": 3, "mrt": 0}], ids=str)
-def test_rounding(places, frames, topics, qrels):
+def test_rounded_tables_are_those_of_pyterrier(places, frames, topics, qrels):
     ours, theirs = both(frames, topics, qrels, [*MEASURES, "mrt"], round=places, baseline=0)
     same(ours, theirs)
     if not isinstance(places, dict):
@@ -497,7 +497,7 @@ def test_rounding(places, frames, topics, qrels):
 
 @pytest.mark.parametrize("highlight", ["bold", "color", "colour"])
 @pytest.mark.parametrize("baseline", [None, 0, 2])
-def test_highlighting(highlight, baseline, pair, frames, topics, qrels):
+def test_highlighted_tables_are_those_of_pyterrier(highlight, baseline, pair, frames, topics, qrels):
     systems = [*pair, frames["lexical"]]
     options = dict(names=["a", "b", "c"], highlight=highlight, baseline=baseline)
     ours, theirs = both(systems, topics, qrels, ["map", "mrt"], **options)
@@ -516,7 +516,7 @@ def test_highlighting_marks_the_shortest_time(frames, topics, qrels, clock):
     assert not table.ctx.get((0, 2))
 
 
-def test_values_of_topics(pipelines, topics, qrels):
+def test_values_per_query_are_those_of_pyterrier(pipelines, topics, qrels):
     given = (pipelines, topics, qrels, MEASURES)
     ours, theirs = both(*given, perquery=True, validate="ignore")
     same(ours, theirs)
@@ -534,7 +534,7 @@ def test_values_of_topics(pipelines, topics, qrels):
 
 
 @pytest.mark.parametrize("perquery", [False, True, "both"])
-def test_dictionaries(perquery, pair, topics, qrels):
+def test_results_as_dictionaries_are_those_of_pyterrier(perquery, pair, topics, qrels):
     options = dict(names=NAMES, perquery=perquery, dataframe=False, round=1)
     ours, theirs = both(pair, topics, qrels, MEASURES, **options)
     assert ours == theirs

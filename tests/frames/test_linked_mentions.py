@@ -142,7 +142,7 @@ def test_values_of_links_are_right_for_a_wrong_link_a_missed_nil_and_a_missing_a
     assert scored.means().iloc[0].tolist() == [0.5, 0.5]
 
 
-def test_words_of_hipe(file):
+def test_mentions_of_hipe_files_have_ranges_of_words(file):
     found = read_entity_links(file(HIPE))
     assert found[["qid", "start", "end", "mention", "entity_id"]].to_numpy().tolist() == [
         ["p1:w0-3", 0, 3, "M. Dupont", "NIL"],
@@ -337,7 +337,7 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
         ("New York", "wikipedia_title", ("wikipedia_title", "New_York")),
     ],
 )
-def test_places_of_ids(given, own, expected):
+def test_ids_are_found_by_their_place_in_a_link(given, own, expected):
     assert place_of(given, own) == expected
 
 

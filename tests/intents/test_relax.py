@@ -74,7 +74,7 @@ def test_without_constraints_nothing_changes(people):
         ({"state": "PA", "born": 1735}, [1, 2, 0]),
     ],
 )
-def test_who_violates_what(people, constraints, expected):
+def test_candidates_are_charged_for_each_violated_constraint(people, constraints, expected):
     assert list(deltas(RelaxConstraints(people), constraints).values()) == expected
 
 

@@ -192,7 +192,7 @@ def test_swapping_two_systems_turns_signs_alone(test):
 
 
 @pytest.mark.parametrize("correction", ["holm", "max-t"])
-def test_names_decide_nothing(correction):
+def test_names_of_systems_change_no_p_value(correction):
     renamed = {f"x{9 - i}": own for i, own in enumerate(SCORES.values())}
     found, again = (
         comparisons(values(**systems), correction=correction, n_resamples=199).drop(columns=["name_a", "name_b"])
@@ -293,7 +293,7 @@ def test_where_only_distance_decides_letters_are_the_maximal_sets_in_order(score
     # Differences need not follow the order of means.
     [(0, [], []), (3, [(0, 2)], ["a", "ab", "b"]), (4, [(0, 1), (2, 3)], ["ab", "cd", "ac", "bd"])],
 )
-def test_small_displays(n, pairs, expected):
+def test_letters_of_few_systems_by_hand(n, pairs, expected):
     assert letters(matrix(n, pairs)) == expected
 
 

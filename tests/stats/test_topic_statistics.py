@@ -55,7 +55,7 @@ def test_ends_are_those_of_intervals_by_name():
     assert (same["low"], same["value"], same["high"]) == (pytest.approx(0.05 ** (1 / 60)), 1.0, 1.0)
 
 
-def test_merging_changes_neither():
+def test_merging_leaves_both_statistics_unchanged():
     values = table()
     one, two = (TopicStatistics(n_resamples=50).add(part) for part in (values[:20], values[20:40]))
     before = one.intervals(), two.intervals()

@@ -184,7 +184,7 @@ def test_no_topics_have_no_mean():
         combined(DRAWS[:0], "u")
 
 
-def test_what_changes_no_number():
+def test_iterators_and_blocks_of_draws_change_no_variance_component():
     truth, _, _, noise = collection(9, 20, 0.5, systems=3, n_draws=100)
     draws = noise + truth.T[..., None]
     found = combined(draws, "u", values=truth, seed=5)
