@@ -211,19 +211,6 @@ def test_mentions_read_as_they_are(stored, tmp_path, content, packed):
     assert read_mentions(tmp_path / "mentions").to_dict("records") == [{"docno": "7", "mention": "Paris", "size": 0.5}]
 
 
-BAD_MENTIONS = {
-    "one field": (b"d1 Paris\n", ":1: wanted 2 fields"),
-    "a field more": (b"d1\tParis\nd2\tParis\tQ90\n", ":2: wanted 2 fields, docno mention"),
-    "another table": (b"qid\tentity_id\nq1\tQ90\n", "missing docno; found qid, entity_id"),
-    "another name": (b"doc_id\tname\nd1\tParis\n", "missing mention; found doc_id, name"),
-    "no mention": (b"docno\ttext\nd1\tParis\n", "missing mention"),
-    "empty entity": (b"d1\tParis\tQ90\nd2\tParis\t\n", ":2: entity_id is empty"),
-    "twice": (b"docno\tmention\tmention\nd1\ta\tb\n", "'mention' occurs 2 times"),
-    "not UTF-8": (b"docno\tmention\nd1\t\xff\n", "UTF-8"),
-    "not UTF-8 at the top": (b"d1\t\xff\n", "UTF-8"),
-}
-
-
 def test_queries_read_back(tmp_path):
     path = tmp_path / "queries.tsv.gz"
     frame = pd.DataFrame({"prob": [0.1, 1 / 3], "qid": ["q1", "q2"], "docno": ["007", "d 2"]})
@@ -279,6 +266,3 @@ def test_subtopics_of_a_topic_file_of_trec_web(stored, pack):
 )
 def test_subtopics_of_delimited_text(stored, text, wanted):
     assert read_subtopics(stored(text)).to_numpy().tolist() == wanted
-
-
-BOMB = "".join(f'<!ENTITY b{n} "{f"&b{n - 1};" * 10}">' for n in range(1, 10))

@@ -103,6 +103,3 @@ def test_few_runs_and_measures_that_do_not_vary_are_told_of():
     up, down = 0.8 + 1e-14 * np.eye(10)[3], 0.4 - 1e-14 * np.eye(10)[5]
     with pytest.warns(DegenerateWarning, match="a measure does not vary"):
         assert pareto_frontier(values(up, down)).runs["on_frontier"].all()
-
-
-TOPICS = values(*sample(12), n_topics=3)
