@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from night import at_night
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
@@ -410,10 +411,11 @@ PIECES = [
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("n_damaged", [8, at_night(100)])
 @pytest.mark.parametrize("content", MUTATED)
-def test_damaged_files_are_read_or_refused(file, content):
+def test_damaged_files_are_read_or_refused(file, content, n_damaged):
     rng = np.random.default_rng(0)
-    for _ in range(30):
+    for _ in range(n_damaged):
         start, stop = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
         path = file(content[:start] + str(rng.choice(PIECES)) + content[start if rng.random() < 0.5 else stop :])
         for read in (read_entity_links, read_answers, read_mentions, vbterrier.read_tags, vbterrier.read_run):
