@@ -50,7 +50,7 @@ def scores(kind, n, k, rng):
 @pytest.mark.parametrize("kind", ["continuous", "discrete", "sparse"])
 def test_an_interval_excludes_0_only_if_the_test_rejects(test, correction, kind):
     rng, n_open = np.random.default_rng(8), 0
-    for n in (2, 8, 40):
+    for n in (2, 3, 8, 20, 40):
         table = scores(kind, n, 5, rng)
         columns = {"name": np.repeat([*"abcde"], n), "qid": np.tile([*map(str, range(n))], 5), "measure": "P@10"}
         frame = pd.DataFrame(columns).assign(value=table.T.ravel())
