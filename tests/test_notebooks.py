@@ -52,7 +52,7 @@ def shown(cell):
                 yield text_of(given)
 
 
-def test_they_are_numbered_in_order_and_the_documentation_lists_each():
+def test_notebooks_are_numbered_in_order_and_listed_in_the_documentation():
     assert [path.name[:2] for path in PATHS] == [f"{number}-" for number in range(1, len(PATHS) + 1)]
     page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
     assert set(re.findall(r"notebooks/([\w.-]+\.ipynb)", page)) == {path.name for path in PATHS}
@@ -82,7 +82,7 @@ def test_nothing_tells_of_the_machine(notebook, code):
     assert [found.group() for text in texts for found in OF_A_MACHINE.finditer(text)] == []
 
 
-def test_it_reads_as_an_article(notebook):
+def test_a_notebook_reads_as_an_article(notebook):
     kinds = [cell["cell_type"] for cell in notebook["cells"]]
     prose = [text_of(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
     assert prose[0].startswith("# ")
@@ -131,5 +131,5 @@ def test_its_text_says_what_it_finds(path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_it_is_no_burden(path):
+def test_a_notebook_is_smaller_than_500_kilobytes(path):
     assert path.stat().st_size < 500_000

@@ -18,7 +18,7 @@ def test_numbers_are_those_of_the_data(page, data):
     assert column(page, 9) == unjudged
 
 
-def test_sorting(page, data):
+def test_a_table_is_sorted_by_a_click_on_its_heading(page, data):
     first = column(page, 1)
     assert first[:4] == ["q1", "q2", "q3", "q4"]
     assert first.index("q9") < first.index("q10")
@@ -36,7 +36,7 @@ def test_sorting(page, data):
     assert one(page, "#table thead th:first-child").get_attribute("aria-sort") == "none"
 
 
-def test_filter_and_search(page, data):
+def test_tables_are_filtered_and_searched(page, data):
     queries = [f"what is meant by {number}" for number in (2, *range(20, 30))]
     for text, place, found in (
         ("Q1", 1, ["q1", *(f"q1{digit}" for digit in range(10))]),
@@ -214,7 +214,7 @@ def test_many_topics_are_shown_in_two_steps(page, data, other):
     assert not one(page, "#rest").is_displayed()
 
 
-def test_print(page, tmp_path):
+def test_a_printed_page_begins_with_the_verdict(page, tmp_path):
     printed = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     pdf = base64.b64decode(printed["data"])
     assert pdf.startswith(b"%PDF")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -31,12 +32,18 @@ def files(write_files):
     return folder
 
 
+@pytest.fixture(scope="module")
+def of_two_judges():
+    """Return the audit of both judges of the working folder, which has the same files in every test."""
+    return cache(lambda: audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40, families={"a": "llm"}))
+
+
 AUDIT = ["audit", *RUNS, "--qrels", "human.txt", "--judge", "one.txt", "--budget", "40"]
 
 
-def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command):
+def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_judges):
     code, out, err = command(*AUDIT, "--judge", "two.txt", "--family", "a=llm")
-    found = audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40, families={"a": "llm"})
+    found = of_two_judges()
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[:3] == found.summary()
@@ -57,13 +64,6 @@ def test_one_table_is_shown_as_json(command, table):
     assert code == 0
     assert [list(row) for row in json.loads(out)] == [list(found.columns)] * len(found)
     assert [row[found.columns[0]] for row in json.loads(out)] == found.iloc[:, 0].tolist()
-
-
-def test_systems_are_written_to_a_file(command, files):
-    code, _, _ = command(*AUDIT, "-o", "audit.csv")
-    assert code == 0
-    estimates = ["humans alone", "corrected", "judge alone"]
-    assert pd.read_csv(files / "audit.csv")["estimate"].unique().tolist() == estimates
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,12 @@ def test_powered_means_are_those_of_python(command, refused, files):
     refused(malformed, 2, "--predicts VB@5=: wanted a score and its label")
 
 
-def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
-    code, _, err = command(*AUDIT, "--html", "audit.html")
+def test_an_audit_is_written_as_a_table_and_as_a_page_that_loads_nothing(command, files):
+    code, _, err = command(*AUDIT, "--html", "audit.html", "-o", "audit.csv")
     page = (files / "audit.html").read_text()
     assert (code, err) == (0, "")
+    estimates = ["humans alone", "corrected", "judge alone"]
+    assert pd.read_csv(files / "audit.csv")["estimate"].unique().tolist() == estimates
     assert "<h1>Judge audit</h1>" in page
     assert page.count("<tr>") > 40
     assert "left out" not in page
@@ -125,10 +127,8 @@ def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
     assert not re.search(r"\bsrc=|url\(|@import", page)
 
 
-def test_the_calibration_is_drawn_below_its_table(command, files):
-    command(*AUDIT, "--judge", "two.txt", "--html", "audit.html")
-    page = (files / "audit.html").read_text()
-    bins = audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40).calibration
+def test_the_calibration_is_drawn_below_its_table(of_two_judges):
+    page, bins = of_two_judges().page(), of_two_judges().calibration
     _, _, drawn = page.partition("<caption>Calibration")[2].partition("</table>")
     drawn = drawn.partition("</section>")[0]
     circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', drawn)

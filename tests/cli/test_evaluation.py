@@ -413,12 +413,13 @@ for command in json.loads(sys.argv[1]):
 
 def test_commands_import_nothing_heavy_that_they_do_not_use(files):
     given = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
-    evaluating = [["doctor", *given], ["rank", *given], ["judge", *given, "-n", "1"]]
+    evaluating = [["doctor", *given, "--html", "page.html"], ["rank", *given], ["judge", *given, "-n", "1"]]
     commands = [["demo"], *evaluating, *([name, *given, *BOTH] for name in ("score", "compare"))]
     argv = [sys.executable, "-W", "ignore", "-c", EACH, json.dumps(commands)]
     done = subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", check=True)
     ended = [line for line in done.stderr.splitlines() if not line.startswith("vbterrier: warning: ")]
     assert ended == [f"{command[0]} 0" for command in commands]
+    assert "<table" in (files / "page.html").read_text()
 
 
 @pytest.mark.parametrize(

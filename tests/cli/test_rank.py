@@ -52,7 +52,7 @@ def test_a_table_for_people(command, found):
 @pytest.mark.parametrize(
     ("over", "said"), [("topics", "with expected scores"), ("both", "other topics from the same population, and")]
 )
-def test_what_is_uncertain_is_said(command, found, over, said):
+def test_the_output_of_rank_says_over_what_ranks_are_uncertain(command, found, over, said):
     code, out, _ = command(*RANK, "--over", over)
     assert code == 0
     assert said in out

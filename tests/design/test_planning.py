@@ -206,7 +206,7 @@ def test_two_systems_of_a_frame_are_their_differences():
         (SKEWED, {"correction": "bh"}, ParameterError, "correction='bh': wanted one of"),
     ],
 )
-def test_what_cannot_be_planned(pilot, options, error, said):
+def test_plans_without_a_pilot_or_with_illegal_options_are_refused(pilot, options, error, said):
     with pytest.raises(error, match=said):
         queries_needed(pilot, **grouped("queries_needed", **{"delta": 0.1, **options}))
 
@@ -253,7 +253,7 @@ def test_heavy_tails_lower_the_degrees_of_freedom_of_the_ratio():
     assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(expected.tolist())
 
 
-def test_widths_at_the_edge():
+def test_widths_of_one_topic_are_missing_and_of_equal_topics_zero():
     with pytest.warns(DegenerateWarning, match="at least two"):
         assert interval_width(values(a=[0.5]), 3)[["width", "ratio"]].isna().all(axis=None)
     equal = interval_width(values(a=[0.5] * 6), 3).iloc[0]

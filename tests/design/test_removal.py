@@ -59,7 +59,7 @@ def test_counts_from_printed_rates_have_the_rates_that_are_printed_beside_them(s
 
 
 @pytest.mark.parametrize(("n", "m", "mean", "std", "low", "high"), TABLE_3)
-def test_table_3(n, m, mean, std, low, high):
+def test_removed_queries_change_f1_as_in_table_3_of_the_paper(n, m, mean, std, low, high):
     counts = sets()[n]
     assert len(counts) == n
     assert counts.scores()["F1"] == pytest.approx(0.876, abs=5e-4)
@@ -143,12 +143,12 @@ def test_queries_without_an_answer_are_refused_unless_they_are_nil():
         ({"n_removed": 1, "n_draws": 0}, "n_draws=0"),
     ],
 )
-def test_parameters_out_of_range(options, said):
+def test_parameters_of_removal_out_of_range_are_refused(options, said):
     with pytest.raises(ParameterError, match=said):
         simulate_query_removal(DecisionCounts(5, 1, 1, 5, 1), **options)
 
 
-def test_what_is_no_table_of_decisions():
+def test_tables_that_are_no_decisions_are_refused():
     counts, rates = DecisionCounts(5, 1, 1, 5, 1), {"link_recall": 0.5, "link_precision": 0.9, "nil_recall": 0.5}
     gold, _ = frames(counts)
     with pytest.raises(ParameterError, match="leave out system"):

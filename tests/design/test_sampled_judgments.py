@@ -1,5 +1,6 @@
 """Scores from sampled judgments: expectations over all samples, values by hand, files, refusals."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -30,25 +31,28 @@ def sample(chosen):
     return frame[chosen].reset_index(drop=True), np.prod(np.where(chosen, PROB, 1 - PROB))
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-@pytest.mark.parametrize(
-    ("measure", "expected"),
-    [("P@3", 2 / 3), ("P@5", 3 / 5), ("P(rel=2)@3", 1 / 3), ("NumRel", 4.0), ("NumRel(rel=2)", 1.0)],
-)
-def test_the_mean_over_all_samples_is_the_value_of_all_judgments(measure, expected):
-    total = 0.0
-    for chosen in product([0, 1], repeat=len(DOCS)):
-        judged, chance = sample(chosen)
-        total += chance * (value(judged, measure) if len(judged) else 0.0)
-    assert total == pytest.approx(expected, abs=1e-12)
+MEANS = {"P@3": 2 / 3, "P@5": 3 / 5, "P(rel=2)@3": 1 / 3, "NumRel": 4.0, "NumRel(rel=2)": 1.0}
 
 
-@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-def test_the_sum_of_precisions_is_unbiased_too():
-    total = 0.0
-    for chosen in product([0, 1], repeat=len(DOCS)):
-        judged, chance = sample(chosen)
-        total += chance * value(judged, "AP") * value(judged, "NumRel") if len(judged) else 0.0
+@pytest.fixture(scope="module")
+def of_samples():
+    """Values of all samples that have a document, by measure, and the probabilities of the samples."""
+    every = [sample(chosen) for chosen in product([0, 1], repeat=len(DOCS)) if any(chosen)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        tables = [score_sampled({"mine": RUN}, judged, [*MEANS, "AP"]).set_index("measure") for judged, _ in every]
+    return pd.DataFrame([table["value"] for table in tables], index=range(len(every))), [chance for _, chance in every]
+
+
+@pytest.mark.parametrize("measure", MEANS)
+def test_the_mean_over_all_samples_is_the_value_of_all_judgments(of_samples, measure):
+    found, chance = of_samples
+    assert found[measure] @ chance == pytest.approx(MEANS[measure], abs=1e-12)
+
+
+def test_the_sum_of_precisions_is_unbiased_too(of_samples):
+    found, chance = of_samples
+    total = (found["AP"] * found["NumRel"]) @ chance
     # Precisions at the ranks 1, 3 and 4 of the relevant documents.
     assert total == pytest.approx(1 + 2 / 3 + 3 / 4, abs=1e-12)
 
@@ -68,7 +72,7 @@ def test_all_documents_judged_give_the_values_of_ir_measures():
     assert both["value_x"].tolist() == pytest.approx(both["value_y"].tolist(), abs=1e-12)
 
 
-def test_files_and_methods(tmp_path):
+def test_prels_files_are_read_with_their_sampling_methods(tmp_path):
     path = tmp_path / "prels"
     path.write_text("1 a 1 1 0.5\n1 b 1 0 1.0\n1 c 0 1 0.25\n2 x 1 2 0.125\n")
     assert read_prels(path)["method"].tolist() == ["1", "0", "1", "2"]
@@ -120,6 +124,6 @@ def test_topics_without_relevant_documents_get_0_with_a_warning():
         (GOOD, {"measures": ["P(judged_only=True)@10"]}, ParameterError, "is not estimated from sampled documents"),
     ],
 )
-def test_what_is_refused(judged, options, error, message):
+def test_bad_samples_of_judgments_are_refused(judged, options, error, message):
     with pytest.raises(error, match=message):
         score_sampled({"mine": RUN}, judged, **options)

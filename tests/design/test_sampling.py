@@ -200,7 +200,7 @@ def test_bins_of_frequency_and_functions_make_strata(corpus):
         (2, {"allocation": "equal"}, [1, 1]),
     ],
 )
-def test_allocations(corpus, n, options, expected):
+def test_draws_are_allocated_to_strata_as_asked(corpus, n, options, expected):
     assert drawn(corpus, n, "uniform", strata="kind", **options).strata["n_draws"].tolist() == expected
 
 

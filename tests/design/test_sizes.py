@@ -124,7 +124,7 @@ def test_sizes_are_twenty_by_default_and_checked(scores):
         discriminative_power(frame(scores), sizes=[1])
 
 
-def test_words_are_checked(scores):
+def test_illegal_options_of_sizes_are_refused(scores):
     calls = {
         score_by_size: ({"order": "sorted"}, {"level": 1}, {"n_subsets": 0, "order": "random"}),
         discriminative_power: ({"test": "z"}, {"best": "last"}, {"n_resamples": 0}, {"level": 0}, {"order": "up"}),

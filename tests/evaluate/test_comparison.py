@@ -50,7 +50,7 @@ def run(order, topics=TOPICS):
 RUNS = {"good": run(["d1", "d2", "d3"]), "bad": run(["d3", "d2", "d1"])}
 
 
-def test_by_hand():
+def test_differences_letters_and_p_values_of_three_systems_by_hand():
     found = compare(VALUES)
     pairs = found.pairs.set_index(["name_a", "name_b"])
     assert list(pairs.index) == [("a", "c"), ("a", "b"), ("c", "b")], "the higher mean first"

@@ -33,6 +33,7 @@ from vbterrier.settings import Data, Execution
 MEASURES = ("ENDCG@10", "EP(stat='hi')@5", "BNDCG@5", "BAP", "Unjudged@10", "nDCG@10", "AP", "RR")
 WHOLE = ("ENDCG@10", "BAP", "nDCG@10", "AP")
 PARTS = ("values", "intervals", "missing")
+TOPICS_OF_PARTS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,9 @@ def one():
         yield client
 
 
-@pytest.fixture(params=["joblib", "joblib for scores alone", "one worker", "two workers"])
+@pytest.fixture(
+    params=["joblib", "joblib for scores alone", pytest.param("one worker", marks=pytest.mark.nightly), "two workers"]
+)
 def engine(request):
     if request.param == "joblib for scores alone":
         patch = request.getfixturevalue("monkeypatch")
@@ -147,11 +150,11 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
 
 
 def one_large_run(folder, monkeypatch, kind="grouped"):
-    """A run of some twenty blocks, its qrels, and a call that scores it in parts."""
+    """A run of some ten blocks, its qrels, and a call that scores it in parts."""
     monkeypatch.setattr(streaming, "LEAST_BLOCK", 2048)
     monkeypatch.setattr(streaming, "_PER_BLOCK", 2**15)
     monkeypatch.setattr(streaming, "_PER_TOPIC", 2**12)
-    runs, qrels = collection(1, 40, 60)
+    runs, qrels = collection(1, TOPICS_OF_PARTS, 60)
     run = runs["s0"] if kind == "grouped" else runs["s0"].sample(frac=1, random_state=1)
     lines = [f"{row.qid} Q0 {row.docno} 1 {row.score} tag\n" for row in run.itertuples()]
     (folder / "mine.run").write_text("".join(lines))
@@ -214,7 +217,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
     found, _ = call(resume=tmp_path / "done", **engine)
     assert_same(found, wanted)
     topics = topics_of_parts(tmp_path / "done")
-    assert len(topics) == len(set(topics)) == 40
+    assert len(topics) == len(set(topics)) == TOPICS_OF_PARTS
     assert len(added) > 3
 
 
@@ -237,7 +240,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
                 call(resume=tmp_path / "done", **engine)
     found, _ = call(resume=tmp_path / "done", client=two)
     assert_same(found, wanted)
-    assert len(topics_of_parts(tmp_path / "done")) == 40
+    assert len(topics_of_parts(tmp_path / "done")) == TOPICS_OF_PARTS
 
 
 @pytest.mark.parametrize("topics", ["common", at_night("all")])

@@ -279,7 +279,7 @@ def test_input_that_cannot_be_diagnosed_is_an_error_that_names_it(runs, qrels, m
         diagnose(runs, qrels)
 
 
-def test_real_files(shared_data):
+def test_the_doctor_diagnoses_runs_of_trec_covid(shared_data):
     from vbterrier import read_qrels, read_run
 
     folder = shared_data / "trec-covid"

@@ -18,6 +18,7 @@ import pyterrier as pt
 import pytest
 from flat import grouped
 from ir_measures import AP, RR, Bpref, IPrec, Judged, NumRet, P, Rprec, SetF, Success, alpha_nDCG, nDCG
+from night import at_night
 
 import vbterrier
 from vbterrier import BNDCG, ES, VB, Experiment, Unjudged
@@ -285,12 +286,19 @@ def test_every_system_is_run_once_and_before_anything_is_scored(frames, topics, 
 # Topics and batches.
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, 100])
-@pytest.mark.parametrize("plan", ["linear", "tree"])
-def test_batches_have_no_effect_on_values(batch_size, plan, pipelines, topics, qrels):
+@pytest.fixture(scope="module")
+def in_one_batch(pipelines, topics, qrels):
+    return Experiment(pipelines, topics, qrels, MEASURES, validate="ignore")
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "plan"),
+    [(1, "tree"), (5, "linear"), (5, "tree"), (100, "linear"), at_night(1, "linear"), at_night(100, "tree")],
+)
+def test_batches_have_no_effect_on_values(batch_size, plan, pipelines, topics, qrels, in_one_batch):
     given = (pipelines, topics, qrels, MEASURES)
     ours = Experiment(*given, batch_size=batch_size, plan=plan, validate="ignore")
-    same(ours, Experiment(*given, validate="ignore"))
+    same(ours, in_one_batch)
     if batch_size == 5:
         # Evaluated by the batch in pt.Experiment, where these measures have the same values.
         same(ours, ran(pt.Experiment, *given, batch_size=5, plan=plan, verbose=False, validate="ignore")[0])
@@ -479,7 +487,7 @@ def test_illegal_options_are_refused(options, message, frames, topics, qrels):
 
 
 @pytest.mark.parametrize("places", [0, 2, 4, {"AP": 1, "nDCG@10": 3, "mrt": 0}], ids=str)
-def test_rounding(places, frames, topics, qrels):
+def test_rounded_tables_are_those_of_pyterrier(places, frames, topics, qrels):
     ours, theirs = both(frames, topics, qrels, [*MEASURES, "mrt"], round=places, baseline=0)
     same(ours, theirs)
     if not isinstance(places, dict):
@@ -490,7 +498,7 @@ def test_rounding(places, frames, topics, qrels):
 
 @pytest.mark.parametrize("highlight", ["bold", "color", "colour"])
 @pytest.mark.parametrize("baseline", [None, 0, 2])
-def test_highlighting(highlight, baseline, pair, frames, topics, qrels):
+def test_highlighted_tables_are_those_of_pyterrier(highlight, baseline, pair, frames, topics, qrels):
     systems = [*pair, frames["lexical"]]
     options = dict(names=["a", "b", "c"], highlight=highlight, baseline=baseline)
     ours, theirs = both(systems, topics, qrels, ["map", "mrt"], **options)
@@ -509,7 +517,7 @@ def test_highlighting_marks_the_shortest_time(frames, topics, qrels, clock):
     assert not table.ctx.get((0, 2))
 
 
-def test_values_of_topics(pipelines, topics, qrels):
+def test_values_per_query_are_those_of_pyterrier(pipelines, topics, qrels):
     given = (pipelines, topics, qrels, MEASURES)
     ours, theirs = both(*given, perquery=True, validate="ignore")
     same(ours, theirs)
@@ -527,7 +535,7 @@ def test_values_of_topics(pipelines, topics, qrels):
 
 
 @pytest.mark.parametrize("perquery", [False, True, "both"])
-def test_dictionaries(perquery, pair, topics, qrels):
+def test_results_as_dictionaries_are_those_of_pyterrier(perquery, pair, topics, qrels):
     options = dict(names=NAMES, perquery=perquery, dataframe=False, round=1)
     ours, theirs = both(pair, topics, qrels, MEASURES, **options)
     assert ours == theirs

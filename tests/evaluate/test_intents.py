@@ -67,7 +67,7 @@ def test_measures_are_computed_at_every_cutoff_unless_they_have_their_own():
     assert list(found.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
 
 
-def test_what_stands_beside_the_scores():
+def test_missing_tags_coverage_and_oracles_accompany_the_scores():
     found = evaluated(cutoff=[1, 2])
     assert found.missing["n_missing"].tolist() == [0, 0]
     first = found.covered.set_index(["name", "qid", "entity_id"]).sort_index()
@@ -231,7 +231,7 @@ def test_integers_and_text_never_meet():
         evaluated({"run": run.astype({"qid": str})}, topics, intents)
 
 
-def test_frames_of_polars():
+def test_polars_frames_are_evaluated_as_pandas_frames():
     polars, asked = pytest.importorskip("polars"), {"measures": ["VB", "WeightedAlphaNDCG"], "n_replicas": 3}
     systems = {name: polars.from_pandas(run) for name, run in SYSTEMS.items()}
     # A column may be called intents.
@@ -527,7 +527,7 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"measures": ["ES(similarities='x')"], "n_replicas": 2}, ParameterError, "similarities= have no replicas"),
     ],
 )
-def test_options_that_do_not_exist(options, error, message):
+def test_illegal_options_of_intents_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         evaluated(**options)
 
@@ -977,7 +977,7 @@ def test_ids_may_be_integers():
         ({"measures": ["WeightedERRIA"]}, ParameterError, "tagger_model=: no measure over intents"),
     ],
 )
-def test_what_a_tagger_model_does_not_estimate(change, error, message):
+def test_options_that_a_tagger_model_cannot_estimate_are_refused(change, error, message):
     systems, options = modelled()
     with pytest.raises(error, match=message):
         evaluated(systems, **{**options, **change})

@@ -316,7 +316,7 @@ def test_topics_follow_the_rule_of_score(many):
     assert set(missing["n_qids"]) == {12}
 
 
-def test_repeated_documents(many):
+def test_repeated_documents_are_dropped_with_a_warning_before_ranking(many):
     runs, qrels = many
     twice = {**runs, "r0": pd.concat([runs["r0"], runs["r0"].head(1).assign(score=-50.0)])}
     with pytest.warns(UserWarning, match="1 repeated documents dropped"):
@@ -340,7 +340,7 @@ def test_pairs_with_a_baseline(many):
         assert pair.p_a_beats_b == pytest.approx(expected)
 
 
-def test_one_system():
+def test_one_system_has_rank_1_and_no_pair():
     found = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=100))
     ranks = found.systems[["name", "expected_rank", "rank_low", "rank_high", "p_best_unjudged"]]
     assert ranks.to_numpy().tolist() == [["run", 1, 1, 1, 1]]
@@ -349,7 +349,7 @@ def test_one_system():
     assert found.pairs.columns.tolist() == [*columns.split(), "method", "n_qids", "n_draws", "seed"]
 
 
-def test_one_topic():
+def test_one_topic_is_enough_to_rank_systems():
     runs = {name: run({"q1": of["q1"]}) for name, of in TINY.items()}
     assert rank_systems(runs, qrels_of("q1"), MEASURE, inference=Inference(n_draws=50)).systems["n_qids"].tolist() == [
         1,
@@ -376,7 +376,7 @@ def test_one_topic():
         ({"seed": -1}, "seed=-1"),
     ],
 )
-def test_what_cannot_be_asked_for(many, options, said):
+def test_illegal_options_of_rank_systems_are_refused(many, options, said):
     with pytest.raises(ParameterError) as caught:
         rank_systems(*many, **grouped("rank_systems", **options))
     assert said in str(caught.value)

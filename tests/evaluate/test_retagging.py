@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier import DegenerateWarning, ParameterError, TagEntities
+from vbterrier import TagEntities
+from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate import IntentOptions, Paraphrases, RerunTagger
 from vbterrier.intents import ModelTagger
 

@@ -100,7 +100,7 @@ def test_complete_judgments_leave_nothing_to_estimate(runs, complete):
         assert "estimator" in table
 
 
-def test_errors_by_group(found):
+def test_errors_of_estimators_are_grouped_by_simulation(found):
     table = found.errors(["simulation"]).set_index(["simulation", "estimator"])
     group = found.estimates.query("simulation == '50% #0' and estimator == 'condensed'")
     error = group["estimate"] - group["truth"]
@@ -375,7 +375,7 @@ def test_estimators_that_are_none_are_refused(runs, complete, estimators, messag
         simulate(runs, complete, [("thin", subsample_qrels(complete, 0.5, 1))], estimators=estimators)
 
 
-def test_what_cannot_be_is_refused(found, runs, complete):
+def test_illegal_options_of_simulations_are_refused(found, runs, complete):
     thin = [("thin", subsample_qrels(complete, 0.5, 1))]
     for level in (0, 1, 95):
         with pytest.raises(ParameterError, match="level="):

@@ -171,7 +171,7 @@ def test_several_runs_with_other_topics(tmp_path, topics):
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled"])
-def test_repeated_documents(tmp_path, kind):
+def test_repeated_documents_are_treated_alike_in_chunks(tmp_path, kind):
     run, qrels = made()
     twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")
     path = as_files(twice, tmp_path, kind)

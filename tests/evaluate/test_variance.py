@@ -109,7 +109,7 @@ def test_all_judged_leaves_the_topics():
     np.testing.assert_array_equal(both.to_numpy(), topics.to_numpy())
 
 
-def test_advice_by_hand():
+def test_advice_on_judging_and_topics_follows_the_variances_by_hand():
     found = variance_shares(RUNS, QRELS, MEASURE, inference=Inference(level=0.9))
     between, within = table(found).loc["one", "variance"]
     z = 1.6448536269514722
@@ -160,7 +160,7 @@ def test_names_of_sources_are_the_callers():
         lambda runs, _, **o: over_intents(runs, **o),
     ],
 )
-def test_orders_change_nothing(evaluated):
+def test_the_order_of_rows_and_runs_changes_no_variance(evaluated):
     # Topics differ in their variance within.
     left_out = f"qid in {QIDS[:3]} and docno in ['x', 'y']"
     runs = {name: frame.drop(index=frame.query(left_out).index) for name, frame in RUNS.items()}
@@ -177,7 +177,7 @@ def test_orders_change_nothing(evaluated):
 
 
 @pytest.mark.filterwarnings("ignore:the variance between topics")
-def test_a_topic_alone():
+def test_variances_between_topics_of_one_topic_are_missing():
     some = {name: run(docnos, QIDS[:1]) for name, docnos in LISTS.items()}
     found = variance_shares(some, QRELS[QRELS["qid"] == "q0"], MEASURE)
     assert found.shares["variance"].isna().tolist() == [True, False] * 2
@@ -201,12 +201,12 @@ def test_a_topic_alone():
         ({"measure": "ES(intents='mine')@3", "intents": INTENTS, "tags": TAGS}, "drop intents="),
     ],
 )
-def test_options_that_do_not_exist(options, said):
+def test_illegal_options_of_variance_shares_are_refused(options, said):
     with pytest.raises(ParameterError, match=said):
         variance_shares(RUNS, QRELS, **grouped("variance_shares", **{"measure": MEASURE, **options}))
 
 
-def test_bad_input():
+def test_systems_and_intents_without_topics_are_refused():
     with pytest.raises(InputError, match="no systems"):
         variance_shares({}, QRELS, MEASURE)
     with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
@@ -220,7 +220,7 @@ def test_bad_input():
         )
 
 
-def test_ance_on_trec_covid(shared_data):
+def test_predicted_effects_of_judging_match_trec_covid(shared_data):
     """Predicted effects of judging and of more topics, and the observed effect of judging."""
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz"}

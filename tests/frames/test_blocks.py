@@ -126,7 +126,7 @@ def test_what_measures_read_of_parquet_is_kept(tmp_path):
         list(blocks([tmp_path / "a.parquet", tmp_path / "b.run"], 1000))
 
 
-def test_parts_of_a_run(tmp_path):
+def test_files_of_a_folder_are_parts_of_one_run(tmp_path):
     for name in ("2.run", "1.run", ".hidden", "1.txt"):
         (tmp_path / name).write_text("q1 Q0 d1 1 2.5 t\n")
     one, two, other = (tmp_path / name for name in ("1.run", "2.run", "1.txt"))
@@ -149,7 +149,7 @@ def test_parts_of_a_run(tmp_path):
         parts_of("/dev/null")
 
 
-def test_amounts_of_memory():
+def test_amounts_of_memory_are_read_with_their_units():
     assert [amount("memory", text) for text in ("1 GiB", "64mib", "0.5 GB", "90000000", 2**27, "99 M")] == [
         2**30,
         2**26,

@@ -42,35 +42,6 @@ def test_what_can_be_read_only_once_is_refused():
         frame_of(pa.Table.from_pandas(PLAIN).to_reader(), "run")
 
 
-@pytest.mark.parametrize(
-    "other", [None, [], {"q1": {"d1": 1}}, "run.txt", 3, PLAIN["qid"]], ids=lambda x: type(x).__name__
-)
-def test_anything_else_is_refused_with_its_type(other):
-    with pytest.raises(InputError, match=rf"mine: wanted a data frame, found {type(other).__name__}; pass a pandas"):
-        frame_of(other, "mine")
-
-
-@pytest.mark.parametrize(
-    ("frame", "columns", "words"),
-    [
-        (
-            PLAIN,
-            ("qid", "doc_no", "label"),
-            (
-                r"^run: wanted columns qid, doc_no, label; missing doc_no, label; found qid, docno, score\. "
-                r"Did you mean docno\?$"
-            ),
-        ),
-        (pd.DataFrame(), ("qid",), r"missing qid; found none\.$"),
-        (pd.DataFrame({0: [], 1: []}), ("qid",), r"found 0, 1\."),
-    ],
-    ids=["the nearest name", "no columns", "names that are not text"],
-)
-def test_missing_columns_are_listed_with_what_was_found(frame, columns, words):
-    with pytest.raises(InputError, match=words):
-        require(frame, columns, "run")
-
-
 def test_only_duplicates_of_columns_that_are_read_are_refused():
     twice = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
     with pytest.raises(InputError, match="run: column 'score' occurs 2 times; keep one"):

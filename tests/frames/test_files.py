@@ -286,21 +286,6 @@ def test_errors_name_the_line(stored, read, content, line, words):
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("read", [read_run, read_qrels, read_intents, read_tags])
-def test_paths_where_no_file_is(stored, tmp_path, read):
-    stored(ONE_RUN, "bm25.run")
-    with pytest.raises(
-        FileError, match=r"bm26\.run: no such file in the folder .*correct the path\. Did you mean bm25\.run"
-    ):
-        read(tmp_path / "bm26.run")
-    with pytest.raises(FileError, match=r"no such file, nor the folder .*nowhere"):
-        read(str(tmp_path / "nowhere" / "bm25.run"))
-    with pytest.raises(FileError, match="is a folder; wanted a file"):
-        read(tmp_path)
-    with pytest.raises(FileError, match=r"cannot be opened: .*null byte"):
-        read(str(tmp_path / "a\0b"))
-
-
 def test_odd_lines_far_down_read_right_and_faults_are_named(stored):
     n_lines = 200_000
     plain = b"q1 Q0 d1 1 2.5 bm25\n" * n_lines

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -347,11 +348,17 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def of_plain_frames():
+    """Return what a command finds in plain frames."""
+    return cache(lambda command: COMMANDS[command](plain("run"), plain("qrels")))
+
+
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("form", GIVEN)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_take_what_other_tools_hold(tmp_path, command, form):
-    right = COMMANDS[command](plain("run"), plain("qrels"))
+def test_commands_take_what_other_tools_hold(tmp_path, command, form, of_plain_frames):
+    right = of_plain_frames(command)
     found = COMMANDS[command](GIVEN[form]("run", tmp_path), GIVEN[form]("qrels", tmp_path))
     assert found == (pytest.approx(right) if isinstance(right, float) else right)
     if isinstance(right, float):

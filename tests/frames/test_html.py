@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.errors import ParameterError, printable
+from vbterrier.errors import printable
 from vbterrier.frames import notebook
 
 FRAME = pd.DataFrame(
@@ -134,12 +134,6 @@ def test_ids_titles_and_names_are_escaped():
     table = parsed(text)
     assert table.find("caption").text == table.find("tbody/tr/th").text == odd
     assert table.find("thead/tr/th").text == odd + "!"
-
-
-@pytest.mark.parametrize("given", [{"bar": ("mean", "low", "high")}, {"by": "mean"}])
-def test_a_column_that_is_not_there_is_named(given):
-    with pytest.raises(ParameterError, match="no column 'mean': the frame has run, measure, value, low, high"):
-        notebook.table(FRAME, **given)
 
 
 def test_plots_are_imported_on_first_use():

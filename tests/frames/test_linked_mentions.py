@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from night import at_night
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
@@ -142,7 +143,7 @@ def test_values_of_links_are_right_for_a_wrong_link_a_missed_nil_and_a_missing_a
     assert scored.means().iloc[0].tolist() == [0.5, 0.5]
 
 
-def test_words_of_hipe(file):
+def test_mentions_of_hipe_files_have_ranges_of_words(file):
     found = read_entity_links(file(HIPE))
     assert found[["qid", "start", "end", "mention", "entity_id"]].to_numpy().tolist() == [
         ["p1:w0-3", 0, 3, "M. Dupont", "NIL"],
@@ -337,7 +338,7 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
         ("New York", "wikipedia_title", ("wikipedia_title", "New_York")),
     ],
 )
-def test_places_of_ids(given, own, expected):
+def test_ids_are_found_by_their_place_in_a_link(given, own, expected):
     assert place_of(given, own) == expected
 
 
@@ -410,10 +411,11 @@ PIECES = [
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("n_damaged", [8, at_night(100)])
 @pytest.mark.parametrize("content", MUTATED)
-def test_damaged_files_are_read_or_refused(file, content):
+def test_damaged_files_are_read_or_refused(file, content, n_damaged):
     rng = np.random.default_rng(0)
-    for _ in range(30):
+    for _ in range(n_damaged):
         start, stop = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
         path = file(content[:start] + str(rng.choice(PIECES)) + content[start if rng.random() < 0.5 else stop :])
         for read in (read_entity_links, read_answers, read_mentions, vbterrier.read_tags, vbterrier.read_run):

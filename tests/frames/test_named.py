@@ -4,7 +4,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError
 from vbterrier.frames import named as registry
 from vbterrier.frames.named import named, register_intents, register_tags
 
@@ -38,14 +38,6 @@ def test_other_data_under_a_registered_name_need_replace(register, frame):
     register("mine", other, replace=True)
     kind = "intents" if register is register_intents else "tags"
     assert named(kind, "mine").equals(other)
-
-
-@pytest.mark.parametrize("name", ["", None, 3])
-def test_a_name_is_a_text_and_what_is_no_frame_is_refused(name):
-    with pytest.raises(ParameterError, match="wanted a text that is not empty"):
-        register_intents(name, INTENTS)
-    with pytest.raises(InputError, match="intents 'mine': found a generator"):
-        register_intents("mine", (row for row in []))
 
 
 def test_files_are_read_by_their_kind(tmp_path):

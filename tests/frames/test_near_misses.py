@@ -7,8 +7,8 @@ import vbterrier
 from vbterrier.entities.rankers.base import QueryEntities
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.contracts import TagFrame
-from vbterrier.frames.files.reading import read_similarities, read_subtopics, read_tags
-from vbterrier.intents.sources import from_diversity, from_run
+from vbterrier.frames.files.reading import read_subtopics, read_tags
+from vbterrier.intents.sources import from_diversity
 from vbterrier.linking import DictionaryLinker
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -49,11 +49,6 @@ def test_the_weight_of_a_tag_is_not_ignored(tmp_path, name):
     assert read_tags(tmp_path / "tags.tsv")["weight"].tolist() == [0.5, 0.25]
 
 
-def test_the_query_of_a_tag_is_not_ignored():
-    with pytest.raises(InputError, match="tags: column 'query_id' is not read; if it is the qid"):
-        TagFrame(TAGS.assign(query_id="q1"))
-
-
 def test_other_columns_pass_through(tmp_path):
     other = TAGS.assign(mention="Fox", start=3, name="x", mentions=2, query="about foxes")
     assert TagFrame(other).weight.tolist() == [1.0, 1.0]
@@ -82,22 +77,6 @@ def test_probabilities_of_entities_and_subtopics_are_not_ignored(tmp_path, name)
     run = pd.DataFrame({"qid": ["q"], "docno": ["a"], "score": [1.0]})
     with pytest.raises(InputError, match=wanted):
         vbterrier.score(run, QRELS.assign(**{name: [0.9, 0.1]}), ["ES@5"])
-
-
-def test_tags_of_runs_similarities_labels_and_links_are_read_whole(tmp_path):
-    run = vbterrier.frames.ranking.Run(TAGS.assign(qid="q", score=1.0, confidence=0.5))
-    with pytest.raises(InputError, match="run: column 'confidence' is not read"):
-        from_run(run)
-    path = tmp_path / "similarities.csv"
-    path.write_text("entity_id,other_id,similarity,topic_id\nA,B,0.5,q1\n")
-    with pytest.raises(FileError, match="column 'topic_id' is not read; if it is the qid"):
-        read_similarities(path)
-    links = TAGS.assign(qid="q", label=1, rank=[0, 1], weight=1.0, n_mentions=3)
-    with pytest.raises(InputError, match="column 'n_mentions' is not read; if it is the mentions"):
-        vbterrier.entities.LinkedPool.from_frame(links)
-    intents = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": 0.5})
-    with pytest.raises(InputError, match="labels: column 'probability' is not read"):
-        vbterrier.intents.calibration_error(intents, intents.rename(columns={"prob": "probability"}))
 
 
 @pytest.mark.parametrize("name", ["traffic", "count", "probability"])

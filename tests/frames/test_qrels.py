@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames import read_labels
 from vbterrier.frames.contracts import flatten_qrels
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.ranking import ranked
-from vbterrier.unjudged.pool import Judgments
 
 ROWS = st.lists(
     st.tuples(
@@ -75,14 +73,6 @@ def of_labels(labels, docnos=("d", "d")):
     return pd.DataFrame({"qid": "q", "docno": list(docnos), "label": labels})
 
 
-def test_invalid_numbers_are_named_with_query_and_document_as_python_writes_them():
-    run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, np.nan]})
-    with pytest.raises(InputError, match=r"row 1 .*nan.*query 'q1', document 'b'.*wanted a number"):
-        ranked(run)
-    with pytest.raises(InputError, match=r"row 0 .*0\.5.*query 'q', document 'd'.*wanted a whole number"):
-        Judgments(of_labels([0.5, 1.0]))
-
-
 OF_TABLES = pd.DataFrame({"qid": ["q2", "007"], "iteration": ["0", "0"], "docno": ["NA", "d,1"], "label": [2, -1]})
 
 
@@ -106,25 +96,6 @@ def test_qrels_without_iterations(tmp_path, content):
     (tmp_path / "qrels").write_text("topic-id,subtopic,docno,label,judge\n1,3,d1,2,me\n")
     row = {"qid": "1", "iteration": "3", "docno": "d1", "label": 2, "judge": "me"}
     assert read_qrels(tmp_path / "qrels").to_dict("records") == [row]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            "qid,docno,score\nq1,d1,2\n",
-            "qrels:1: wanted columns qid, docno, label; missing label; found qid, docno, score",
-        ),
-        ("qid,docno,grade,rel\nq1,d1,2,2\n", "qrels:1: column 'label' occurs 2 times; keep one"),
-        ('{"qid": "q1", "docno": "d1", "score": 2}\n', "qrels:1: member 'label' is missing, wanted a whole number"),
-        ('{"qid": "q1", "docno": "d1", "label": 0.5}\n', "qrels:1: member 'label' is '0.5', wanted a whole number"),
-        ('{"qid": "q1", "docno": "d1", "label": 9223372036854775808}\n', "qrels:1: .* of at most 64 bits"),
-    ],
-)
-def test_tables_that_are_no_qrels(tmp_path, content, message):
-    (tmp_path / "qrels").write_text(content)
-    with pytest.raises(FileError, match=message):
-        read_qrels(tmp_path / "qrels")
 
 
 EXPECTED = [["07", "d1", 2.0], ["07", "d2", 0.5]]
@@ -182,33 +153,3 @@ def test_failed_answers_of_a_judge_are_missing_and_counted(tmp_path, form):
     frame.assign(result_status=[1, 0]).rename(columns={"label": "grade"}).to_parquet(tmp_path / "table")
     with pytest.warns(DegenerateWarning, match="1 of 2 answers of the judge failed"):
         assert read_labels(tmp_path / "table")["docno"].tolist() == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            '{"qid": "1", "docno": "d"}\n',
-            r"labels: wanted columns qid, docno, label; missing label; found qid, docno",
-        ),
-        ('{"docno": "d", "label": 1}\n', "member 'qid' is missing, wanted text; found docno, label"),
-        ('{"qid": "1", "docno": "d", "label": "high"}\n', "member 'label' is .*wanted a finite number"),
-        (
-            '{"qid": "1", "docno": "d", "label": 1}\n{"qid": 1, "docno": "d", "label": NaN}\n',
-            r"labels:2: .*finite number",
-        ),
-        ('{"qid": "1", "docno": "d", "prob": []}\n', "wanted a list of probabilities"),
-        ('{"qid": "1", "docno": "d", "prob": [0.5, -1]}\n', "wanted a list of probabilities"),
-        ('{"qid": "1", "docno": "d", "label": 1}\nnot json\n', "labels:2: is not JSON"),
-        ("1 0 d1 high\n", "labels:1: label must be a number"),
-        ("1 d1\n", "labels:1: wanted 3 fields"),
-        ("topic_id,doc_id,prob_0\n1,d1,0\n", "document 'd1' of query '1': wanted probabilities"),
-        ("topic_id,doc_id,score\n1,d1,0\n", "missing label; found qid, docno, score"),
-        ("", "empty"),
-    ],
-)
-def test_bad_lines_are_named(tmp_path, text, message):
-    path = tmp_path / "labels"
-    path.write_text(text)
-    with pytest.raises(FileError, match=message):
-        read_labels(path)

@@ -340,13 +340,6 @@ def test_a_tie_at_the_cut_is_looked_at_to_its_end_and_no_further():
     assert found.top(2).n_tied == 1
 
 
-@pytest.mark.parametrize("values", [["1", "1", 1], [1, 1.0, "1"], [1, 1, 1.0], [1, True, 1], ["1", None, "1"]])
-def test_queries_of_several_types_are_refused_also_if_they_are_equal(values):
-    run = pd.DataFrame({"qid": pd.Series(values, dtype=object), "docno": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
-    with pytest.raises(InputError, match=r"run column 'qid': (wanted ids|row 1 has no id)"):
-        Run(run, duplicates="error")
-
-
 # The document of rank 2 is repeated at a rank.
 @pytest.mark.parametrize(("rank", "cutoffs"), [(3, [3, 4, None]), (4, [4, None]), (6, [None])])
 @pytest.mark.parametrize("storage", ["str", object])

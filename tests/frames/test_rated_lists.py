@@ -6,7 +6,7 @@ import json
 import pandas as pd
 import pytest
 
-from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError
 from vbterrier.frames import read_hits, read_rated_list, write_rated_list
 from vbterrier.frames.files.rated_lists import RatedList, read_traffic
 
@@ -147,12 +147,6 @@ def test_files_without_hits_are_named(tmp_path, text, message):
     with pytest.raises(FileError) as caught:
         read_hits(tmp_path / "run")
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("scale", [(3, 0), (0,), (0, 1.5)])
-def test_a_scale_is_two_numbers(tmp_path, scale):
-    with pytest.raises(ParameterError, match="smallest and the largest rating"):
-        read_rated_list(tmp_path / "none", scale=scale)
 
 
 @pytest.mark.parametrize("form", FORMS)

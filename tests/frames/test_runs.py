@@ -1,6 +1,5 @@
 """Mappings of named runs, and runs in tables, spreadsheets and with metadata."""
 
-import datetime as dt
 import gzip
 import sys
 import zipfile
@@ -10,7 +9,7 @@ import pytest
 from flat import grouped
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, FileError, InputError
+from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_run, read_topics
@@ -27,20 +26,6 @@ def test_frames_and_paths_are_the_same_run(tmp_path):
     assert list(loaded) == ["frame", "path", "text"]
     assert {tuple(run.docno.text.to_pylist()) for run in loaded.values()} == {("a", "007")}
     assert [run.name for run in loaded.values()] == ["run 'frame'", "run 'path'", "run 'text'"]
-
-
-@pytest.mark.parametrize(
-    ("runs", "words"),
-    [
-        (RUN, "wanted a mapping of name to run, found DataFrame; pass {'mine': run}"),
-        ([RUN], "found list"),
-        ({}, "runs: none; name at least one run"),
-        ({"mine": RUN.drop(columns="score")}, "run 'mine'.*score"),
-    ],
-)
-def test_other_data_than_a_mapping_of_runs_are_refused(runs, words):
-    with pytest.raises(InputError, match=words):
-        runs_of(runs)
 
 
 TABLE = 'Query ID,DocID,score,rank,title\nq1,007,2.5,1,"Wages, and\nprices"\nq1,NA,1.5,2,\n'
@@ -116,21 +101,6 @@ def test_runs_in_spreadsheets(tmp_path):
         read_run(sheet(tmp_path / "two.xlsx", [HEAD, ["q1", "d", 1, 2]], notes=[["mine"]]))
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([HEAD, ["q1", "a", 1, 0], ["q1", None, 2, 0]], "g.xlsx:3: docno is empty"),
-        ([["project", "docno"], ["q1", "a"]], "g.xlsx:1: wanted columns qid, docno; missing qid; found project, docno"),
-        ([HEAD, ["q1", dt.date(2020, 1, 2), 1, 0]], "g.xlsx:2: docno is the date 2020-01-02.*as text"),
-        ([HEAD, ["q1", "a", "first", 0]], "g.xlsx:2: rank must be a whole number"),
-        ([], "is empty"),
-    ],
-)
-def test_spreadsheets_that_are_no_runs(tmp_path, rows, message):
-    with pytest.raises(FileError, match=message):
-        read_run(sheet(tmp_path / "g.xlsx", rows))
-
-
 def test_archives_that_are_no_spreadsheets(tmp_path, monkeypatch):
     path = tmp_path / "g.xlsx"
     path.write_bytes(b"PK\x03\x04 damaged")
@@ -187,35 +157,6 @@ def test_runs_of_ms_marco(stored, start):
     assert found["docno"].tolist() == ["70", "80", "71", "72"]
     assert found["score"].tolist() == [-start, -start, -1 - start, -5 - start]
     assert found["rank"].tolist() == [start, start, 1 + start, 5 + start]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("q1 a 1\nq1 b 1\n", "the ranks of topic 'q1' do not rise from 0 or 1: found 1 at document 'b'; name other"),
-        ("q1 a 1\nq2 a 7\nq2 b 8\n", "recognised as a run of MS MARCO, .* of topic 'q2' .* found 7 at document 'a'"),
-        (
-            "q1 a 1\nq1 b 0.5\n",
-            r"input:2: rank must be .*found '0.5'.*\(recognised as a run of MS MARCO, qid docno rank",
-        ),
-        (
-            '{"qid": "q1", "docno": "a", "score": 1}\n{"qid": "q1", "docno": "b"}\n',
-            "input:2: member 'score' is missing",
-        ),
-        ('{"qid": "q1", "docno": "a", "score": "high"}\n', "input:1: member 'score' is 'high', wanted a number"),
-        ('{"qid": "q1", "docno": "a", "score": NaN}\n', "input:1: member 'score' is 'nan', wanted a number"),
-        ('{"qid": "q1", "docno": "a", "score": true}\n', "input:1: member 'score' is 'True', wanted a number"),
-        ('{"qid": "q1", "docno": "a", "rank": 1.5}\n', "input:1: member 'rank' is '1.5', wanted a whole number"),
-        (
-            '{"topic_id": "q1", "query_id": "q2", "docno": "a"}\n',
-            "input:1: has two members of one meaning among topic_id, query_id",
-        ),
-        ("qid;docno;score\nq1;a;0,5\n", "input:2: score must be a number, found '0,5'; write decimals with a point"),
-    ],
-)
-def test_tables_and_json_lines_that_are_no_runs(stored, content, message):
-    with pytest.raises(FileError, match=message):
-        read_run(stored(content))
 
 
 LINES = '{"qid": "q1", "docno": "d1", "score": 2}\n{"qid": "q2", "docno": "d1", "score": 2}\n'

@@ -13,7 +13,6 @@ import sys
 import tarfile
 import threading
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,6 @@ import pytest
 
 from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics, score
 from vbterrier.errors import FileError
-from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.blocks import blocks
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.settings import Execution
@@ -73,22 +71,6 @@ def test_half_a_surrogate_pair_is_no_text(stored, content):
     assert read_topics(stored(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
 
 
-def test_paths_that_are_too_long_and_links_to_nothing_say_so(tmp_path):
-    with pytest.raises(FileError, match="cannot be opened: File name too long"):
-        read_run(tmp_path / ("x" * 5_000))
-    (tmp_path / "link").symlink_to(tmp_path / "gone")
-    with pytest.raises(FileError, match="link: is a link to nothing"):
-        read_run(tmp_path / "link")
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device here")
-def test_a_device_without_an_end_is_refused_at_its_start():
-    with pytest.raises(FileError, match="/dev/zero: cannot be opened: begins with a NUL byte, as no format does"):
-        read_run("/dev/zero", max_bytes=None)
-    with pytest.raises(FileError, match="is empty"):
-        read_run("/dev/null")
-
-
 @contextmanager
 def pipe_of(path, parts):
     """A pipe into which a thread writes."""
@@ -116,14 +98,6 @@ def test_pipes_are_read_to_their_end_or_up_to_the_limit(tmp_path):
         pytest.raises(FileError, match="holds more than 1,000,000 bytes"),
     ):
         read_qrels(pipe, max_bytes=1_000_000)
-
-
-@pytest.mark.parametrize(
-    "content", [b"[" * 5_000 + b"\n", b'{"format": "vbterrier journal 1", "inputs": "x"}\n' + b"[" * 5_000 + b"\n"]
-)
-def test_a_deeply_nested_journal_is_refused(stored, content):
-    with pytest.raises(FileError, match="input: wanted a vbterrier journal 1, found something else"):
-        Journal(stored(content), "x")
 
 
 # Small Parquet files that unpack to much data are read no further than their limit.

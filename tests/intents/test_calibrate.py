@@ -80,19 +80,6 @@ def test_uniform_needs_no_scores_and_nil_keeps_its_mass():
     assert Calibrate("uniform")(frame)["prob"].tolist() == pytest.approx([1.0, 0.4, 0.4, 0.2])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"score": [1.0, np.nan, 2.0]}, r"row 1 holds nan \(candidate 'A' of query 'a'\)"),
-        ({"score": [1.0, np.inf, 2.0]}, r"row 1 \(candidate 'A' of query 'a'\) has score inf, wanted finite"),
-        ({"entity_id": ["B", "B", "B"]}, "candidate 'B' of query 'a' is in rows 1 and 2"),
-    ],
-)
-def test_candidates_that_are_none_are_refused(changes, message):
-    with pytest.raises(InputError, match=message):
-        Calibrate()(PAIR.assign(**changes))
-
-
 def test_the_temperature_of_the_labels_is_found(sample):
     frame, true, _ = sample
     labels = true[["qid", "entity_id", "prob"]]
@@ -280,21 +267,6 @@ def test_files_that_are_missing_or_endless_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("vbterrier.intents.calibrate._MAX_BYTES", 10)
     with pytest.raises(FileError, match="larger than 10 bytes"):
         Calibrate.load(tmp_path / "stage.json")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "plat"}, r"method='plat': wanted one of .* Did you mean platt\?"),
-        ({"temperature": 0}, "temperature=0: wanted a number above 0"),
-        ({"temperature": math.inf}, "temperature=inf"),
-        ({"temperature": None}, "temperature=None"),
-        ({"method": "platt", "temperature": 2}, "temperature=2: method 'platt' has none"),
-    ],
-)
-def test_illegal_parameters_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        Calibrate(**options)
 
 
 def test_smoothing_leaves_candidates_without_clicks_a_probability(tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.calibration import calibration_error, query_ambiguity
 
 INTENTS = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B", "A", "B"], "prob": [0.8, 0.2, 0.6, 0.4]})
@@ -77,27 +77,6 @@ def test_labels_of_another_id_space_are_warned_of():
 def test_equal_probabilities_share_a_bin():
     uniform = INTENTS.assign(prob=0.5)
     assert calibration_error(uniform, LABELS, n_bins=4).bins.values.tolist() == [[0.5, 0.5, 0.5, 0.5, 4]]
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (LABELS.assign(qid="z"), "labels: none of the 1 queries"),
-        (LABELS.drop(columns="entity_id"), "labels: wanted columns qid, entity_id; missing entity_id"),
-        (LABELS.assign(prob=0.5), "labels: the probabilities of query 'a' sum to 0.5"),
-        (LABELS.assign(label=["yes", "no"]), "labels column 'label': row 0 holds 'yes'"),
-        (LABELS.assign(qid=[1, 2]), "labels column 'qid' holds integers"),
-    ],
-)
-def test_labels_that_are_none_are_refused(labels, message):
-    with pytest.raises(InputError, match=message):
-        calibration_error(INTENTS, labels)
-
-
-@pytest.mark.parametrize("options", [{"n_bins": 0}, {"floor": 0}, {"n_bins": 2.5}])
-def test_illegal_parameters_are_refused(options):
-    with pytest.raises(ParameterError, match=next(iter(options))):
-        calibration_error(INTENTS, LABELS, **options)
 
 
 def test_ambiguity_by_hand_and_in_any_order():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.candidates import CandidateIntents, Truncate
 from vbterrier.linking.links import Links, links_frame
@@ -239,63 +239,4 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
         assert row["prob"] <= others["prob"].min() + 1e-12, "what is lost is no more probable than what stays"
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q0", "A", 1.0), ("q0", "A", 2.0)], "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1"),
-        ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
-        ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
-        ([("q7", "A", 1.0)], "retrieved entities: query 'q7' is not among the topics"),
-        ([(0, "A", 1.0)], "retrieved entities column 'qid' holds integers, topics column 'qid' holds text"),
-    ],
-)
-def test_results_that_are_no_candidates_are_refused(rows, message):
-    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
-    source = pt.apply.generic(lambda _: frame, transform_outputs=lambda _: ["qid", "query", "docno", "score"])
-    with pytest.raises(InputError, match=message):
-        CandidateIntents(source)(topics("x"))
-
-
 LINKER, CUT = CandidateIntents(TopEntities(JORDAN)), Truncate(cutoff=1)
-
-
-@pytest.mark.parametrize(
-    ("stage", "changes", "message"),
-    [
-        (LINKER, {"query": ["jordan", None]}, r"topics: row 1 \(query 'q1'\) has (None|nan) as its text, wanted text"),
-        (LINKER, {"query": ["jordan", 1984]}, r"topics: row 1 \(query 'q1'\) has 1984 as its text"),
-        (LINKER, {"qid": ["q0", "q0"]}, "topics: query 'q0' is in rows 0 and 1; keep one"),
-        (LINKER, {"qid": ["q0", None]}, "topics column 'qid': row 1 has no id"),
-        (LINKER, {"score": [1, 2]}, "topics: column 'score' is an output column; rename or drop it"),
-        (CUT, {"prob": [0.04, 0.5, 0.56, 0.4, 0.4]}, r"query 'a' sum to 0.9 \(1 query is off\); wanted 1"),
-        (CUT, {"prob": [-0.04, 0.5, 0.64, 0.5, 0.4]}, r"row 0 \(candidate 'B1' of query 'b'\) has probability -0.04"),
-        (CUT, {"prob": [np.nan, 0.5, 0.56, 0.5, 0.4]}, r"row 0 holds nan \(candidate 'B1' of query 'b'\)"),
-        (CUT, {"entity_id": ["B2", "A1", "B2", "A2", "B3"]}, "candidate 'B2' of query 'b' is in rows 0 and 2; keep"),
-    ],
-)
-def test_topics_and_intents_that_are_none_are_refused(stage, changes, message):
-    frame = topics("jordan", "air jordan") if stage is LINKER else INTENTS
-    with pytest.raises(InputError, match=message):
-        stage(frame.assign(**changes))
-
-
-@pytest.mark.parametrize(
-    ("stage", "options", "message"),
-    [
-        (CandidateIntents, {"source": "wikipedia"}, r"wanted a linker \(with \.link\) or a PyTerrier retriever"),
-        (CandidateIntents, {"source": dict}, r"wanted a linker \(with \.link\) or a PyTerrier retriever"),
-        (CandidateIntents, {"prob": "sofmax"}, r"prob='sofmax': wanted one of .* Did you mean softmax\?"),
-        (CandidateIntents, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        (CandidateIntents, {"mentions": "first"}, "mentions='first': wanted one of 'all', 'longest'"),
-        (CandidateIntents, {"nil": 1}, "nil=1: wanted less than 1"),
-        (CandidateIntents, {"nil": -0.1}, "nil=-0.1: wanted a number of at least 0 and at most 1"),
-        (Truncate, {}, "wanted threshold=, cutoff= or mass="),
-        (Truncate, {"threshold": 1.5}, "threshold=1.5: wanted a number of at least 0 and at most 1"),
-        (Truncate, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        (Truncate, {"mass": 0}, "mass=0: wanted a number above 0 and at most 1"),
-    ],
-)
-def test_illegal_parameters_are_refused(stage, options, message):
-    source = {"source": TopEntities(JORDAN)} if stage is CandidateIntents else {}
-    with pytest.raises(ParameterError, match=message):
-        stage(**{**source, **options})

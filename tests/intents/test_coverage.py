@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import read_run, register_intents, register_tags
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
@@ -59,20 +59,6 @@ def test_the_share_of_tagged_documents_counts_tags_that_are_candidates():
     assert covered(("x", "B")).tagged.tolist() == pytest.approx([1 / 3, 0.0]), "B is a candidate of query a only"
     alone = cover(Run(RUN[RUN["qid"] == "a"]), Intents(INTENTS), tags(("x", "A")), 1)
     assert alone.tagged.tolist() == [1.0, 0.0], "nothing retrieved, nothing tagged"
-
-
-@pytest.mark.parametrize(
-    ("intents", "tagged", "message"),
-    [
-        ({"qid": [1, 2, 1, 2]}, {}, "intents column 'qid' holds integers, run column 'qid' holds text"),
-        ({}, {"entity_id": [1]}, "intents column 'entity_id' holds text, tags column 'entity_id' holds integers"),
-        ({}, {"docno": [7]}, "tags column 'docno' holds integers, run column 'docno' holds text"),
-    ],
-)
-def test_integers_never_meet_text_in_silence(intents, tagged, message):
-    frame = pd.DataFrame({"docno": ["x"], "entity_id": ["A"]}).assign(**tagged)
-    with pytest.raises(InputError, match=message):
-        cover(Run(RUN), Intents(INTENTS.assign(**intents)), Tags(frame), None)
 
 
 def test_tags_without_a_row_are_told():
@@ -132,30 +118,6 @@ def test_names_and_probabilities_to_divide():
     register_intents("of the oracle", TWO_INTENTS.assign(prob=[3, 2, 1, 1]), replace=True)
     register_tags("of the oracle", TAGS, replace=True)
     assert success("of the oracle", "of the oracle", 1, normalise=True) == {"b": 1.0, "a": 0.5}
-
-
-@pytest.mark.parametrize("k", [0, -1, 2.5, True, "2"])
-def test_cutoffs_that_are_none_are_refused(k):
-    with pytest.raises(ParameterError, match=r"cutoff=.*: wanted a whole number of at least 1, or None"):
-        oracle_success(TWO_INTENTS, TAGS, k)
-
-
-@pytest.mark.parametrize(
-    ("intents", "tags", "documents", "message"),
-    [
-        ({}, {}, "x", "documents='x': wanted ids or a frame"),
-        ({}, {}, [7], "tags column 'docno' holds text, documents column 'docno' holds integers"),
-        ({}, {}, pd.DataFrame({"doc": ["x"]}), "documents: wanted columns docno; missing docno"),
-        ({}, {}, pd.DataFrame({"docno": ["x"], "qid": [1]}), "documents column 'qid' holds integers"),
-        ({"entity_id": [1, 1, 2, 3]}, {}, None, "intents column 'entity_id' holds integers, tags column"),
-        ({}, {"qid": [1, 1, 1, 1]}, None, "intents column 'qid' holds text, tags column 'qid' holds integers"),
-        ({"prob": 0.4}, {}, None, "the probabilities of query 'b' sum to 0.4"),
-        ({}, {"weight": 2}, None, "has weight 2, wanted 0 to 1"),
-    ],
-)
-def test_what_can_never_meet_is_refused(intents, tags, documents, message):
-    with pytest.raises(InputError, match=message):
-        oracle_success(TWO_INTENTS.assign(**intents), TAGS.assign(**tags), 3, documents=documents)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.intents.dedup import Dedup, MiniLM
 
 
@@ -58,20 +58,6 @@ def test_aliases_come_as_a_frame_too():
     frame = pd.DataFrame({"entity_id": ["x", "A"], "canonical": ["A", "A"]})
     assert merged(Dedup(aliases=frame), ("x", 0.5, "n"), ("A", 0.5, "m")) == {"A": ["A", "x"]}
     assert Dedup(aliases=frame) == Dedup(aliases={"x": "A"})
-
-
-@pytest.mark.parametrize(
-    ("aliases", "message"),
-    [
-        ({"x": "y", "y": "x"}, "aliases: '[xy]' is part of a cycle; remove one"),
-        (pd.DataFrame({"entity_id": "x", "canonical": ["A", "B"]}), "'x' has the canonical ids 'A' and 'B'; keep one"),
-        ({"x": 5}, "'x' has the canonical id 5; wanted ids as text"),
-        (pd.DataFrame({"entity_id": ["x"]}), "aliases: wanted columns entity_id, canonical; missing canonical"),
-    ],
-)
-def test_aliases_that_are_none_are_refused(aliases, message):
-    with pytest.raises(InputError, match=message):
-        Dedup(aliases=aliases)(intents(("x", 1.0, "")))
 
 
 def test_names_are_compared_in_their_normal_form():
@@ -163,34 +149,6 @@ def test_a_judge_is_asked_once_for_each_pair_of_different_names():
     assert made[["qid", "entity_id", "prob"]].values.tolist() == [["q", "A", 0.5], ["q", "C", 0.5], ["r", "B", 1.0]]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"embedder": lambda names: np.ones(len(names))}, r"shape \(2, d\) for 2 names, found shape \(2,\)"),
-        ({"embedder": lambda _: np.ones((3, 2))}, r"found shape \(3, 2\)"),
-        ({"embedder": lambda _: np.full((2, 2), np.nan)}, "with NaN or infinity"),
-        ({"judge": lambda _: [0.5, 0.5]}, "judge: wanted 1 confidences from 0 to 1, found array"),
-        ({"judge": lambda _: [1.5]}, "judge: wanted 1 confidences"),
-        ({"judge": lambda _: [np.nan]}, "judge: wanted 1 confidences"),
-        *(
-            ({name: found}, f"{name}: wanted numbers, as a list or an array, found a {kind}")
-            for name in ("judge", "embedder")
-            for found, kind in (
-                (lambda _: "0.5", "str: '0.5'"),
-                (lambda _: {"a": 0.5}, "dict"),
-                (lambda names: (0.5 for _ in names), "generator"),
-                (lambda _: [[0.5], [0.5, 1.0]], "list"),
-                (lambda names: ["high"] * len(names), "list"),
-                (lambda _: object(), "object"),
-            )
-        ),
-    ],
-)
-def test_what_is_no_likeness_is_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        Dedup(**options)(intents(("A", 0.5, "a"), ("B", 0.5, "b")))
-
-
 def test_nil_is_merged_with_nothing():
     frame = intents(("A", 0.5, "nil"), ("NIL", 0.2, ""), ("B", 0.3, "b"))
     stage = Dedup(embedder=lambda names: np.ones((len(names), 2)))
@@ -229,21 +187,6 @@ def test_mass_is_kept_and_order_decides_nothing(probs, rows, random):
     assert probs(shuffled) == probs(made)
     again = stage(made.drop(columns="merged"))
     assert probs(again) == probs(made), "nothing is left to merge"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"similarity": 0}, "similarity=0: wanted a number above 0 and at most 1"),
-        ({"similarity": 1.1}, "similarity=1.1"),
-        ({"kb": "x.kb"}, r"kb='x.kb': wanted a knowledge base, such as KnowledgeBase\(path\); .* 'resolve'"),
-        ({"embedder": "minilm"}, "embedder='minilm': wanted a callable"),
-        ({"embedder": len, "judge": len}, "wanted an embedder or a judge, found both"),
-    ],
-)
-def test_illegal_parameters_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        Dedup(**options)
 
 
 @pytest.fixture

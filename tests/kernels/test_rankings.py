@@ -9,7 +9,7 @@ from vbterrier.kernels import rankings
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights, stable_order
 
 
-def test_by_hand():
+def test_q_measure_average_precision_and_err_by_hand():
     # Sakai's blended ratio of a ranking (1, 0, 3) whose pool holds 3, 1, 1: (1 + 1)/(1 + 3) and (2 + 4)/(3 + 5).
     assert q_measure(np.array([1.0, 0.0, 3.0]), np.array([3.0, 4.0, 5.0]), 3) == pytest.approx((2 / 4 + 6 / 8) / 3)
     assert average_precision(np.array([1.0, 0.0, 1.0]), 3) == pytest.approx((1 + 2 / 3) / 3)

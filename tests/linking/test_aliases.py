@@ -70,31 +70,6 @@ def test_objects_without_aliases_are_refused_by_their_kind(made, id_space):
         made([("a", "b")], id_space=id_space)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"score": [0.25, 1.5, 1, 1]}, r"row 1 \(alias 'Jordan', entity 'Q810'\) has score 1.5, wanted a probability"),
-        ({"score": [0.25, -0.1, 1, 1]}, "has score -0.1, wanted a probability in 0 to 1; divide counts by their sum"),
-        ({"score": [0.25, None, 1, 1]}, "aliases column 'score': row 1 holds nan, wanted a number"),
-        ({"weight": [2, 3, 1, 1]}, r"row 1 \(alias 'Jordan'\) has weight 3, wanted a finite number above 0, the freq"),
-        ({"weight": [2, 2, 0, 1]}, r"row 2 \(alias 'His Airness'\) has weight 0, wanted a finite number above 0"),
-        ({"weight": [2, 2, 1, None]}, "aliases column 'weight': row 3 holds nan, wanted a number"),
-        ({"alias": ["Jordan", None, "b", "c"]}, "aliases column 'alias': row 1 has no id"),
-        ({"entity_id": ["Q1", "Q1", "Q1", "c"]}, "alias 'Jordan' of entity 'Q1' is in rows 0 and 1; keep one"),
-        ({"entity_id": [1.0, 2.0, 3.0, 4.0]}, "aliases column 'entity_id': wanted ids as text, found float64"),
-    ],
-)
-def test_aliases_that_are_none_are_refused_with_their_row(changes, message):
-    with pytest.raises(InputError, match=message):
-        AliasFrame(ROWS.assign(**changes), "people")
-
-
-@pytest.mark.parametrize("column", ["alias", "entity_id"])
-def test_a_frame_says_which_column_is_missing(column):
-    with pytest.raises(InputError, match=f"aliases: wanted columns alias, entity_id; missing {column}"):
-        AliasFrame(ROWS.drop(columns=column), "people")
-
-
 def test_frames_of_aliases_are_equal_by_what_they_hold():
     frame = ROWS.copy()
     source = AliasFrame(frame, "people")

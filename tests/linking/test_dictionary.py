@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.linking import words as words_module
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import build_kb
@@ -234,30 +234,6 @@ def test_the_case_of_a_mention_chooses_its_meaning():
 def test_stop_aliases_of_the_user_hold_for_capitals_too():
     with pytest.warns(DegenerateWarning, match=r"2 stop \('US', 'IBM'\)"):
         assert found(linker("US", "IBM", stop_aliases=["us", "Ibm"]), "The US and IBM") == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"case": "lower"}, "case='lower': wanted one of 'auto', 'ignore', 'exact'"),
-        ({"ambiguous": "skipp"}, "ambiguous='skipp': wanted one of 'skip', 'truncate'. Did you mean skip"),
-        ({"max_candidates": 0}, "max_candidates=0: wanted a whole number, 1 or more"),
-        ({"min_length": 1.5}, "min_length=1.5: wanted a whole number"),
-        ({"stop_aliases": "the"}, "stop_aliases='the': wanted a list of names, or None"),
-    ],
-)
-def test_parameters_without_a_legal_value_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        linker("Paris", **options)
-
-
-def test_aliases_and_texts_are_checked():
-    with pytest.raises(ParameterError, match="id_space: wanted the name"):
-        DictionaryLinker(frame(("a", "b")))
-    with pytest.raises(InputError, match="aliases: no rows; a linker needs at least one alias"):
-        DictionaryLinker(frame(), id_space="k")
-    with pytest.raises(InputError, match="found one text"):
-        linker("Paris").link("Paris")
 
 
 def test_linkers_are_equal_if_their_kind_and_parameters_are():

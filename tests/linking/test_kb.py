@@ -333,7 +333,7 @@ def test_the_table_of_aliases_agrees_with_exact_look_ups(foxes):
     assert set(table["weight"]) == {1.0}
 
 
-def test_it_is_a_linker_of_whole_texts(smiths):
+def test_a_knowledge_base_links_whole_texts(smiths):
     assert isinstance(smiths, Linker)
     links = smiths.link(["John Smith", "the John Smith", "zoë", "J Smith"])
     assert (links.id_space, links.scale) == ("test", "probability")
@@ -343,7 +343,7 @@ def test_it_is_a_linker_of_whole_texts(smiths):
     assert len(smiths.link([]).frame) == 0
 
 
-def test_it_links_by_its_look_up_and_is_equal_by_contents_and_look_up(foxes, smiths):
+def test_a_knowledge_base_links_by_its_lookup_and_is_equal_by_contents_and_lookup(foxes, smiths):
     assert (smiths.id_space, smiths.has_priors, foxes.has_priors) == ("test", False, True)
     assert (len(smiths), smiths.n_aliases) == (3, 7)
     assert smiths == KnowledgeBase(str(smiths.path)) != foxes
@@ -363,7 +363,7 @@ def test_it_links_by_its_look_up_and_is_equal_by_contents_and_look_up(foxes, smi
         KnowledgeBase(foxes.path, how="fuzy")
 
 
-def test_it_is_the_same_wherever_its_file_lies(foxes, tmp_path, monkeypatch):
+def test_a_moved_knowledge_base_is_the_same(foxes, tmp_path, monkeypatch):
     moved = tmp_path / foxes.path.name
     moved.write_bytes(foxes.path.read_bytes())
     monkeypatch.chdir(tmp_path)
@@ -379,7 +379,7 @@ CHANGES += [{"seats": ["y", "x"]}]
 @pytest.mark.filterwarnings("ignore:the priors of:vbterrier.errors.DegenerateWarning")
 @pytest.mark.filterwarnings("ignore:. aliases have entities:vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_it_holds_makes_its_digest(tmp_path, change):
+def test_the_digest_of_a_knowledge_base_is_that_of_its_contents(tmp_path, change):
     one = {"id": "a", "aliases": [["B", 0.5]]}
     other = {"id": "b", "label": "Bea", "aliases": [["B", 0.5], "BB"], "redirects": ["b0"], "born": 1850}
     other["seats"] = ["x", "y"]
@@ -424,7 +424,7 @@ def test_parameters_that_are_none_are_refused(smiths, name, value, message):
         smiths.lookup(["x"], **{name: value})
 
 
-def test_it_opens_again_after_closing(smiths):
+def test_a_closed_knowledge_base_can_be_opened_again(smiths):
     copy = pickle.loads(pickle.dumps(smiths))
     smiths.close()
     smiths.close()

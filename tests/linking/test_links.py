@@ -2,12 +2,10 @@
 
 import unicodedata
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.errors import InputError, ParameterError
 from vbterrier.linking.links import COLUMNS, Links, links_frame, normal_form, normal_forms
 
 ROW = (0, 5, 9, "York", "Q42462", 0.75, "York")
@@ -23,21 +21,6 @@ def test_rows_become_columns_of_the_right_kinds_even_without_any():
     links = Links(links_frame([ROW]), "wikidata", "probability")
     assert (links.id_space, links.scale) == ("wikidata", "probability")
     assert Links(links_frame([(*ROW[:5], -3.5, "")]), "own").scale == "score"
-
-
-@pytest.mark.parametrize(
-    ("frame", "scale", "error", "message"),
-    [
-        (links_frame([ROW]), "percent", ParameterError, "scale='percent': wanted one of 'probability', 'score'"),
-        (pd.DataFrame({"text": [0]}), "score", InputError, "missing start, end, mention, entity_id, score, name"),
-        (links_frame([(*ROW[:5], 1.5, "")]), "probability", InputError, "'Q42462' of mention 'York' has score 1.5"),
-        (links_frame([(*ROW[:5], float("nan"), "")]), "probability", InputError, "wanted 0 to 1"),
-        (links_frame([(*ROW[:5], float("nan"), "")]), "score", InputError, "wanted a number"),
-    ],
-)
-def test_what_is_no_links_is_refused(frame, scale, error, message):
-    with pytest.raises(error, match=message):
-        Links(frame, "wikidata", scale)
 
 
 @pytest.mark.parametrize(

@@ -79,31 +79,6 @@ def test_ids_are_text_and_frames_have_the_types_of_all_links(row, entity):
     assert found.dtypes.tolist() == links_frame([]).dtypes.tolist()
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("0", "a", float("nan"))], "results of the retriever column 'score': row 0 holds nan"),
-        ([("0", None, 1.0)], "results of the retriever column 'docno': row 0 has no id"),
-        ([("0", "a", 1.0), ("0", "a", 2.0)], "document 'a' is duplicated for query '0'"),
-    ],
-)
-def test_results_that_are_none_are_refused(rows, message):
-    with pytest.raises(InputError, match=message):
-        linker(*rows).link(["x"])
-
-
-def test_parameters_and_results_of_other_queries_are_refused():
-    other = pd.DataFrame({"qid": ["7"], "docno": ["a"], "score": [1.0]})
-    with pytest.raises(InputError, match="query '7' was not asked"):
-        RetrieverLinker(pt.apply.generic(lambda _: other), id_space="k").link(["x"])
-    with pytest.raises(ParameterError, match="retriever: wanted a PyTerrier transformer, found function"):
-        RetrieverLinker(lambda frame: frame, id_space="k")
-    with pytest.raises(ParameterError, match="cutoff=0: wanted a whole number, 1 or more"):
-        linker(cutoff=0)
-    with pytest.raises(InputError, match="found one text"):
-        linker().link("x")
-
-
 def test_linkers_are_what_their_parameters_are():
     retriever = Fixed()
     first = RetrieverLinker(retriever, id_space="k")

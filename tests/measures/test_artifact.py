@@ -44,7 +44,7 @@ def test_what_is_saved_is_loaded(build, tmp_path):
     assert repr(loaded) == f"IntentSet({str(tmp_path / 'rich')!r})"
 
 
-def test_it_is_an_artifact_that_pyterrier_finds(build, monkeypatch):
+def test_pyterrier_finds_an_intent_set_as_an_artifact(build, monkeypatch):
     made = build()
     assert json.loads((made.path / "pt_meta.json").read_text()) == {
         "type": "intent_set",
@@ -58,7 +58,7 @@ def test_it_is_an_artifact_that_pyterrier_finds(build, monkeypatch):
     assert pt.inspect.artifact_type_format(found) == ("intent_set", "vbterrier")
 
 
-def test_it_is_packed_and_unpacked(build, tmp_path):
+def test_an_intent_set_is_packed_and_unpacked(build, tmp_path):
     made = build()
     package = made.build_package(str(tmp_path / "set.tar.lz4"), verbose=False)
     import tarfile

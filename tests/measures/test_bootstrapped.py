@@ -19,7 +19,7 @@ STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 PRIORS = {"P": "pool", "R": "run", "P+R": "pool+run"}
 
 
-def test_the_second_worked_case():
+def test_ndcg_with_two_unjudged_documents_is_that_of_the_papers_second_case():
     pool = {f"two{i}": 2 for i in range(10)} | {f"one{i}": 1 for i in range(10)} | {f"nil{i}": 0 for i in range(30)}
     qrels, run = qrels_of(pool), run_of(["two0", "new1", "nil0", "new2"])
     ideal = discounted([2, 2, 2, 2])

@@ -119,7 +119,7 @@ def strings():
     "options",
     [
         {"batch_size": 1},
-        {"batch_size": 7},
+        at_night({"batch_size": 7}),
         at_night({"plan": "tree", "verbose": False}),
         {"plan": "tree", "verbose": False, "batch_size": 7},
         {"validate": "error"},
@@ -368,7 +368,11 @@ def expected():
 
 @pytest.mark.parametrize(
     ("of_qrels", "of_run"),
-    [pair if len({*pair, "str"}) < 3 else at_night(*pair) for pair in itertools.product(TEXTS, TEXTS)],
+    # By day each storage is once that of qrels and once that of a run, beside another.
+    [
+        pair if pair in zip(TEXTS, [*TEXTS][1:] + [*TEXTS][:1], strict=True) else at_night(*pair)
+        for pair in itertools.product(TEXTS, TEXTS)
+    ],
 )
 def test_text_of_any_storage_gives_the_same_numbers(expected, of_qrels, of_run):
     qrels = IR_QRELS.astype(dict.fromkeys(["query_id", "doc_id", "iteration"], TEXTS[of_qrels]))
@@ -453,8 +457,8 @@ found = ir_measures.calc(vbterrier.measures_from(*sys.argv[2:]), qrels, run)
 print(json.dumps(sorted([repr(m.measure), m.query_id, m.value.hex()] for m in found.per_query)))
 """
     texts = [repr(measure) for measure in OURS]
-    first, *others = (python(code, tmp_path, *texts, PYTHONHASHSEED=str(seed)) for seed in range(3))
-    assert others == [first, first]
+    first, second = (python(code, tmp_path, *texts, PYTHONHASHSEED=str(seed)) for seed in range(2))
+    assert second == first
     here = ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)
     assert first == sorted([repr(m.measure), m.query_id, m.value.hex()] for m in here)
 

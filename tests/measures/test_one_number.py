@@ -93,62 +93,68 @@ def of_topics(frame, topics):
     return frame[frame["qid"].isin(topics)].reset_index(drop=True)
 
 
+# Every host: the value of each run, topic and measure.
+
+
 def by_topic(values):
-    return {
-        (qid, measure): value for qid, measure, value in values[["qid", "measure", "value"]].itertuples(index=False)
-    }
+    rows = values[["name", "qid", "measure", "value"]].itertuples(index=False)
+    return {(name, qid, measure): value for name, qid, measure, value in rows}
 
 
-def in_score(measures, runs, qrels, name):
-    values = vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=2)).values
-    return by_topic(values[values["name"] == name])
+def in_score(measures, runs, qrels):
+    return by_topic(vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=2)).values)
 
 
-def alone(measures, runs, qrels, name):
-    return in_score(measures, {name: runs[name]}, qrels, name)
+def alone(measures, runs, qrels):
+    parts = [in_score(measures, {name: run}, qrels) for name, run in runs.items()]
+    return {key: value for part in parts for key, value in part.items()}
 
 
-def topic_by_topic(measures, runs, qrels, name):
+def topic_by_topic(measures, runs, qrels):
     found = {}
     for topic in reversed(qrels["qid"].unique()):
         part = {name: of_topics(run, [topic]) for name, run in runs.items()}
-        found |= in_score(measures, part, of_topics(qrels, [topic]), name)
+        found |= in_score(measures, part, of_topics(qrels, [topic]))
     return found
 
 
-def in_ir_measures(measures, runs, qrels, name):
-    run = runs[name].sample(frac=1, random_state=1).rename(columns=RENAMED)
-    metrics = ir_measures.iter_calc(measures, qrels.rename(columns=RENAMED), run)
-    return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+def in_ir_measures(measures, runs, qrels):
+    found = {}
+    for name, run in runs.items():
+        mixed = run.sample(frac=1, random_state=1).rename(columns=RENAMED)
+        metrics = ir_measures.iter_calc(measures, qrels.rename(columns=RENAMED), mixed)
+        found |= {(name, metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+    return found
 
 
 def in_experiment(batch_size):
-    def values(measures, runs, qrels, name):
+    def values(measures, runs, qrels):
         topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
         systems = [pt.Transformer.from_df(run.assign(rank=0, query="words")) for run in runs.values()]
         options = {"batch_size": batch_size, "perquery": True, "names": list(runs)}
-        table = pt.Experiment(systems, topics, qrels, measures, **options)
-        return by_topic(table[table["name"] == name])
+        return by_topic(pt.Experiment(systems, topics, qrels, measures, **options))
 
     return values
 
 
 def in_our_experiment(**options):
-    def values(measures, runs, qrels, name):
+    def values(measures, runs, qrels):
         topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
         systems = {one: pt.Transformer.from_df(run) for one, run in runs.items()}
-        table = vbterrier.Experiment(systems, topics, qrels, measures, perquery=True, **options)
-        return by_topic(table[table["name"] == name])
+        return by_topic(vbterrier.Experiment(systems, topics, qrels, measures, perquery=True, **options))
 
     return values
 
 
-def in_trectools(measures, runs, qrels, name):
-    values = vbterrier.VBTrecEval.from_frames(runs[name], qrels).results(measures).data
-    return by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
+def in_trectools(measures, runs, qrels):
+    found = {}
+    for name, run in runs.items():
+        values = vbterrier.VBTrecEval.from_frames(run, qrels).results(measures).data.assign(name=name)
+        found |= by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
+    return found
 
 
-def in_chunks(measures, runs, qrels, name):
+def in_chunks(measures, runs, qrels):
     with tempfile.TemporaryDirectory() as folder:
         paths = {system: str(Path(folder) / f"{system}.run") for system in runs}
         for system, run in runs.items():
@@ -156,10 +162,10 @@ def in_chunks(measures, runs, qrels, name):
         values = vbterrier.score(
             paths, qrels, measures, inference=Inference(n_resamples=2), execution=Execution(memory="64 MiB")
         ).values
-    return by_topic(values[values["name"] == name])
+    return by_topic(values)
 
 
-def on_the_command_line(measures, runs, qrels, name):
+def on_the_command_line(measures, runs, qrels):
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / f"{system}.run") for system in runs]
         for path, run in zip(paths, runs.values(), strict=True):
@@ -169,8 +175,7 @@ def on_the_command_line(measures, runs, qrels, name):
         words = [*paths, "-q", f"{folder}/qrels.txt", *asked, "--per-query", "--format", "json"]
         with contextlib.redirect_stdout(io.StringIO()) as out:
             app(["score", *words], standalone_mode=False)
-    rows = pd.DataFrame(json.loads(out.getvalue())).astype({"qid": str})
-    return by_topic(rows.query("name == @name"))
+    return by_topic(pd.DataFrame(json.loads(out.getvalue())).astype({"qid": str}))
 
 
 HOSTS = {
@@ -197,15 +202,18 @@ def model():
 PAIRS = [(host, group) for host in HOSTS for group in GROUPS if (host, group) != ("command line", "entities")]
 
 
+@pytest.fixture(scope="module")
+def expected(model):
+    return {group: in_score(*given) for group, given in GROUPS.items()}
+
+
 @pytest.mark.parametrize(("host", "group"), PAIRS)
-def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group):
+def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group, expected):
     measures, runs, qrels = GROUPS[group]
-    for name in runs:
-        expected = in_score(measures, runs, qrels, name)
-        assert len(expected) == len(measures) * qrels["qid"].nunique()
-        found = HOSTS[host](measures, runs, qrels, name)
-        odd = {key: (value, found.get(key)) for key, value in expected.items() if found.get(key) != value}
-        assert not odd, f"{len(odd)} of {len(expected)}: {dict(list(odd.items())[:5])}"
+    assert len(expected[group]) == len(runs) * len(measures) * qrels["qid"].nunique()
+    found = HOSTS[host](measures, runs, qrels)
+    odd = {key: (value, found.get(key)) for key, value in expected[group].items() if found.get(key) != value}
+    assert not odd, f"{len(odd)} of {len(expected[group])}: {dict(list(odd.items())[:5])}"
 
 
 def test_all_registered_measures_are_compared_or_refused():
@@ -216,12 +224,13 @@ def test_all_registered_measures_are_compared_or_refused():
 @pytest.mark.parametrize("dcg", ["log2", "exp-log2"])
 def test_a_fully_judged_ranking_has_its_ndcg_to_the_last_digit(dcg):
     plain = ir_measures.nDCG(dcg=dcg) @ K
-    expected = in_ir_measures([plain], RUNS, QRELS, "judged") if dcg == "log2" else None
+    run = {"judged": RUNS["judged"]}
+    expected = in_ir_measures([plain], run, QRELS) if dcg == "log2" else None
     measures = [vbterrier.BNDCG(stat=stat, dcg=dcg) @ K for stat in ("mean", "median", "lo", "hi", "mode")]
     for measure in measures:
-        found = alone([measure, "nDCG@7"], RUNS, QRELS, "judged")
+        found = in_score([measure, "nDCG@7"], run, QRELS)
         if expected is not None:
-            assert {qid: found[qid, str(measure)] for qid in TOPICS} == {
-                qid: expected[qid, str(plain)] for qid in TOPICS
+            assert {qid: found["judged", qid, str(measure)] for qid in TOPICS} == {
+                qid: expected["judged", qid, str(plain)] for qid in TOPICS
             }
-    assert set(alone([vbterrier.BNDCG(stat="std", dcg=dcg) @ K], RUNS, QRELS, "judged").values()) == {0.0}
+    assert set(in_score([vbterrier.BNDCG(stat="std", dcg=dcg) @ K], run, QRELS).values()) == {0.0}

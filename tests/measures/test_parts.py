@@ -13,8 +13,9 @@ import pytest
 from one_topic import RENAMED
 
 import vbterrier
-from vbterrier import ES, VB, DegenerateWarning, ParameterError, TopIntent, evaluate_intents
+from vbterrier import ES, VB, TopIntent, evaluate_intents
 from vbterrier.cli import app
+from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate import IntentOptions
 from vbterrier.intents import split_parts
 from vbterrier.measures import DSharpNDCG, IRec, WeightedERRIA

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.frontier import pareto_frontier, pearson_interval, undominated
 
@@ -103,22 +103,3 @@ def test_few_runs_and_measures_that_do_not_vary_are_told_of():
     up, down = 0.8 + 1e-14 * np.eye(10)[3], 0.4 - 1e-14 * np.eye(10)[5]
     with pytest.warns(DegenerateWarning, match="a measure does not vary"):
         assert pareto_frontier(values(up, down)).runs["on_frontier"].all()
-
-
-TOPICS = values(*sample(12), n_topics=3)
-
-
-@pytest.mark.parametrize(
-    ("table", "options", "error", "message"),
-    [
-        (TOPICS.iloc[1:], {}, InputError, r"of RelCov@20, 1 topics .'q0'. lack"),
-        (TOPICS.query("name != 'r3' or measure == 'RelCov@20'"), {}, InputError, r"1 runs .'r3'. have only one"),
-        (TOPICS, {"maximised": "RelCov@2"}, InputError, r"no RelCov@2; found .* Did you mean RelCov@20"),
-        (TOPICS, {"maximised": "NonRelCov@20"}, ParameterError, "wanted two measures"),
-        (TOPICS, {"n_resamples": 0}, ParameterError, "n_resamples=0"),
-    ],
-    ids=["topic", "measure", "unknown", "one measure", "no resamples"],
-)
-def test_what_has_no_frontier_is_refused(table, options, error, message):
-    with pytest.raises(error, match=message):
-        pareto_frontier(table, **options)

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, check_level
+from vbterrier.errors import DegenerateWarning, ParameterError, check_level
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.stats import topic_intervals
@@ -145,12 +145,6 @@ def test_the_normal_interval_is_students_and_needs_no_resamples(level):
     assert found.method == "topics (normal)"
 
 
-def test_an_unknown_method_is_refused_with_the_legal_ones():
-    words = "method='BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"
-    with pytest.raises(ParameterError, match=words):
-        topics_interval(SCORES, method="BCa")
-
-
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan, math.inf])
 def test_a_level_that_is_no_share_is_refused(level):
     for call in (check_level, partial(topics_interval, SCORES), partial(unjudged_interval, SCORES, SCORES)):
@@ -217,19 +211,6 @@ def test_frames_without_rows_and_with_one_topic():
         found = intervals(frame("a", "AP", {"q1": 0.5}))
     assert found["value"].tolist() == [0.5]
     assert found[["low", "high"]].isna().all(axis=None)
-
-
-@pytest.mark.parametrize(
-    ("scores", "copies", "options", "error", "message"),
-    [
-        ({"q1": 0.5, "q2": math.nan}, 1, {}, InputError, "topic 'q2', AP"),
-        ({"q1": 0.5}, 2, {}, InputError, "repeats row 0"),
-        ({"q1": 0.5, "q2": 0.1}, 1, {"n_resamples": 0}, ParameterError, "n_resamples=0"),
-    ],
-)
-def test_values_that_cannot_be_averaged_are_refused(scores, copies, options, error, message):
-    with pytest.raises(error, match=message):
-        intervals(pd.concat([frame("a", "AP", scores)] * copies), **options)
 
 
 def test_limits_of_resamples_ignore_empty_ones_of_each_column():

@@ -68,27 +68,6 @@ def test_perturbations_are_values(value):
         value.share = 0.5
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Dirichlet(0), r"Dirichlet\(concentration=0\): wanted a number from 1e-09$"),
-        *[(lambda c=c: Dirichlet(c), f"concentration={c!r}") for c in (math.inf, math.nan, "10", True)],
-        (lambda: TemperatureJitter(-0.1), r"TemperatureJitter\(scale=-0.1\): wanted a number from 0 to 10"),
-        (lambda: ScoreNoise(-1), r"ScoreNoise\(scale=-1\)"),
-        (lambda: DropConstraints("two"), r"which='two'\): wanted 'one', 'turn' or a number from 0 to 1"),
-        (lambda: DropCandidates(-0.1), "share=-0.1"),
-        (lambda: TagConfusion(2), r"TagConfusion\(share=2\): wanted a number from 0 to 1"),
-        (lambda: TagConfusion(0.1, lost=2), "lost=2"),
-        (lambda: TagConfusion(0.1, by="document"), "by='document': wanted one of 'name', 'entity', 'mention'"),
-        (lambda: Variants([]), r"frames=\[\]: wanted at least one"),
-        (lambda: Variants([pd.DataFrame()], order="any"), "order='any': wanted one of 'random', 'turn'"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(make, message):
-    with pytest.raises(ParameterError, match=message):
-        make()
-
-
 @pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
 def test_probabilities_stay_probabilities_and_what_is_impossible_stays_so(relaxed, value):
     last = pd.DataFrame({"qid": ["q2"], "entity_id": ["Z"], "prob": 0.0, "delta": 0.0, "violations": [[]]})
@@ -299,28 +278,6 @@ def test_frames_of_variants_are_checked_and_left_alone(intents, variants):
     held = Variants(variants)
     variants[0].loc[0, "prob"] = 0.0
     assert held.frames[0]["prob"].tolist() == [0.9, 0.1, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"prob": [0.5, 0.3, 0.5, 1.0, 0.5, 0.0, 0.1]}, r"probabilities of query 'q1' sum to 0.9 \(1 query is off\)"),
-        ({"prob": [0.5, 0.3, 0.6, 1.0, 0.5, -0.1, 0.1]}, r"row 5 \(candidate 'X' of query 'q2'\) has probability -0.1"),
-        ({"prob": [0.5, 0.3, None, 1.0, 0.5, 0.0, 0.1]}, "intents column 'prob': row 2 holds nan"),
-        ({"entity_id": list("ZBBAYXC")}, "candidate 'B' of query 'q1' is in rows 1 and 2"),
-        ({"violations": [[0.0]] * 6 + [[0.0, 1.0]]}, "row 1 has 1 violations, other rows of query 'q1' have 2"),
-        ({"violations": [[0.0]] * 6 + [None]}, "column 'violations': wanted a list of numbers of at least 0"),
-        ({"violations": [[0.0]] * 6 + [[-1.0]]}, "column 'violations': wanted a list of numbers of at least 0"),
-        ({"violations": [["x"]] * 7}, "column 'violations': wanted a list of numbers in each row"),
-        ({"violations": [[0.5]] * 7, "delta": 0.4}, "row 0 has delta 0.4, wanted the sum of its violations, 0.5"),
-        ({"delta": -1.0}, "row 0 has delta -1, wanted a finite number of at least 0"),
-    ],
-)
-def test_intents_that_are_none_are_refused_with_their_row(intents, changes, message):
-    with pytest.raises(InputError, match=message):
-        CandidateArrays.of(intents.assign(**changes))
-    with pytest.raises(InputError, match="intents: wanted columns qid, entity_id, prob; missing prob"):
-        CandidateArrays.of(intents.drop(columns="prob"))
 
 
 PLAIN = pd.DataFrame({"qid": ["q"], "entity_id": ["C"], "prob": [1.0]})

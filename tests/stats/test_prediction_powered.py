@@ -136,7 +136,7 @@ def arrays(scores, labels, name, measure):
 
 
 @pytest.mark.parametrize("target", ["population", "these"])
-def test_every_column(target):
+def test_every_column_of_powered_means_follows_its_formula(target):
     scores, labels = frames(("a", "b"), ("ES@5", "ES@10"))
     before = scores.copy(), labels.copy()
     found = prediction_powered(scores, labels, target=target, level=0.9)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import bernoulli_variance, vb
 from vbterrier.stats.replicas import hoeffding_error, hoeffding_replicas, replica_intervals
@@ -72,19 +72,6 @@ def test_replicas_that_agree_give_equal_ends_and_one_has_no_error():
     assert replica_intervals(np.array([0.3]), point=np.array(0.3), method="bca").high == 0.3
 
 
-@pytest.mark.parametrize(
-    ("draws", "options", "message"),
-    [
-        (DRAWS, {"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'normal'"),
-        (DRAWS, {"level": 1.0}, "wanted a number between 0 and 1"),
-        (DRAWS, {"method": "bca"}, "method='bca' needs the score without perturbation: give point"),
-    ],
-)
-def test_intervals_of_replicas_that_cannot_be_are_refused(draws, options, message):
-    with pytest.raises(ParameterError, match=message):
-        replica_intervals(draws, **options)
-
-
 def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
     for left in (np.full((4, 2), 0.5), np.array([[0.3], [np.nan]])):
         assert not acceleration_of(left).any()
@@ -118,21 +105,3 @@ def test_the_range_is_that_of_the_scores(alpha):
     scores = vb(success, bernoulli_variance(success), alpha)
     width = hoeffding_error(1, 0.5, alpha=alpha) / hoeffding_error(1, 0.5)
     assert width == pytest.approx(np.ptp(scores), abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: hoeffding_replicas(0, 0.05), "epsilon=0: wanted a number above 0"),
-        (lambda: hoeffding_replicas(math.nan, 0.05), "epsilon=nan"),
-        (lambda: hoeffding_replicas(0.1, 0), "delta=0: wanted a number between 0 and 1"),
-        (lambda: hoeffding_replicas(0.1, 1), "delta=1"),
-        (lambda: hoeffding_replicas(0.1, 0.05, alpha=-1), "alpha=-1: wanted a number of at least 0"),
-        (lambda: hoeffding_error(0, 0.05), "n_replicas=0: wanted a whole number of at least 1"),
-        (lambda: hoeffding_error(2.5, 0.05), "n_replicas=2.5"),
-        (lambda: hoeffding_error(10, 5), "delta=5"),
-    ],
-)
-def test_values_out_of_range_are_refused(call, message):
-    with pytest.raises(ParameterError, match=message):
-        call()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.kernels.vb import vb
 from vbterrier.stats.matches import Statistic
@@ -55,7 +55,7 @@ def test_ends_are_those_of_intervals_by_name():
     assert (same["low"], same["value"], same["high"]) == (pytest.approx(0.05 ** (1 / 60)), 1.0, 1.0)
 
 
-def test_merging_changes_neither():
+def test_merging_leaves_both_statistics_unchanged():
     values = table()
     one, two = (TopicStatistics(n_resamples=50).add(part) for part in (values[:20], values[20:40]))
     before = one.to_frame(), two.to_frame()
@@ -79,26 +79,6 @@ def test_two_topics_leave_out_resamples_without_any():
     low, high = sorted(values["value"])
     assert (found["low"][0], found["high"][0]) == pytest.approx((low, high))
     assert_frame_equal(TopicStatistics(n_resamples=400).add(values).to_frame(), found, rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: TopicStatistics(seed=1).merge(TopicStatistics(seed=2)),
-            ParameterError,
-            "the same n_resamples and seed",
-        ),
-        (lambda: TopicStatistics(n_resamples=0), ParameterError, "n_resamples=0"),
-        (lambda: TopicStatistics(seed=-1), ParameterError, "seed=-1"),
-        (lambda: TopicStatistics().to_frame(95), ParameterError, "level=95"),
-        (lambda: TopicStatistics().add(table().assign(value=np.inf)), InputError, "infinite"),
-        (lambda: TopicStatistics().add(pd.concat([table(), table()])), InputError, "repeats"),
-    ],
-)
-def test_what_cannot_be_merged_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_large_values_and_warnings_of_empty_resamples_do_not_leak():

@@ -184,7 +184,7 @@ def test_no_topics_have_no_mean():
         combined(DRAWS[:0], "u")
 
 
-def test_what_changes_no_number():
+def test_iterators_and_blocks_of_draws_change_no_variance_component():
     truth, _, _, noise = collection(9, 20, 0.5, systems=3, n_draws=100)
     draws = noise + truth.T[..., None]
     found = combined(draws, "u", values=truth, seed=5)
@@ -252,17 +252,3 @@ def test_a_perturbation_that_takes_turns_is_alone():
         with pytest.raises(ParameterError, match=f"{type(turning).__name__} takes turns"):
             sources_of([turning, TagDropout()])
     assert len(sources_of([DropConstraints("one"), TagDropout()])) == 2
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "no perturbation"),
-        ({"intents": []}, "no perturbation"),
-        ([Dirichlet], "with apply, such as Dirichlet"),
-        ({"topics": Dirichlet()}, "cannot be called 'topics'"),
-    ],
-)
-def test_what_is_no_source(given, said):
-    with pytest.raises(ParameterError, match=said):
-        sources_of(given)

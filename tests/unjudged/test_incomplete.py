@@ -233,7 +233,7 @@ def test_lost_topics_are_told():
         assert list(shallow_pool(runs, qrels, 5)["docno"]) == ["b", "e"]
 
 
-def test_what_cannot_be_is_refused():
+def test_illegal_options_of_reduced_judgments_are_refused():
     runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
     thinned = [(lambda share=share: subsample_qrels(qrels, share), "0 to 1") for share in (-0.1, 1.1, "much", True)]
     thinned += [(lambda: subsample_topics(qrels, 2), "of_topics=2: wanted a number from 0 to 1")]

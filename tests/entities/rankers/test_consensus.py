@@ -103,7 +103,7 @@ def dense(document, entity, restart, damping):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 0.85, 0.95]), st.booleans())
-def test_it_is_the_eigenvector(seed, damping, few):
+def test_pagerank_of_entities_is_the_eigenvector(seed, damping, few):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     holds = rng.random((int(rng.integers(1, 8)), n)) < rng.random()

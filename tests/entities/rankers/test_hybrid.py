@@ -96,7 +96,7 @@ def made(*arguments, **parameters):
 
 @pytest.mark.parametrize("threshold", [-0.3, 0, 0.2, 0.5])
 @pytest.mark.parametrize(("alpha", "tau", "rel"), [(0.5, 5.0, 1), (0.1, 2.0, 2)])
-def test_what_is_kept(pool, entity_run, threshold, alpha, tau, rel):
+def test_entities_above_the_threshold_are_kept(pool, entity_run, threshold, alpha, tau, rel):
     rows = selected_entities(entity_run, pool, cutoff=99, alpha=alpha, shrinkage=tau, rel=rel)
     rows = rows[rows["oer"] >= threshold].rename(columns={"entity_id": "docno"})[["qid", "docno", "score"]]
     expected = rows.sort_values(["qid", "score"], ascending=[True, False], kind="stable", ignore_index=True)

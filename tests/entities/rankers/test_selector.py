@@ -59,7 +59,7 @@ def mean_ap(run, links):
     return pt.Evaluate(run, entity_qrels(links), [AP])["AP"]
 
 
-def test_it_finds_what_was_planted_in_topics_it_has_not_seen(data):
+def test_a_selector_finds_planted_entities_in_unseen_topics(data):
     pool, run, qrels, links = data
     found = EntitySelector(pool, **FAST).cross_validated(run, qrels)
     assert mean_ap(run, links) < 0.75
@@ -67,7 +67,7 @@ def test_it_finds_what_was_planted_in_topics_it_has_not_seen(data):
     assert sorted(zip(found["qid"], found["docno"], strict=True)) == sorted(zip(run["qid"], run["docno"], strict=True))
 
 
-def test_it_finds_nothing_where_nothing_was_planted():
+def test_a_selector_finds_nothing_where_nothing_was_planted():
     pool, run, _, _ = planted(1)
     rng = np.random.default_rng(1)
     noise = run[["qid", "docno"]].assign(label=rng.integers(0, 2, len(run)))
@@ -235,7 +235,7 @@ def test_validation_topics_stop_early(data):
     assert models[0] < models[1]
 
 
-def test_it_fits_in_pipelines_of_pyterrier(data):
+def test_a_selector_is_a_stage_of_pyterrier_pipelines(data):
     pool, run, qrels, links = data
     topics = run[["qid", "query"]].drop_duplicates()
     pipeline = ConsensusEntities(pool, min_documents=1) >> EntitySelector(pool, **FAST) % 20

@@ -181,7 +181,7 @@ def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_command(in_demo, tmp_path):
+def test_the_report_command_writes_the_page_of_its_options(in_demo, tmp_path):
     output = tmp_path / "report.html"
     given = "lexical.run dense.run --qrels qrels.txt --topics topics.tsv --documents documents.tsv --baseline lexical"
     options = ["-m", "BNDCG@5", "-m", "nDCG@5", "--resamples", "200", "--name", "dense=Dense = new", "-o", output]

@@ -328,7 +328,7 @@ def test_illegal_parameters(name, value):
         predict_grades(runs, qrels, **{name: value})
 
 
-def test_bad_input():
+def test_bad_runs_and_judgments_of_predicted_grades_are_refused():
     runs, qrels, _ = collection()
     with pytest.raises(InputError, match=r"pass \{'mine': run\}"):
         predict_grades(runs["r0"], qrels)

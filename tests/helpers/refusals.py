@@ -1,0 +1,33 @@
+"""Tables of refusals: a call, its bad input, and what the message must name."""
+
+import inspect
+
+import pytest
+
+from vbterrier.errors import InputError
+
+
+def refusals(what, call, *rows, error=InputError, says="{}"):
+    """Cases of one call. A row has the bad input, the error if it is not `error`, and a pattern of the message.
+
+    Keyword-only parameters of `call` without a default are fixtures. `says` is a pattern that rows share: each gives
+    the words for its braces, or nothing where it has no braces.
+    """
+    cases = []
+    for row in rows:
+        *given, words = row if "{}" in says else (*row, "")
+        raised = given.pop() if given and inspect.isclass(given[-1]) and issubclass(given[-1], Exception) else error
+        wanted = says.replace("{}", str(words))
+        cases.append(pytest.param(call, tuple(given), raised, wanted, id=f"{what}: {wanted}"))
+    return cases
+
+
+def check_refusal(request, call, given, error, words):
+    """Assert that the call raises this error, with a message that matches the words."""
+    used = {
+        name: request.getfixturevalue(name)
+        for name, each in inspect.signature(call).parameters.items()
+        if each.kind == each.KEYWORD_ONLY and each.default is each.empty
+    }
+    with pytest.raises(error, match=words):
+        call(*given, **used)
