@@ -61,6 +61,10 @@ MESSAGES = {
     "BAP(seed=1,topics='x'): give prior='pool', or horizon=None": (
         "BAP(seed=1,topics='x'): give prior='pool', or horizon=None"
     ),
+    "BAP(seed=1): wanted prior=": "BAP(seed=1): wanted prior=",
+    "give Data(labels=) or Inference(seed=2), or TagOptions(on_ties='drop')": (
+        "give --labels or --seed=2, or TagOptions(on_ties='drop')"
+    ),
     "run 'memory=a': topic 'x'": "run 'memory=a': topic 'x'",
 }
 

@@ -318,6 +318,8 @@ _OPTIONS = {"client": "dask", "uncertainty": "over", "tau": "shrinkage", "n_judg
 # Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
+# A settings object with one parameter, as in TagOptions(on_ties='drop') or Data(labels=).
+_SETTING = re.compile(r"\b(?:Data|Inference|Execution|EntityPriors|[A-Z]\w*Options)\(([a-z_]+)=([^()=,]*)\)")
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
@@ -331,13 +333,20 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         command = commands[called]
     options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
 
+    def option_of(name: str) -> str | None:
+        return next(
+            (options[each] for each in (name, _OPTIONS.get(name), name.removeprefix("n_")) if each in options), None
+        )
+
     def worded(match: re.Match[str]) -> str:
-        name, after = match[1], match[2]
-        names = (name, _OPTIONS.get(name), name.removeprefix("n_"))
-        option = next((options[each] for each in names if each in options), None)
+        option, after = option_of(match[1]), match[2]
         return match[0] if option is None else f"{option}=" if after and after not in _ENDS else option
 
-    return _PARAMETER.sub(worded, message)
+    def unwrapped(match: re.Match[str]) -> str:
+        option, value = option_of(match[1]), match[2]
+        return match[0] if option is None else f"{option}={value}" if value else option
+
+    return _PARAMETER.sub(worded, _SETTING.sub(unwrapped, message))
 
 
 def require_format(style: str, output: Path | None = None) -> str:
