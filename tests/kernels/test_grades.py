@@ -313,3 +313,8 @@ def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
     prob, value = rng.dirichlet(np.ones(3), n_priors), lambda _, landed: 0.1 + gain[landed] @ weights
     model = model_of(np.zeros(3), prob, np.full(3, 9), gain, value=value)
     assert linear_weights(model, 0, rng.random((50, 3))) == pytest.approx(weights)
+
+
+def test_many_documents_of_which_all_have_one_grade_have_one_sequence():
+    assert exact.sequences(1, 70).tolist() == [[0] * 70]
+    assert exact.sequences(2, 2).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]

@@ -9,7 +9,7 @@ import pytest
 from ir_measures import nDCG
 from one_topic import RENAMED, discounted, one, qrels_of, run_of
 
-from vbterrier import BNDCG, Inference, NDCGBound, Unjudged
+from vbterrier import BAP, BNDCG, Inference, NDCGBound, Unjudged
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.distributions import histogram_mode
 from vbterrier.unjudged.distribution import bootstrap_distribution
@@ -185,3 +185,14 @@ def test_order_of_visits_is_by_rank_and_under_compat_by_docno():
     assert one(BNDCG @ 3, qrels, forth) == one(BNDCG @ 3, qrels, back)
     measure = BNDCG(compat="ecir23") @ 3
     assert one(measure, qrels, forth) > one(measure, qrels, back) + 1e-3
+
+
+def test_a_pool_whose_grades_are_all_used_has_one_score_however_many_documents_are_unjudged():
+    """The run retrieves all 30 relevant documents of the pool, at the ranks 1, 3, 5...; the others cannot be relevant."""
+    docnos = [f"d{i:03}" for i in range(100)]
+    run = pd.DataFrame({"query_id": "1", "doc_id": docnos, "score": np.arange(100.0, 0.0, -1.0)})
+    qrels = pd.DataFrame({"query_id": "1", "doc_id": docnos[:60:2], "relevance": 1})
+    n = np.arange(1, 31)
+    for stat in ("mean", "lo", "hi"):
+        measure = BAP(prior="pool", stat=stat) @ 100
+        assert [each.value for each in measure.iter_calc(qrels, run)] == [pytest.approx((n / (2 * n - 1)).mean())]

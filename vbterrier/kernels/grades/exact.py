@@ -319,6 +319,9 @@ def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
 
 def sequences(n_levels: int, n_documents: int) -> Ints:
     """All sequences of levels in lexicographic order, shape (n_levels^n_documents, n_documents)."""
+    if n_levels == 1:
+        # Of any length: arrays have at most 64 dimensions.
+        return np.zeros((1, n_documents), dtype=np.uint8)
     by_document = np.indices((n_levels,) * n_documents, dtype=_small(n_levels))
     return np.ascontiguousarray(by_document.reshape(n_documents, n_levels**n_documents).T)
 
