@@ -41,6 +41,28 @@ ESTIMATORS = {
     "E": "ENDCG@10",
 }
 ALONE = "E, one run"
+# Other measures: the true one, those of reduced judgments, B with the priors pool and pool+run, and E.
+MEASURES = {
+    "P": {
+        "truth": "P@10",
+        "non-relevant": "P@10",
+        "condensed": "P(judged_only=True)@10",
+        "B, pool": "BP(prior='pool')@10",
+        "B": "BP@10",
+        "E": "EP@10",
+    },
+    "Q": {"truth": "BQ@10", "B, pool": "BQ(prior='pool')@10", "B": "BQ@10", "E": "EQ@10"},
+    "ERR": {"truth": "BERR@10", "B, pool": "BERR(prior='pool')@10", "B": "BERR@10", "E": "EERR@10"},
+    "AP": {
+        "truth": "AP@100",
+        "non-relevant": "AP@100",
+        "B, pool": "BAP(prior='pool')@100",
+        "B": "BAP@100",
+        "E": "EAP@100",
+    },
+}
+# Samples of a regime that other measures are evaluated on.
+MOST_PARTS = 4
 # The lowest and the highest score of bootstrapped nDCG.
 RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
@@ -343,6 +365,51 @@ def every_regime(frame):
     return pd.DataFrame(rows)
 
 
+def other_measures(data, names):
+    """A row per measure, collection and regime: RMSE of each estimator, bias and coverage of E."""
+    rows = []
+    for name in names:
+        found = COLLECTIONS[name](data)
+        for regime, parts in regimes(name, data, found).items():
+            if "alone" in regime:
+                continue
+            for measure, each in MEASURES.items():
+                estimators = {estimator: text for estimator, text in each.items() if estimator != "truth"}
+                result = vbterrier.simulate(
+                    found.runs, found.qrels, parts[:MOST_PARTS], measure=each["truth"], estimators=estimators
+                ).unjudged()
+                errors = result.errors().set_index("estimator")
+                if errors.empty:
+                    continue
+                row = {"measure": measure, "collection": name, "judgments missing": regime, "n": errors.loc["E", "n"]}
+                covered = coverage(result)["covered", 0.9]
+                rows.append({**row, **errors["rmse"], "bias of E": errors.loc["E", "bias"], "E covers": covered["E"]})
+        print(f"{name}: other measures", file=sys.stderr)
+    return pd.DataFrame(rows)
+
+
+def by_measure(frame):
+    """A row per measure: how often E has the smallest error, its ratio to the best other, and coverage."""
+    rows = []
+    for measure, part in frame.groupby("measure", sort=False):
+        best = part[["non-relevant", "condensed", "B, pool", "B"]].min(axis=1)
+        ratio = np.log(part["E"] / best)
+        largest = part.loc[ratio.idxmax()]
+        rows.append(
+            {
+                "measure": measure,
+                "settings": str(len(part)),
+                "E smallest": str((ratio <= 0).sum()),
+                "E at most B, pool": str((part["E"] <= part["B, pool"]).sum()),
+                "ratio to the best other": short(np.exp(ratio.mean())),
+                "largest": f"{short(np.exp(ratio.max()))} ({largest['collection']}, {largest['judgments missing']})",
+                "covered": short(part["E covers"].mean()),
+                "covered .85 or more": str((part["E covers"] >= 0.85).sum()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def short(value, digits=2):
     """A number without the zero before its point; empty for NaN."""
     shown = "" if np.isnan(value) else f"{value:.{digits}f}"
@@ -374,7 +441,7 @@ def main():
     """Print all tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--only", choices=[*COLLECTIONS, "labels"])
+    parser.add_argument("--only", choices=[*COLLECTIONS, "labels", "measures"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
     parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
     parser.add_argument("--write", action="store_true", help="replace the tables of the page")
@@ -392,6 +459,11 @@ def main():
         print_tables(frame)
         if given.write:
             write_table(page, "estimates", markdown(every_regime(frame)))
+    if given.only in (None, "measures"):
+        others = other_measures(given.data, COLLECTIONS)
+        print(f"Other measures: RMSE\n\n{markdown(others)}\n")
+        if given.write:
+            write_table(page, "other measures", markdown(by_measure(others)))
     if given.only in (None, "labels"):
         text = markdown(label_table(given.data))
         print(text)

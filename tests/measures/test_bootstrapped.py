@@ -188,7 +188,7 @@ def test_order_of_visits_is_by_rank_and_under_compat_by_docno():
 
 
 def test_a_pool_whose_grades_are_all_used_has_one_score_however_many_documents_are_unjudged():
-    """The run retrieves all 30 relevant documents of the pool, at the ranks 1, 3, 5...; the others cannot be relevant."""
+    """The run retrieves all 30 relevant documents of the pool, at the ranks 1, 3, 5...: no other can be relevant."""
     docnos = [f"d{i:03}" for i in range(100)]
     run = pd.DataFrame({"query_id": "1", "doc_id": docnos, "score": np.arange(100.0, 0.0, -1.0)})
     qrels = pd.DataFrame({"query_id": "1", "doc_id": docnos[:60:2], "relevance": 1})
