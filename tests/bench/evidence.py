@@ -61,8 +61,8 @@ MEASURES = {
         "E": "EAP@100",
     },
 }
-# Samples of a regime that other measures are evaluated on.
-MOST_PARTS = 4
+# Regimes and samples of each that other measures are evaluated on.
+OTHER_REGIMES, MOST_PARTS = ("a group left out", "thinned by 30%", "judged by topic", "hidden half, depth 10"), 2
 # The lowest and the highest score of bootstrapped nDCG.
 RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
@@ -371,7 +371,7 @@ def other_measures(data, names):
     for name in names:
         found = COLLECTIONS[name](data)
         for regime, parts in regimes(name, data, found).items():
-            if "alone" in regime:
+            if regime not in OTHER_REGIMES:
                 continue
             for measure, each in MEASURES.items():
                 estimators = {estimator: text for estimator, text in each.items() if estimator != "truth"}

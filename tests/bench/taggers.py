@@ -39,7 +39,7 @@ def sample(aida, number):
     return aida.tags["gold"][aida.tags["gold"]["docno"].isin(drawn)]
 
 
-def evaluated(aida, tagger, **options):
+def evaluated(aida, tagger, *, cutoff=(1, 10), **options):
     """C frame of BM25 under the tags of a tagger."""
     intents = aida.intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
     return evaluate_intents(
@@ -48,7 +48,7 @@ def evaluated(aida, tagger, **options):
         intents=intents,
         tagger=aida.tags[tagger],
         measures=["ES", "VB"],
-        options=IntentOptions(cutoff=[1, 10], **options),
+        options=IntentOptions(cutoff=list(cutoff), **options),
     ).intervals
 
 

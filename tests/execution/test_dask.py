@@ -76,7 +76,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
         LinkingMeasure: (gold, gold.rename(columns={"entity_id": "docno"}).assign(score=1.0)),
         Measure: (links, entities),
     }
-    public = (getattr(vbterrier, name) for name in vbterrier.__all__)
+    public = (getattr(vbterrier.measures, name) for name in vbterrier.measures.__all__)
     every = [type(one) for one in public if isinstance(one, Measure)]
     assert len(every) > 25
     for kind in every:

@@ -356,7 +356,7 @@ def test_a_book_of_quepid_has_several_judges(tmp_path, form):
         ["+tv", "d3", 2.0],
     ]
     with pytest.warns(DegenerateWarning, match=r"ratings by 3 raters; the lower median"):
-        rated = read_rated_list(path, scale=(0, 3)).frame
+        rated = read_rated_list(path, scale=(0, 3)).labels
     assert rated.to_numpy().tolist() == [["red shoes", "007", 2], ["red shoes", "d2", 0], ["+tv", "d3", 2]]
     with pytest.raises(FileError, match=r"the rating of '007' for query 'red shoes' is 3\.0, wanted .* from 0 to 2"):
         read_rated_list(path, scale=(0, 2))

@@ -7,15 +7,15 @@ import pyterrier as pt
 def of_replace_condensed_lists(table, scores, dense, after, covered, rankings):
     told = [
         (scores.means().loc["dense", "nDCG@10"], 0.688),
-        (scores.means().loc["dense", "ENDCG@10"], 0.720),
-        (scores.means().loc["lexical", "ENDCG@10"], 0.745),
+        (scores.means().loc["dense", "ENDCG@10"], 0.734),
+        (scores.means().loc["lexical", "ENDCG@10"], 0.736),
         (scores.means().loc["lexical", "NDCGBound(max_grade=2)@10"], 0.542),
         (table.loc["the truth: all documents judged", "dense"], 0.8),
         (table.loc["the truth: all documents judged", "lexical"], 0.699),
-        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.704),
-        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.658),
+        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.5445),
+        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.5365),
         (dense.set_index("measure").loc["nDCG@10", "diff"], -0.123),
-        (after.pairs["diff"].iloc[0], 0.089),
+        (after.pairs["diff"].iloc[0], 0.092),
         (covered["covered"].tolist()[2], 0.92),
     ]
     assert all(abs(found - number) < 0.001 for found, number in told), told
@@ -65,7 +65,7 @@ def of_how_many_queries(truth, needed, held, difference, rows_of_samples, plans,
         (rows_of_samples["random-mention"][0], 0.823),
         (truth, 0.316),
         (checked["power there was"].mean(), 0.81),
-        (shares.shares["share"].iloc[0], 0.322),
+        (shares.shares["share"].iloc[0], 0.309),
     ]
     assert all(abs(found - number) < 0.01 for found, number in told), told
     assert (plans[0.05].n_qids, plans[0.025].n_qids, needed, held) == (74, 280, 232, 10)
@@ -113,7 +113,7 @@ def of_language_models_as_judges(quality, found, corrected):
         (errors["generous", "ENDCG, labels as evidence"], 0.106),
         (errors["careful", "ENDCG without labels"], 0.130),
         (errors["careful", "raw labels fill the gaps"], 0.080),
-        (errors["careful", "ENDCG, labels as evidence"], 0.078),
+        (errors["careful", "ENDCG, labels as evidence"], 0.077),
         (found["bias"].iloc[4], 0.095),
         (corrected["width_ratio"].min(), 0.786),
     ]
@@ -129,7 +129,7 @@ def of_one_query_per_project(pooled, served, again, in_part, paper, by_query):
     assert [name for name in served if ends.loc[(name, "VB@10"), "low"] > 0] == ["Group 5"]
     assert abs(ends.loc[("Group 2", "VB@10"), "high"] + 0.04) < 0.005
     assert abs(ends.loc[("Group 1", "VB@10"), "high"] + 0.2) < 0.005
-    assert abs(in_part.means().loc["Group 3", "ES@10"] - 0.17) < 0.005
+    assert abs(in_part.means().loc["Group 3", "ES(parts='part')@10"] - 0.17) < 0.005
     assert set(again.per_query["lists"]) == {"run again"}
     assert replicas.loc[("synonyms", "ES@1"), "low"] == 1
     assert replicas.loc[("words", "ES@1"), "high"] < 1

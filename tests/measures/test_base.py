@@ -187,13 +187,11 @@ def test_the_table_above_knows_every_measure():
 @pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
 def test_a_measure_is_registered_public_and_described(measure):
     assert ir_measures.measures.registry[measure.NAME] is type(measure)
-    # Measures that few need are in the namespace.
-    home = vbterrier if hasattr(vbterrier, measure.NAME) else vbterrier.measures
-    assert getattr(home, measure.NAME) == measure
+    assert getattr(vbterrier, measure.NAME) == getattr(vbterrier.measures, measure.NAME) == measure
     assert isinstance(measure, ir_measures.Measure)
     assert measure.PRETTY_NAME
     assert measure.SHORT_DESC
-    assert f"{home.__name__}.{measure.NAME}" in type(measure).__doc__
+    assert re.search(rf"vbterrier\.(measures\.)?{measure.NAME}\b", type(measure).__doc__)
     assert all(param.desc for param in measure.SUPPORTED_PARAMS.values())
 
 

@@ -15,7 +15,7 @@ from one_topic import RENAMED
 import vbterrier
 from vbterrier import ES, VB, TopIntent, evaluate_intents
 from vbterrier.cli import app
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import IntentOptions
 from vbterrier.intents import split_parts
 from vbterrier.measures import DSharpNDCG, IRec, WeightedERRIA
@@ -198,11 +198,11 @@ def test_parts_that_a_measure_cannot_read_are_refused():
     given = {"intents": intents, "tags": tags}
     with pytest.raises(ParameterError, match="gain='dcg' counts documents that cover an intent alone"):
         vbterrier.score(runs, **given, measures=[ES(parts="together", gain="dcg") @ 3])
-    with pytest.raises(vbterrier.InputError, match="which diversity measures of other packages do not read"):
+    with pytest.raises(InputError, match="which diversity measures of other packages do not read"):
         vbterrier.score(runs, intents=intents.assign(prob=1 / 3), tags=tags, measures=["alpha_nDCG@3"])
     with pytest.raises(ParameterError, match="must share one parts="):
         vbterrier.score(runs, **given, measures=[ES(parts="together") @ 3, ES @ 3], pool="collection")
-    with pytest.raises(vbterrier.InputError, match=r"are several ids at once .*parts='together'"):
+    with pytest.raises(InputError, match=r"are several ids at once .*parts='together'"):
         vbterrier.intents.oracle_success(intents, tags, 3)
 
 
