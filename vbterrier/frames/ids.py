@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(np.float64).max)
 # Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
 _NARROW_SEARCHES, FEW = 8, 1 << 14
+# Matches whose ids are compared at a time: comparing copies the ids of both sides.
+COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
 # True for bytes of characters that :func:`_folded` may change: capitals, percent signs, underscores, blanks, control
@@ -403,6 +405,13 @@ class Lookup:
             pairs = within[keys[low[within]] == wanted[within]]
             places = low[pairs]
         rows = order[places]
+        for start in range(0, len(pairs), COMPARED):
+            part = slice(start, start + COMPARED)
+            self._require_equal(rows[part], topics, ids, pairs[part])
+        return pairs, rows
+
+    def _require_equal(self, rows: Ints, topics: Ints | None, ids: Ids, pairs: Ints) -> None:
+        """Refuse pairs whose key is that of a row with another topic or id."""
         equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
         if topics is not None and self.topics is not None:
             equal &= self.topics[rows] == topics[pairs]
@@ -410,7 +419,6 @@ class Lookup:
             at = int(np.argmin(equal))
             clash = self.ids.text[int(rows[at])].as_py(), ids.text[int(pairs[at])].as_py()
             raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
-        return pairs, rows
 
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""
