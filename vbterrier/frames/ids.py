@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -356,6 +358,16 @@ def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) ->
             f"{left_name} holds {kinds[left.integers]}, {right_name} holds {kinds[right.integers]}: they can never "
             f"match; cast {odd} with .astype(str), or read both from files with vbterrier.read_run and read_qrels"
         )
+
+
+def release_unused() -> None:
+    """Return the memory of freed arrays to the system, which Arrow and glibc would keep."""
+    pa.default_memory_pool().release_unused()
+    if sys.platform.startswith("linux"):
+        # Other C libraries have no such function.
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 class Lookup:

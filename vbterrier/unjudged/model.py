@@ -119,11 +119,14 @@ class GradeModel:
     def gate(self) -> float:
         """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
         near = self.evidence.near[self.evidence.unjudged]
-        return self.sigma * float(self.judging.unexplained[self.evidence.unjudged][near].mean()) if near.any() else 0.0
+        if not near.any():
+            return 0.0
+        unexplained = self.shift[:, 0] if self.steps else self.judging.unexplained[self.evidence.unjudged]
+        return self.sigma * float(unexplained[near].mean())
 
-    @cached_property
+    @property
     def judging(self) -> Judging:
-        """The relation of judging to the evidence."""
+        """The relation of judging to the evidence, computed at each access: the shift is what draws need."""
         return judging_of(self.evidence, self.features)
 
     @cached_property
@@ -141,11 +144,12 @@ class GradeModel:
         for start in range(0, len(rows), ROWS):
             part = slice(start, start + ROWS)
             pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(rows[part]), -4.0, 4.0)
-        unexplained, shift = self.judging.unexplained[rows], np.empty((len(rows), 5))
+        judging, shift = self.judging, np.empty((len(rows), 5))
+        unexplained = judging.unexplained[rows]
         shift[:, 0] = _topic_mean_below(unexplained, topic, near)
-        shift[:, 1] = _topic_mean_below(unexplained * self.judging.excess[rows], topic, near)
+        shift[:, 1] = _topic_mean_below(unexplained * judging.excess[rows], topic, near)
         shift[:, 2] = _topic_mean_below(unexplained * pulled, topic, near)
-        shift[:, 3] = _topic_mean_below((1 - unexplained) * self.judging.strange[rows], topic, near)
+        shift[:, 3] = _topic_mean_below((1 - unexplained) * judging.strange[rows], topic, near)
         shift[:, 4] = _topic_mean_below(1 - unexplained, topic, near)
         return shift
 
