@@ -50,6 +50,16 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(streaming, "_PER_BLOCK", 2**14)
 
 
+def test_kept_ids_are_contiguous_so_that_they_are_held_once(tmp_path):
+    run, qrels = made()
+    target = EvaluationTarget(qrels)
+    path = write(run.sort_values("qid", kind="stable"), tmp_path / "m.run")
+    result = streaming.streamed([path], Work("run 'm'", planned(measures_from("ENDCG@10")), target), memory=2**26)
+    kept = result.run.frame["docno"].array.__arrow_array__()
+    assert kept.num_chunks == 1
+    assert result.run.docno.text.buffers()[2].address == kept.chunk(0).buffers()[2].address
+
+
 def made(n_topics=40, depth=60, seed=0):
     """A run with ties, lists of several lengths, topics that are not judged, and qrels with topics of their own."""
     rng, parts = np.random.default_rng(seed), []

@@ -208,6 +208,17 @@ def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(few, rows, wanted):
     assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
 
 
+def test_ids_are_compared_some_matches_at_a_time(monkeypatch):
+    monkeypatch.setattr(ids_module, "COMPARED", 100)
+    sizes, compare = [], Lookup._require_equal
+    monkeypatch.setattr(
+        Lookup, "_require_equal", lambda self, rows, *of: [sizes.append(len(rows)), compare(self, rows, *of)][1]
+    )
+    ids = [(0, f"d{number}") for number in range(250)]
+    assert Lookup(*parts(ids)).find_one(*parts(ids[::-1])).tolist() == list(range(249, -1, -1))
+    assert sizes == [100, 100, 50]
+
+
 def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
     monkeypatch.setattr(ids_module, "FEW", 0)
     rows = [(topic, f"d{number}") for number in range(500) for topic in (0, 1, 0)]

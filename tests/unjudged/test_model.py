@@ -21,12 +21,13 @@ from vbterrier.kernels.grade_regression import (
     sigmoid,
 )
 from vbterrier.settings import Data, Execution, Inference
-from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit
+from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted
 from vbterrier.unjudged import estimated as estimated_scores
+from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
-from vbterrier.unjudged.model import fit_evidence
+from vbterrier.unjudged.model import GradeModel, fit_evidence
 from vbterrier.unjudged.pool import Judgments
 
 pytestmark = [
@@ -628,6 +629,31 @@ def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
     assert (small.levels == plain.levels).all()
     assert (small.counts == plain.counts).all()
     assert (small.shares == plain.shares).all()
+
+
+def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same(monkeypatch):
+    one = fit(RUNS, THIN).at(10)
+    plain, noise = one.shift, GradeDraws(one, 10, 0)._noise
+    sizes, shrunk = [], GradeModel._shrunk_logit
+    monkeypatch.setattr(
+        GradeModel, "_shrunk_logit", lambda self, items: [sizes.append(len(items)), shrunk(self, items)][1]
+    )
+    for module in (model_module, draws):
+        monkeypatch.setattr(module, "ROWS", 64)
+    again = fit_evidence(one.evidence)
+    assert np.abs(again.shift - plain).max() < 1e-12
+    assert np.abs(GradeDraws(again, 10, 0)._noise - noise).max() < 1e-12
+    assert max(sizes) == 64
+    assert sum(sizes) == len(one.evidence.unjudged)
+
+
+@pytest.mark.parametrize(("many", "wanted"), [(0, 2), (1 << 17, 0)])
+def test_memory_of_large_fits_and_draws_is_returned(monkeypatch, many, wanted):
+    calls = []
+    monkeypatch.setattr(fitted, "MANY", many)
+    monkeypatch.setattr(fitted, "release_unused", lambda: calls.append(1))
+    fit({"a": RUNS["a"]}, THIN).draw(10, 10, 0)
+    assert len(calls) == wanted
 
 
 def test_monte_carlo_errors_of_means_are_stated_and_hold():

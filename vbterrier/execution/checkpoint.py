@@ -299,7 +299,10 @@ class Checkpoint:
         run = _empty(self.work.name)
         if tables:
             # Parts were checked down to the ranks that measures look at.
-            run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name, duplicates="error")
+            # Ids in chunks would be held twice, as they are and contiguously.
+            table = pa.concat_tables(tables).combine_chunks()
+            tables.clear()
+            run = Run(table.to_pandas(), name=self.work.name, duplicates="error")
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
         for part in parts:
             for measure, of_topics in part["values"].items():

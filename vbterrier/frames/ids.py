@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(np.float64).max)
 # Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
 _NARROW_SEARCHES, FEW = 8, 1 << 14
+# Matches whose ids are compared at a time: comparing copies the ids of both sides.
+COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
 # True for bytes of characters that :func:`_folded` may change: capitals, percent signs, underscores, blanks, control
@@ -356,6 +360,16 @@ def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) ->
         )
 
 
+def release_unused() -> None:
+    """Return the memory of freed arrays to the system, which Arrow and glibc would keep."""
+    pa.default_memory_pool().release_unused()
+    if sys.platform.startswith("linux"):
+        # Other C libraries have no such function.
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+
+
 class Lookup:
     """An index over rows (topic, id), or over ids alone if ``topics`` is ``None``.
 
@@ -403,6 +417,13 @@ class Lookup:
             pairs = within[keys[low[within]] == wanted[within]]
             places = low[pairs]
         rows = order[places]
+        for start in range(0, len(pairs), COMPARED):
+            part = slice(start, start + COMPARED)
+            self._require_equal(rows[part], topics, ids, pairs[part])
+        return pairs, rows
+
+    def _require_equal(self, rows: Ints, topics: Ints | None, ids: Ids, pairs: Ints) -> None:
+        """Refuse pairs whose key is that of a row with another topic or id."""
         equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
         if topics is not None and self.topics is not None:
             equal &= self.topics[rows] == topics[pairs]
@@ -410,7 +431,6 @@ class Lookup:
             at = int(np.argmin(equal))
             clash = self.ids.text[int(rows[at])].as_py(), ids.text[int(pairs[at])].as_py()
             raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
-        return pairs, rows
 
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""

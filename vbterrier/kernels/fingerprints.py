@@ -28,6 +28,8 @@ _PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
 # Ids of a block, and the size of a block below which the upper halves of keys rarely collide.
 _BLOCK, _FEW = 1 << 15, 1 << 20
 
+# Byte strings whose fingerprints are computed at a time.
+STRINGS = 1 << 16
 # The number of leading bits that tell most keys apart; a table of so many marks stays in the processor's cache.
 MARKS = 20
 
@@ -56,6 +58,13 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
     """:func:`fingerprints` of n byte strings within others, given the start and the length of each, shape (n,)."""
     data = _padded(data)
+    # In blocks, because the temporary arrays take six times the memory of the result.
+    parts = (slice(low, low + STRINGS) for low in range(0, max(len(start), 1), STRINGS))
+    digests = [_of_spans(data, start[part], length[part]) for part in parts]
+    return np.concatenate(digests) if len(digests) != 1 else digests[0]
+
+
+def _of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
     digest = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
     # All strings while each has a byte left; then only the longer ones.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import FileError
+from vbterrier.frames.ids import release_unused
 from vbterrier.kernels import rankings
 from vbterrier.kernels.fingerprints import MARKS, marks, mix, of_spans
 from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of_columns
@@ -246,16 +245,6 @@ def _sorted_distinct(values: Fingerprints) -> Fingerprints:
     is_first = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=is_first[1:])
     return values[is_first]
-
-
-def release_unused() -> None:
-    """Return the memory of freed arrays to the system, which Arrow and glibc would keep."""
-    pa.default_memory_pool().release_unused()
-    if sys.platform.startswith("linux"):
-        # Other C libraries have no such function.
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 def _pieces(texts: Any) -> Iterator[tuple[int, list[str]]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import gammas, poissons, symmetric, uniforms
-from vbterrier.unjudged.model import SHRINKAGE, GradeModel
+from vbterrier.unjudged.model import ROWS, SHRINKAGE, GradeModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,10 +118,12 @@ class GradeDraws:
         self._shared, self._noise = self._of_call() if model.steps else [], np.zeros(len(near))
         if model.steps:
             constants = model.constants
-            selected = model.shift**2 @ np.square(constants.shift_sds) + constants.topic_selected**2
-            of_run = np.where(near, constants.of_run**2 + constants.of_run_topic**2, 0.0)
-            # The variance of all errors of the logit of each unjudged document, except of regressions.
-            self._noise = constants.topic**2 + constants.call**2 + of_run + model.sigma * selected
+            for start in range(0, len(near), ROWS):
+                part = slice(start, start + ROWS)
+                selected = model.shift[part] ** 2 @ np.square(constants.shift_sds) + constants.topic_selected**2
+                of_run = np.where(near[part], constants.of_run**2 + constants.of_run_topic**2, 0.0)
+                # The variance of all errors of the logit of each unjudged document, except of regressions.
+                self._noise[part] = constants.topic**2 + constants.call**2 + of_run + model.sigma * selected
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
         # Consecutive topics with few documents in total, or one topic.

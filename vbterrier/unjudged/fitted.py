@@ -21,6 +21,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
+from vbterrier.frames.ids import release_unused
 from vbterrier.frames.notebook import SUFFIXES, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
@@ -47,6 +48,8 @@ _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "
 _MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
+# Documents of the evidence whose temporary arrays take much memory.
+MANY = 1 << 17
 # Draws that a model keeps, for other measures and runs.
 _MOST_DRAWS = 8
 # Models by registered name; by digest, as long as they exist; and by folder, with the state of its files.
@@ -134,7 +137,13 @@ class EvidenceModel(Shown):
                     f"model {self.digest}: without its runs, which other processes do not get; fit it there"
                 )
             self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.horizon, self.labels)
+            self._release_unused(cutoff)
         return self._fits[cutoff]
+
+    def _release_unused(self, cutoff: int | None) -> None:
+        """Return the memory of temporary arrays to the system if there are many documents."""
+        if len(self._fits[cutoff].evidence) > MANY:
+            release_unused()
 
     def draw(self, cutoff: int | None, n_draws: int, seed: int, *, deep: bool = False) -> GradeDraws:
         """Return joint draws of the grades of unjudged documents in the cuts of the runs, or with ``deep`` of all."""
@@ -143,6 +152,7 @@ class EvidenceModel(Shown):
             while len(self._draws) >= _MOST_DRAWS:
                 self._draws.pop(next(iter(self._draws)))
             self._draws[key] = GradeDraws(self.at(cutoff), n_draws, seed, deep=deep)
+            self._release_unused(cutoff)
         return self._draws[key]
 
     def distribution(

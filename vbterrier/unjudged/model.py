@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 DEPTH = 100
+# Unjudged documents whose features are copied at a time.
+ROWS = 1 << 16
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
 SHRINKAGE = 0.35
 # Relevance is not identified if a smaller share of all judged documents has grade 0.
@@ -117,11 +119,14 @@ class GradeModel:
     def gate(self) -> float:
         """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
         near = self.evidence.near[self.evidence.unjudged]
-        return self.sigma * float(self.judging.unexplained[self.evidence.unjudged][near].mean()) if near.any() else 0.0
+        if not near.any():
+            return 0.0
+        unexplained = self.shift[:, 0] if self.steps else self.judging.unexplained[self.evidence.unjudged]
+        return self.sigma * float(unexplained[near].mean())
 
-    @cached_property
+    @property
     def judging(self) -> Judging:
-        """The relation of judging to the evidence."""
+        """The relation of judging to the evidence, computed at each access: the shift is what draws need."""
         return judging_of(self.evidence, self.features)
 
     @cached_property
@@ -135,15 +140,25 @@ class GradeModel:
         evidence = self.evidence
         rows = evidence.unjudged
         topic, near = evidence.topic[rows], evidence.near[rows]
+        pulled = np.empty(len(rows))
+        for start in range(0, len(rows), ROWS):
+            part = slice(start, start + ROWS)
+            pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(rows[part]), -4.0, 4.0)
+        judging, shift = self.judging, np.empty((len(rows), 5))
+        unexplained = judging.unexplained[rows]
+        shift[:, 0] = _topic_mean_below(unexplained, topic, near)
+        shift[:, 1] = _topic_mean_below(unexplained * judging.excess[rows], topic, near)
+        shift[:, 2] = _topic_mean_below(unexplained * pulled, topic, near)
+        shift[:, 3] = _topic_mean_below((1 - unexplained) * judging.strange[rows], topic, near)
+        shift[:, 4] = _topic_mean_below(1 - unexplained, topic, near)
+        return shift
+
+    def _shrunk_logit(self, items: Ints) -> Floats:
+        """The logit of the mean probability of relevance of some documents, without machine labels, (n_items,)."""
         first = self.without_labels or self.steps[0]
-        design = first.design[rows]
-        fitted = first.regression.logit(design, topic)
-        fitted = fitted / np.sqrt(1 + SHRINKAGE * first.regression.logit_variance(design, topic))
-        pulled = np.clip(evidence.pool_logit[topic] - fitted, -4.0, 4.0)
-        unexplained, excess = self.judging.unexplained[rows], self.judging.excess[rows]
-        strange = (1 - unexplained) * self.judging.strange[rows]
-        parts = [unexplained, unexplained * excess, unexplained * pulled, strange, 1 - unexplained]
-        return np.column_stack([_topic_mean_below(part, topic, near) for part in parts])
+        design, topic = first.design[items], self.evidence.topic[items]
+        variance = first.regression.logit_variance(design, topic)
+        return np.asarray(first.regression.logit(design, topic) / np.sqrt(1 + SHRINKAGE * variance))
 
 
 def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:

@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, InputError, ParameterError, number, printable, warn
 from vbterrier.frames.files.source import is_folder
+from vbterrier.frames.ids import release_unused
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
 from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
 from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
-from vbterrier.linking.lexicon import Lexicon, release_unused
+from vbterrier.linking.lexicon import Lexicon
 from vbterrier.linking.links import normal_forms
 from vbterrier.log import bar
 
