@@ -310,8 +310,7 @@ def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[
     """
     if settings is None:
         return tuple(defaults.values())
-    if not isinstance(settings, kind):
-        raise ParameterError(f"{call}: wanted settings as {kind.__name__}(...), found {type(settings).__name__}")
+    settings_of(call, kind, settings)
     values = {field.name: getattr(settings, field.name) for field in fields(kind)}
     for name, value in values.items():
         if value is not None and name not in defaults:
@@ -320,6 +319,20 @@ def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[
                 f"{call}: {kind.__name__}({name}={value!r:.80}) has no effect; leave {name} out, {used}"
             )
     return tuple(default if values[name] is None else values[name] for name, default in defaults.items())
+
+
+def settings_of(name: str, kind: type[T], value: T) -> T:
+    """Return a parameter that holds settings of one kind.
+
+    >>> from vbterrier.settings import Inference
+    >>> settings_of("inference", Inference, {"level": 0.9})
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: inference: wanted settings as Inference(...), found dict
+    """
+    if not isinstance(value, kind):
+        raise ParameterError(f"{name}: wanted settings as {kind.__name__}(...), found {type(value).__name__}")
+    return value
 
 
 def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:

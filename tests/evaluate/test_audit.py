@@ -464,3 +464,23 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
         audit_judge(
             runs, human, {"llm": truth}, budget=1, data=Data(documents=texts, topics=queries.assign(qid="other"))
         )
+
+
+def test_whole_numbers_as_ids_are_audited_as_their_text_is():
+    rng = np.random.default_rng(2)
+    pool = pd.DataFrame({"qid": np.repeat([1, 2, 3, 4], 12), "docno": np.tile(np.arange(12), 4)})
+    truth = pool.assign(label=rng.integers(0, 3, 48))
+    runs = {name: pool.assign(score=rng.random(48)) for name in "ab"}
+    judge = truth.assign(label=(truth["label"] + rng.integers(0, 2, 48)).clip(upper=2))
+
+    def text(frame):
+        return frame.astype({"qid": str, "docno": str})
+
+    options = {"inference": Inference(n_draws=50), "budget": 5}
+    found = audit_judge(runs, truth[::2], {"j": judge}, **options)
+    expected = audit_judge(
+        {name: text(run) for name, run in runs.items()}, text(truth[::2]), {"j": text(judge)}, **options
+    )
+    assert set(found.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
+    pd.testing.assert_frame_equal(found.systems, expected.systems)
+    pd.testing.assert_frame_equal(found.pairs, expected.pairs)

@@ -11,7 +11,7 @@ import vbterrier
 from vbterrier import TagEntities
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate import IntentOptions, Paraphrases, RerunTagger
-from vbterrier.intents import ModelTagger
+from vbterrier.intents import ModelTagger, TagOptions
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "paris"]})
 INTENTS = pd.DataFrame(
@@ -103,6 +103,17 @@ def test_a_language_model_gets_a_seed_for_each_document_and_run():
     assert again.replicas.values[::-1] == pytest.approx(first.replicas.values)
     with pytest.warns(DegenerateWarning, match="3 runs of the tagger gave the same tags"):
         evaluated(stage(once), [RerunTagger(2)], runs=queries)
+
+
+def test_further_runs_keep_the_options_of_the_tagger():
+    cycle = itertools.cycle([{"A": 0.9, "B": 0.4}] * 3 + [{"A": 0.2, "B": 0.4}] * 3)
+    stage = TagEntities(lambda _text: next(cycle), options=TagOptions(cutoff=1, min_weight=0.3))
+    assert stage.uncached() == stage
+    message = r"exclude the score itself .*: the first run, whose score it is, is an extreme one .*n_runs="
+    with pytest.warns(DegenerateWarning, match=message):
+        found = evaluated(stage, [RerunTagger(1)], n_replicas=2)
+    # The first run tags all documents with A, the second with B alone: each of weight .9 and .4.
+    assert found.replicas.values[0, 0].tolist() == [pytest.approx([0.9 * 0.75, 0.45]), pytest.approx([0.4 * 0.25, 0.2])]
 
 
 def test_tags_of_runs_are_those_of_intents_with_parts():

@@ -461,10 +461,30 @@ def test_priors_of_entities_from_mappings_follow_from_further_counts_without_smo
 def test_illegal_options_of_priors_and_dumps_are_refused():
     with pytest.raises(ParameterError, match="smoothing=-1: wanted a number of at least 0"):
         EntityPriors(smoothing=-1)
-    illegal = {"where": ["P31"], "excluded": "Q5", "site": None}
-    for name, value in illegal.items():
+    illegal = [("where", ["P31"]), ("excluded", "Q5"), ("excluded", None), ("site", None), ("redirects", 3)]
+    for name, value in [*illegal, ("redirects", ["Q91"])]:
         with pytest.raises(ParameterError, match=re.escape(f"{name}={value!r}: wanted")):
             WikidataOptions(**{name: value})
+
+
+@pytest.mark.parametrize("value", [{}, {"Q1": 3}, EntityPriors])
+def test_settings_of_another_kind_are_refused_by_all_builders(value, files, tmp_path):
+    # An empty mapping would be the default instead of equal probabilities.
+    message = r"{}: wanted settings as {}\(...\), found (dict|type)".format
+    for build, content in ((kb_from_file, COUNTED), (kb_from_wikidata, wikidata())):
+        with pytest.raises(ParameterError, match=message("priors", "EntityPriors")):
+            files(content, build, priors=value)
+    with pytest.raises(ParameterError, match=message("options", "WikidataOptions")):
+        files(wikidata(), kb_from_wikidata, options=value)
+    with pytest.raises(ParameterError, match=message("priors", "EntityPriors")):
+        build_kb(tmp_path / "made.kb", [{"id": "007", "label": "Bond"}], id_space="test", priors=value)
+    assert not (tmp_path / "made.kb").exists()
+
+
+def test_redirects_as_an_iterator_are_in_every_knowledge_base(files):
+    options = WikidataOptions(redirects=iter([("Q6", "Q91")]))
+    bases = [files(dump(LINCOLN), kb_from_wikidata, options=options) for _ in range(2)]
+    assert [base.resolve(["Q6"]) for base in bases] == [["Q91"], ["Q91"]]
 
 
 def test_counts_of_a_spreadsheet_are_those_of_the_csv_file(tmp_path):

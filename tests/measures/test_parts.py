@@ -206,6 +206,23 @@ def test_parts_that_a_measure_cannot_read_are_refused():
         vbterrier.intents.oracle_success(intents, tags, 3)
 
 
+def test_split_parts_do_not_hide_repeated_intents_and_probabilities_below_0():
+    intents = pd.DataFrame({"qid": "q1", "entity_id": ["p1", "p2"], "prob": [1.2, -0.2], "parts": [["x"], ["x"]]})
+    with pytest.raises(InputError, match=r"row 1 \(candidate 'p2' of query 'q1'\) has probability -0.2"):
+        split_parts(intents)
+    twice = pd.concat([intents.assign(prob=0.5)] * 2)
+    with pytest.raises(InputError, match=r"candidate 'p\d' of query 'q1' is in rows \d and \d; keep one"):
+        split_parts(twice)
+    with pytest.raises(InputError, match=r"candidate 'p\d' of query 'q1' is in rows \d and \d; keep one"):
+        vbterrier.score(
+            collection()[0], intents=twice, tags=collection()[2], measures=[ES(parts="split", normalise=True) @ 3]
+        )
+    # A sum other than 1 stays, for normalise=True.
+    halves = split_parts(intents.assign(prob=[0.25, 0.25], parts=[["x", "y"], ["x"]]))
+    assert halves.values.tolist() == [["q1", "x", 0.375], ["q1", "y", 0.125]]
+    assert split_parts(intents[:0]).columns.tolist() == ["qid", "entity_id", "prob"]
+
+
 def test_split_parts_are_intents_of_any_measure():
     runs, intents, tags = collection()
     single = split_parts(intents)

@@ -161,9 +161,9 @@ def test_the_usual_figure_is_the_first_and_options_reach_it(made):
     assert ax.get_xlabel() == "difference in nDCG@10"
     assert ax.figure.get_figwidth() == plots.FULL
     assert made["compare"].plot("forest").get_xlabel() == "nDCG@10"
-    with pytest.raises(ParameterError, match="kind='forrest': plots of a Comparison: 'differences', 'forest'"):
+    with pytest.raises(ParameterError, match="kind='forrest': plots of Comparison: 'differences', 'forest'"):
         made["compare"].plot("forrest")
-    with pytest.raises(ParameterError, match="kind=None: plots of a JudgingPlan: none"):
+    with pytest.raises(ParameterError, match="JudgingPlan has no plots"):
         made["judge_next"].plot(None)
 
 

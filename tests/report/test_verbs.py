@@ -216,7 +216,7 @@ def numbers_of(result):
 def test_plot_draws_the_numbers_of_the_result(name):
     result = results()[name]
     if not result._figures():
-        with pytest.raises(ParameterError, match=rf"plots of a {type(result).__name__}: none.*docs/how-to/results\.md"):
+        with pytest.raises(ParameterError, match=rf"{type(result).__name__} has no plots; docs/how-to/results\.md"):
             result.plot()
         return
     _, ax = plt.subplots(layout="constrained")
@@ -227,6 +227,13 @@ def test_plot_draws_the_numbers_of_the_result(name):
     plt.close(ax.figure)
     found = [value for value in numbers if np.isclose(drawn, value, rtol=1e-9, atol=1e-12).any()]
     assert len(found) >= 1
+
+
+def test_plots_name_the_arguments_that_they_need_beside_the_result():
+    with pytest.raises(ParameterError, match=r"'coverage_map' of IntentSet also needs run=; see help\(vbterrier.plots"):
+        results()["IntentSet"].plot(cutoff=3)
+    with pytest.raises(ParameterError, match="'gain_by_coverage' of Breakpoint also needs table="):
+        results()["breakpoint_sweep"].plot()
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -308,6 +315,10 @@ def test_a_model_is_saved_in_a_folder_and_its_rows_in_a_file(tmp_path):
     pd.testing.assert_frame_equal(vbterrier.unjudged.EvidenceModel.load(folder).to_frame(), model.to_frame())
     assert pd.read_csv(model.save(tmp_path / "model.csv"))["docno"].tolist() == model.to_frame()["docno"].tolist()
     assert model.save(tmp_path / "model.html").read_text(encoding="utf-8") == model.page()
+    # No folder of that name is made instead.
+    with pytest.raises(ParameterError, match=r"model2\.CSV: wanted a name that ends in"):
+        model.save(tmp_path / "model2.CSV")
+    assert not (tmp_path / "model2.CSV").exists()
 
 
 def test_the_caption_of_a_result_without_a_table_for_papers_is_its_line(tmp_path):

@@ -13,7 +13,14 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choi
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
-from vbterrier.evaluate.replicas import gold_intervals, replicas_of, resolved, runs_of_systems, runs_of_wordings
+from vbterrier.evaluate.replicas import (
+    RerunSystems,
+    gold_intervals,
+    replicas_of,
+    resolved,
+    runs_of_systems,
+    runs_of_wordings,
+)
 from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
@@ -302,9 +309,10 @@ def evaluate_intents(
     tags = tags_of(tagger, {**runs, **others}, largest)
     quality = None if gold is None else tag_quality(tags, gold)
     # The tags of each run of a tagger that is run again in replicas.
+    listed = perturb if isinstance(perturb, (list, tuple)) else [perturb]
     retagged = [
         tags_of_run
-        for one in (perturb if n_replicas and isinstance(perturb, (list, tuple)) else [perturb])
+        for one in listed
         if n_replicas and isinstance(one, RerunTagger)
         for tags_of_run in one.tags(tagger, tags, runs, largest, seed, progress=progress)
     ]
@@ -345,7 +353,9 @@ def evaluate_intents(
             own = dict[str, Any](n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed)
             intervals.append(gold_intervals(*tagged_runs, asked, tagger_model, scores.intervals, **own))
     if made is not None:
-        _warn_of_noise(of_replicas, perturbations, quality, is_modelled=is_modelled)
+        adds_errors = any(getattr(one, "adds_errors", False) for one in perturbations)
+        is_rerun = not adds_errors and any(isinstance(one, (RerunSystems, RerunTagger)) for one in listed)
+        _warn_of_noise(of_replicas, quality, adds_errors=adds_errors, is_rerun=is_rerun, is_modelled=is_modelled)
     return IntentEvaluation(
         scores.values,
         _adjacent(pd.concat(intervals, ignore_index=True)),
@@ -476,9 +486,9 @@ def _check(
 
 
 def _warn_of_noise(
-    intervals: pd.DataFrame, perturbations: Sequence[Any], quality: TagQuality | None, *, is_modelled: bool
+    intervals: pd.DataFrame, quality: TagQuality | None, *, adds_errors: bool, is_rerun: bool, is_modelled: bool
 ) -> None:
-    """Warn of replicas that add errors to tags that have errors already."""
+    """Warn of replicas that exclude the score, or that add errors to tags that have errors already."""
     is_gold = quality is not None and quality.micro.f1 == 1
     remedy = (
         "see the interval of the tagger model"
@@ -491,13 +501,18 @@ def _warn_of_noise(
     outside = excludes_its_score(intervals)
     if outside.any():
         first = intervals[outside].iloc[0]
+        reason = (
+            "the first run, whose score it is, is an extreme one of those that were drawn; report the mean of the "
+            "replicas, or ask for more runs (n_runs=)"
+            if is_rerun
+            else "the perturbations only add errors, so that these are intervals of scores under more errors, not of "
+            f"the score; {remedy}"
+        )
         warn(
             f"{int(outside.sum())} of {len(outside)} intervals of replicas exclude the score itself ({first['name']}, "
-            f"{first['measure']}: {first['value']:.4f}, replicas {first['low']:.4f} to {first['high']:.4f}): the "
-            "perturbations only add errors, so that these are intervals of scores under more errors, not of the score; "
-            f"{remedy}"
+            f"{first['measure']}: {first['value']:.4f}, replicas {first['low']:.4f} to {first['high']:.4f}): {reason}"
         )
-    elif quality is not None and not is_gold and any(getattr(one, "adds_errors", False) for one in perturbations):
+    elif quality is not None and not is_gold and adds_errors:
         warn(
             f"replicas add errors to tags that have errors already (precision {quality.micro.precision:.4f}, recall "
             f"{quality.micro.recall:.4f}), so that their intervals are those of scores under more errors; {remedy}"

@@ -237,7 +237,9 @@ def scores_alone(
     estimate: str = ALONE,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
-    frames = {system: run.only(set(labelled["qid"])).frame for system, run in runs.items()}
+    # Labels of judges have ids as text.
+    parts = {system: run.only(set(labelled["qid"])).frame for system, run in runs.items()}
+    frames = {system: frame.astype({"qid": str, "docno": str}) for system, frame in parts.items()}
     label = labelled["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
     values = score(

@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -400,17 +401,25 @@ class Shown:
         Raises
         ------
         ParameterError, ImportError
-            The function does not draw such results, or none does; matplotlib is missing (``vbterrier[plot]``).
+            The function does not draw such results, or none does; an argument that it needs beside the result is
+            missing; matplotlib is missing (``vbterrier[plot]``).
         """
         figures = self._figures()
         wanted = next(iter(figures), "") if kind is None else kind
+        result = type(self).__name__
+        if not figures:
+            raise ParameterError(f"{result} has no plots; docs/how-to/results.md lists the results that have some")
         if wanted not in figures:
-            choices = ", ".join(map(repr, figures)) or "none, see docs/how-to/results.md for results with plots"
-            raise ParameterError(
-                f"kind={kind!r}: plots of a {type(self).__name__}: {choices}.{nearest(wanted, figures)}"
-            )
+            choices = ", ".join(map(repr, figures))
+            raise ParameterError(f"kind={kind!r}: plots of {result}: {choices}.{nearest(wanted, figures)}")
         function = getattr(LOADERS["plots"](), wanted)
-        return function(**{**figures[wanted](), "ax": ax, **options})
+        arguments = {**figures[wanted](), "ax": ax, **options}
+        needed = [name for name, each in signature(function).parameters.items() if each.default is each.empty]
+        if missing := [f"{name}=" for name in needed if name not in arguments]:
+            raise ParameterError(
+                f"plot {wanted!r} of {result} also needs {', '.join(missing)}; see help(vbterrier.plots.{wanted})"
+            )
+        return function(**arguments)
 
 
 def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:

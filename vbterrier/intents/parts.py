@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples
-from vbterrier.frames.contracts import TagFrame, frame_of, require
-from vbterrier.frames.ids import numbers_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from vbterrier.frames.contracts import TagFrame, frame_of, probabilities_of, require, require_once
+from vbterrier.frames.ids import ids_of
 
 PARTS = "parts"
 PART_GAINS = ("all", "part")
@@ -22,11 +18,11 @@ TOGETHER, SPLIT = "together", "split"
 READINGS = (*PART_GAINS, TOGETHER, SPLIT)
 
 
-def listed_parts(intents: Any, columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the distinct rows qid, entity_id, parts (tuples) and ``columns``, and refuse lists that are none."""
+def listed_parts(intents: Any) -> pd.DataFrame:
+    """Return the distinct rows qid, entity_id and parts (tuples), and refuse lists that are none."""
     frame = frame_of(intents, "intents")
-    require(frame, ("qid", "entity_id", PARTS, *columns), "intents")
-    frame = frame[["qid", "entity_id", *columns, PARTS]].reset_index(drop=True)
+    require(frame, ("qid", "entity_id", PARTS), "intents")
+    frame = frame[["qid", "entity_id", PARTS]].reset_index(drop=True)
     parts_of_rows = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
     lists = [tuple(one) if isinstance(one, (list, tuple, np.ndarray)) else () for one in parts_of_rows]
     for row, parts in enumerate(lists):
@@ -128,7 +124,7 @@ def split_parts(intents: Any) -> pd.DataFrame:
     ------
     InputError
         An intent without parts, with a part that is not text or occurs twice, or that occurs twice; a probability that
-        is not a number.
+        is not a number of at least 0; probabilities of a query that are all 0.
 
     Examples
     --------
@@ -137,8 +133,15 @@ def split_parts(intents: Any) -> pd.DataFrame:
     >>> split_parts(intents)[["entity_id", "prob"]].values.tolist()
     [['Smith', 0.3], ['CPS', 0.7]]
     """
-    frame = listed_parts(intents, ("prob",))
-    share = numbers_of(frame["prob"], "intents column 'prob'") / frame[PARTS].str.len()
+    whole = frame_of(intents, "intents")
+    require(whole, ("qid", "entity_id", "prob", PARTS), "intents")
+    topics, topic = ids_of(whole["qid"], "intents column 'qid'").codes()
+    entity = ids_of(whole["entity_id"], "intents column 'entity_id'")
+    # Sums over parts would hide a repeated intent and a negative probability.
+    require_once(topics, topic, entity, "intents")
+    prob, _ = probabilities_of(whole["prob"], topics, topic, entity, "intents", normalise=True)
+    frame = listed_parts(whole)
+    share = prob / frame[PARTS].str.len()
     of_parts = frame.assign(prob=share).explode(PARTS, ignore_index=True)
     of_parts = of_parts.drop(columns="entity_id").rename(columns={PARTS: "entity_id"})
     return of_parts.groupby(["qid", "entity_id"], sort=False, as_index=False)[["prob"]].sum()

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole_or_none
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, settings_of, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -221,8 +221,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         replace: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(options, TagOptions):
-            raise ParameterError(f"options: wanted settings as TagOptions(...), found {type(options).__name__}")
+        settings_of("options", TagOptions, options)
         self.tagger, self.intents = _own(tagger), _own(intents)
         self.fields, self.per_query, self.options = fields, per_query, options
         self.cache, self.replace = cache, replace

@@ -1,6 +1,6 @@
 """Measures of entity runs: coverage of the documents of a candidate pool, and discrimination of relevant documents.
 
-The qrels are the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.frame`): qid, docno, entity_id, label,
+The qrels are the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.to_frame`): qid, docno, entity_id, label,
 rank, weight. The docno of a run is an entity id. All measures and cutoffs of one evaluation share one pass over the
 run. The mean of each measure is over the topics where it is defined, unless ``undefined="zero"`` or ``"raise"``.
 """

@@ -237,7 +237,8 @@ class EvidenceModel(Shown):
         file, as for all results.
         """
         folder = Path(path)
-        if folder.suffix in SUFFIXES:
+        # Suffixes in capitals are refused, as those of all results.
+        if folder.suffix.lower() in SUFFIXES:
             return super().save(path)
         if not self.runs:
             raise InputError(f"model {self.digest}: has no runs to save")

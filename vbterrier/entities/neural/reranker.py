@@ -23,10 +23,10 @@ from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
-    ParameterError,
     choice,
     module_of_extra,
     number,
+    settings_of,
     whole,
 )
 from vbterrier.frames.contracts import LabelFrame
@@ -198,9 +198,7 @@ class NeuralStage(Learner):
     rel: int
 
     def _set_training(self, training: Any, defaults: Training) -> None:
-        if not isinstance(training, Training):
-            raise ParameterError(f"training: wanted settings as Training(...), found {type(training).__name__}")
-        self.training = training.with_defaults(defaults)
+        self.training = settings_of("training", Training, training).with_defaults(defaults)
         # The names in saved models.
         for name, value in asdict(self.training).items():
             setattr(self, name, None if value == math.inf else value)

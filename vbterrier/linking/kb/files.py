@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, nearest, number
+from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, settings_of
 from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
@@ -169,7 +169,7 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    priors = priors or EntityPriors()
+    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
@@ -378,7 +378,7 @@ def kb_from_file(
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    priors = priors or EntityPriors()
+    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         filled = ((number, line) for number, line in lines if line.strip())

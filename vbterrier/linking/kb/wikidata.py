@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError, settings_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import EntityPriors, counted_entities, parsed
@@ -16,7 +17,7 @@ from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -74,8 +75,13 @@ class WikidataOptions:
     def __post_init__(self) -> None:
         if self.where is not None and not callable(self.where):
             raise ParameterError(f"where={self.where!r}: wanted a function from an item to True or False")
-        if isinstance(self.excluded, str):
+        if isinstance(self.excluded, str) or not isinstance(self.excluded, Collection):
             raise ParameterError(f"excluded={self.excluded!r}: wanted a list of ids, such as ['Q4167410']")
+        try:
+            # Pairs may be an iterator, which has them once.
+            object.__setattr__(self, "redirects", dict(self.redirects))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"redirects={self.redirects!r:.80}: wanted a mapping or pairs of ids") from error
         if not isinstance(self.site, str) or not self.site:
             raise ParameterError(f"site={self.site!r}: wanted the name of a project, such as 'enwiki'")
 
@@ -142,7 +148,8 @@ def kb_from_wikidata(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     _require_lists(languages, properties)
-    priors, options = priors or EntityPriors(), options or WikidataOptions()
+    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
+    options = WikidataOptions() if options is None else settings_of("options", WikidataOptions, options)
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)

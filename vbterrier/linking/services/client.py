@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, number, printable, whole
+from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, number, printable, settings_of, whole
 from vbterrier.frames.files.source import Source, is_there, json_of, refuse_constant, require_regular
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
@@ -193,10 +193,7 @@ class Client(ABC):
 
     def __post_init__(self) -> None:
         require_address(self.endpoint, "endpoint")
-        if not isinstance(self.options, RequestOptions):
-            raise ParameterError(
-                f"options: wanted settings as RequestOptions(...), found {type(self.options).__name__}"
-            )
+        settings_of("options", RequestOptions, self.options)
         if self.token is not None:
             if not isinstance(self.token, Secret):
                 object.__setattr__(self, "token", Secret(self.token))
