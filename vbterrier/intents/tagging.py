@@ -269,8 +269,14 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         """Return this stage without a cache, so that each call asks the tagger; ``None`` if tags are given."""
         if not isinstance(self._finder, (ByText, ByFunction)):
             return None
-        settings = {"fields": self.fields, "per_query": self.per_query, "options": self.options}
-        return TagEntities(self.tagger, intents=self.intents, **settings, cache=False)
+        return TagEntities(
+            self.tagger,
+            fields=self.fields,
+            intents=self.intents,
+            per_query=self.per_query,
+            options=self.options,
+            cache=False,
+        )
 
     def tags(self, results: Any) -> pd.DataFrame:
         """Return the tags of the documents of results or of a collection, for a file or the parameter ``tags``.
