@@ -108,7 +108,7 @@ def test_scores_relative_to_the_pool_have_the_ideal_ranking_of_the_reduced_judgm
     [
         ("P@10", "BP@10", "P(judged_only=True)@10"),
         ("BRBP(rel=1,prior={0:1.0})@10", "BRBP(rel=1)@10", None),
-        at_night("AP@100", "BAP@100", None),
+        at_night("AP@100", "EAP@100", None),
     ],
 )
 def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(shared_data, truth, ours, condensed):
