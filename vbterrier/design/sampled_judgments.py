@@ -83,7 +83,7 @@ def score_sampled(
 
     Notes
     -----
-    The intervals of :func:`vbterrier.compare` and :func:`vbterrier.stats.topics_interval` over these values include the
+    The intervals of :func:`vbterrier.compare` and :func:`vbterrier.stats.intervals` over these values include the
     error of the samples, if topics were sampled independently. ``AP`` takes pairs of documents as selected
     independently. :func:`horvitz_thompson` is the estimator for sampled queries.
 

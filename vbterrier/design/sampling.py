@@ -305,7 +305,7 @@ def horvitz_thompson(
 
     ``random-mention`` estimates the mean over queries poorly if mention frequencies are skewed, as in news: a few
     frequent mentions represent most queries. The paper reports the unweighted mean of the sampled queries instead, see
-    :func:`vbterrier.stats.topics_interval`. Few draws with unequal probabilities often miss the queries with large
+    :func:`vbterrier.stats.intervals`. Few draws with unequal probabilities often miss the queries with large
     weights, which the t interval does not reflect: docs/explanation/statistics.md has the simulated coverage. Ratios of
     totals, such as the precision of links, are not means over queries: estimate both totals.
 

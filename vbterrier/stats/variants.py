@@ -197,6 +197,6 @@ def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
         raise InputError(
             f"variants: candidate {variant.entity.text[at].as_py()!r} of query {variant.topics[variant.topic[at]]!r} "
             "is not among the intents; match the systems with the frame that "
-            "vbterrier.stats.with_variants(intents, perturbations) returns, and replicate with it"
+            "vbterrier.stats.variants.with_variants(intents, perturbations) returns, and replicate with it"
         )
     return place
