@@ -99,7 +99,7 @@ def _judged_topics(qrels, budget, seed):
 
 def estimates(found, labels, share, seed):
     """Estimates and half widths of means and of differences, by method; NaN for methods without intervals."""
-    runs, qrels, _ = found
+    runs, qrels = found.runs, found.qrels
     budget = round(share * len(qrels))
     a, b = np.triu_indices(len(runs), 1)
     human = vbterrier.unjudged.subsample_qrels(qrels, 1 - share, seed)
