@@ -28,11 +28,11 @@ def prints_of(words, **around):
 def test_fingerprints_are_computed_for_few_strings_at_a_time(monkeypatch):
     words = [b"x" * n for n in range(20)]
     plain = prints_of(words)
-    sizes, of_spans = [], fingerprints._of_spans
+    sizes, of_spans = [], fingerprints.of_spans
     monkeypatch.setattr(fingerprints, "STRINGS", 8)
-    monkeypatch.setattr(fingerprints, "_of_spans", lambda *of: [sizes.append(len(of[1])), of_spans(*of)][1])
+    monkeypatch.setattr(fingerprints, "of_spans", lambda *of: [sizes.append(len(of[1])), of_spans(*of)][1])
     assert prints_of(words) == plain
-    assert sizes == [8, 8, 4]
+    assert sizes == [20, 8, 8, 4]
     assert prints_of([]) == []
 
 

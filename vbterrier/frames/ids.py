@@ -419,18 +419,15 @@ class Lookup:
         rows = order[places]
         for start in range(0, len(pairs), COMPARED):
             part = slice(start, start + COMPARED)
-            self._require_equal(rows[part], topics, ids, pairs[part])
+            own, others = self.ids.take(rows[part]).text, ids.take(pairs[part]).text
+            equal = pc.equal(own, others).to_numpy(zero_copy_only=False).astype(bool)
+            if topics is not None and self.topics is not None:
+                equal &= self.topics[rows[part]] == topics[pairs[part]]
+            if not equal.all():
+                at = int(np.argmin(equal))
+                clash = own[at].as_py(), others[at].as_py()
+                raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
         return pairs, rows
-
-    def _require_equal(self, rows: Ints, topics: Ints | None, ids: Ids, pairs: Ints) -> None:
-        """Refuse pairs whose key is that of a row with another topic or id."""
-        equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
-        if topics is not None and self.topics is not None:
-            equal &= self.topics[rows] == topics[pairs]
-        if not equal.all():
-            at = int(np.argmin(equal))
-            clash = self.ids.text[int(rows[at])].as_py(), ids.text[int(pairs[at])].as_py()
-            raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
 
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""

@@ -58,13 +58,10 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
     """:func:`fingerprints` of n byte strings within others, given the start and the length of each, shape (n,)."""
     data = _padded(data)
-    # In blocks, because the temporary arrays take six times the memory of the result.
-    parts = (slice(low, low + STRINGS) for low in range(0, max(len(start), 1), STRINGS))
-    digests = [_of_spans(data, start[part], length[part]) for part in parts]
-    return np.concatenate(digests) if len(digests) != 1 else digests[0]
-
-
-def _of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
+    if len(start) > STRINGS:
+        # In blocks, because the temporary arrays take six times the memory of the result.
+        parts = (slice(low, low + STRINGS) for low in range(0, len(start), STRINGS))
+        return np.concatenate([of_spans(data, start[part], length[part]) for part in parts])
     digest = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
     # All strings while each has a byte left; then only the longer ones.

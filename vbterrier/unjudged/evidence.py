@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.pool import JudgedTop, Judgments, MachineLabels
+    from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 
 # Standardised features are clipped at this many standard deviations.
@@ -83,7 +83,10 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts, docnos = [], []
     for number, run in enumerate(runs.values()):
-        parts.append((number, *_first_documents(judgments.judge(run, cutoff, checked=checked), turn)))
+        top = judgments.judge(run, cutoff, checked=checked)
+        rows, levels = top.rows[turn], top.levels[turn]
+        topic, rank = np.nonzero(rows >= 0)
+        parts.append((number, rows[topic, rank], topic, rank + 1, levels[topic, rank]))
         docnos.append(run.docno.take(parts[-1][1]).text)
     owner = np.repeat([number for number, *_ in parts], [len(row) for _, row, *_ in parts]).astype(np.int64)
     # The entries of a single run need no second copy.
@@ -93,13 +96,6 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
     topics = [judgments.topics[place] for place in turn]
     docno = Ids(docnos[0] if len(docnos) == 1 else pa.concat_arrays(docnos))
     return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
-
-
-def _first_documents(top: JudgedTop, turn: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """The row, topic, rank (from 1) and level of each document, with topics in the order of ``turn``."""
-    rows, levels = top.rows[turn], top.levels[turn]
-    topic, rank = np.nonzero(rows >= 0)
-    return rows[topic, rank], topic, rank + 1, levels[topic, rank]
 
 
 @dataclass(frozen=True, eq=False)

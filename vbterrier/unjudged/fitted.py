@@ -137,13 +137,10 @@ class EvidenceModel(Shown):
                     f"model {self.digest}: without its runs, which other processes do not get; fit it there"
                 )
             self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.horizon, self.labels)
-            self._release_unused(cutoff)
+            # The temporary arrays of many documents.
+            if len(self._fits[cutoff].evidence) > MANY:
+                release_unused()
         return self._fits[cutoff]
-
-    def _release_unused(self, cutoff: int | None) -> None:
-        """Return the memory of temporary arrays to the system if there are many documents."""
-        if len(self._fits[cutoff].evidence) > MANY:
-            release_unused()
 
     def draw(self, cutoff: int | None, n_draws: int, seed: int, *, deep: bool = False) -> GradeDraws:
         """Return joint draws of the grades of unjudged documents in the cuts of the runs, or with ``deep`` of all."""
@@ -152,7 +149,8 @@ class EvidenceModel(Shown):
             while len(self._draws) >= _MOST_DRAWS:
                 self._draws.pop(next(iter(self._draws)))
             self._draws[key] = GradeDraws(self.at(cutoff), n_draws, seed, deep=deep)
-            self._release_unused(cutoff)
+            if len(self._fits[cutoff].evidence) > MANY:
+                release_unused()
         return self._draws[key]
 
     def distribution(
