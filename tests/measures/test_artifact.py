@@ -37,9 +37,11 @@ def test_what_is_saved_is_loaded(build, tmp_path):
     pd.testing.assert_frame_equal(loaded.intents(), rich, check_dtype=False)
     pd.testing.assert_frame_equal(loaded.tags(), tags, check_dtype=False)
     assert loaded.intents()["violations"].tolist() == lists
-    mine = loaded.intents()
-    mine.loc[0, "prob"] = 9
-    assert loaded.intents().loc[0, "prob"] == 0.8, "a copy"
+    for copied in (loaded.intents, loaded.to_frame):
+        mine = copied()
+        assert mine["prob"].tolist() == INTENTS["prob"].tolist()
+        mine.loc[0, "prob"] = 9
+        assert loaded.intents().loc[0, "prob"] == 0.8, "a copy"
     assert build("bare", tags=None).tags() is None
     assert repr(loaded) == f"IntentSet({str(tmp_path / 'rich')!r})"
 

@@ -165,8 +165,8 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return cls(path)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the intents, an I frame."""
-        return self._intents
+        """Return the intents, an I frame, as :meth:`intents` does."""
+        return self.intents()
 
     def _panels(self) -> Iterator[Panel]:
         n_qids = self._intents["qid"].nunique()
