@@ -165,7 +165,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return cls(path)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the intents, an I frame, as :meth:`intents` does."""
+        """Return the intents, an I frame."""
         return self.intents()
 
     def _panels(self) -> Iterator[Panel]:
