@@ -337,32 +337,37 @@ def label_table(data):
 
 
 def every_regime(frame):
-    """A row per collection and regime: errors, coverage and tau of E, of E with one run, and of the best others."""
-    rows = []
+    """Two tables, a row per collection and regime: E and the best other; E with one run, and the order of systems."""
+    estimates, alone = [], []
     for (collection, regime), part in frame.groupby(["collection", "regime"], sort=False):
         by = part.set_index("estimator")
         others = by.drop(index=["E", ALONE])
-        e, alone, best = by.loc["E"], by.loc[ALONE], others["rmse"].idxmin()
-        rows.append(
+        e, one, best = by.loc["E"], by.loc[ALONE], others["rmse"].idxmin()
+        row = {"collection": collection, "judgments missing": regime}
+        estimates.append(
             {
-                "collection": collection,
-                "judgments missing": regime,
+                **row,
                 "n": str(e["n"]),
-                "E": short(e["rmse"], 3),
-                "E, one run": short(alone["rmse"], 3),
+                "RMSE": short(e["rmse"], 3),
                 "best other": f"{short(others['rmse'].min(), 3)} ({best})",
                 "bias": short(e["bias"], 3),
                 "covered": short(e["covered 90%"]),
                 "width": short(e["width"], 3),
-                "one run covers": short(alone["covered 90%"]),
                 "means": short(e["means"]),
                 "differences": short(e["differences"]),
-                "tau E": short(e["tau"]),
-                "tau, one run": short(alone["tau"]),
-                "best other tau": short(others["tau"].max()),
             }
         )
-    return pd.DataFrame(rows)
+        alone.append(
+            {
+                **row,
+                "RMSE, one run": short(one["rmse"], 3),
+                "covered, one run": short(one["covered 90%"]),
+                "tau, one run": short(one["tau"]),
+                "tau, E": short(e["tau"]),
+                "tau, best other": short(others["tau"].max()),
+            }
+        )
+    return pd.DataFrame(estimates), pd.DataFrame(alone)
 
 
 def other_measures(data, names):
@@ -458,7 +463,8 @@ def main():
             frame.to_csv(given.csv, index=False)
         print_tables(frame)
         if given.write:
-            write_table(page, "estimates", markdown(every_regime(frame)))
+            for name, rows in zip(("estimates", "one run"), every_regime(frame), strict=True):
+                write_table(page, name, markdown(rows))
     if given.only in (None, "measures"):
         others = other_measures(given.data, COLLECTIONS)
         print(f"Other measures: RMSE\n\n{markdown(others)}\n")
