@@ -212,7 +212,9 @@ class EntitySimilarity(PoolRanker):
             return score
         topic, entity = np.divmod(pool.pairs, len(pool.entities))
         number, place = np.unique(entity, return_inverse=True)
-        unknown: list[str] = []
+        # The pairs of a block of entities are together.
+        order = np.argsort(place, kind="stable")
+        in_order, unknown = place[order], list[str]()
         for some in blocks(len(number)):
             ids = pool.entities.take(number[some]).text.to_pylist()
             vectors = self._vectors(ids)
@@ -222,7 +224,7 @@ class EntitySimilarity(PoolRanker):
                 wanted = f"vectors of queries {query.shape[1]}; use the same embedding model"
                 raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {wanted}")
             unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
-            pairs = np.flatnonzero((place >= some.start) & (place < some.stop))
+            pairs = order[slice(*np.searchsorted(in_order, (some.start, some.stop)))]
             score[pairs] = inner(vectors, place[pairs] - some.start, query, topic[pairs])
         if unknown:
             warn(f"{len(unknown)} of {len(number)} entities have no vector and are not ranked ({examples(unknown)})")
