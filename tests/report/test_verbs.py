@@ -276,10 +276,17 @@ def test_saved_rows_are_those_of_to_frame_with_all_digits(name, tmp_path):
             np.testing.assert_array_equal(np.array(again, dtype=float), finite)
 
 
+def undated(page):
+    """A page without the minutes in which it was made, which two pages may not share."""
+    text, n = re.subn(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page)
+    assert n > 0
+    return text
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_saved_pages_and_tables_are_those_of_the_result(name, tmp_path):
     result = results()[name]
-    assert result.save(tmp_path / "it.html").read_text(encoding="utf-8") == result.page()
+    assert undated(result.save(tmp_path / "it.html").read_text(encoding="utf-8")) == undated(result.page())
     frame = result.to_frame()
     first = frame.iloc[0]
     texts = [value for value in first if isinstance(value, str) and value and len(value) < 20]
@@ -314,7 +321,7 @@ def test_a_model_is_saved_in_a_folder_and_its_rows_in_a_file(tmp_path):
     folder = model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(vbterrier.unjudged.EvidenceModel.load(folder).to_frame(), model.to_frame())
     assert pd.read_csv(model.save(tmp_path / "model.csv"))["docno"].tolist() == model.to_frame()["docno"].tolist()
-    assert model.save(tmp_path / "model.html").read_text(encoding="utf-8") == model.page()
+    assert undated(model.save(tmp_path / "model.html").read_text(encoding="utf-8")) == undated(model.page())
     # No folder of that name is made instead.
     with pytest.raises(ParameterError, match=r"model2\.CSV: wanted a name that ends in"):
         model.save(tmp_path / "model2.CSV")
