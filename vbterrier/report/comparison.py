@@ -13,7 +13,7 @@ from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.tables import captioned, escaped, rendered
+from vbterrier.report.tables import captioned, escaped, interval_texts, rendered
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
     if result.baseline is not None:
         means += _stars(frame, result)
     text = {"run": marked(result, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
-    text[_title(frame, "means")] = _range(frame)
+    text[_title(frame, "means")] = interval_texts(frame)
     if result.baseline is None:
         text["letters"] = frame["letters"]
     text["topics"] = frame["n_qids"]
@@ -258,11 +258,6 @@ def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _title(frame: pd.DataFrame, of: str) -> str:
     return f"{100 * frame['level'].iloc[0]:g}% of {of}"
-
-
-def _range(frame: pd.DataFrame) -> pd.Series[str]:
-    both = frame["low"].map(fixed) + " to " + frame["high"].map(fixed)
-    return both.where(frame["low"].notna(), "")
 
 
 def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:
@@ -280,7 +275,7 @@ def _pairs(result: Comparison, *, one_table: bool = True) -> pd.DataFrame:
         "b": marked(result, frame["measure"], frame["name_b"]),
         "measure": frame["measure"],
         "a - b": frame["diff"],
-        _title(frame, "a - b"): _range(frame),
+        _title(frame, "a - b"): interval_texts(frame),
         "p adjusted": frame["p_adjusted"].map(_p) + star,
         "effect": frame["effect_size"],
         "won/lost/tied": ["" if pd.isna(row[0]) else "/".join(map(str, row)) for row in counts],
@@ -408,7 +403,7 @@ def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
     text = {"segment": frame["segment"]} if "segment" in frame.columns else {}
     text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
     one = frame.iloc[0]
-    text |= {"limits": _range(frame), "queries": frame["n_qids"]}
+    text |= {"limits": interval_texts(frame), "queries": frame["n_qids"]}
     if not pd.isna(one["max_share"]):
         of_losses = frame[["losses", "losses_high"]].map("{:.1%}".format)
         text[f"lose > {one['large_loss']:g}"] = of_losses["losses"] + ", up to " + of_losses["losses_high"]

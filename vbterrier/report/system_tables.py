@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -20,7 +19,16 @@ from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import fixed
-from vbterrier.report.tables import LAST, escaped, footing, one_column_each, rendered, summary
+from vbterrier.report.tables import (
+    LAST,
+    escaped,
+    footing,
+    interval_texts,
+    joined_ends,
+    one_column_each,
+    rendered,
+    summary,
+)
 from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
@@ -57,12 +65,12 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
     if pairs:
         counts = frame[["wins", "losses", "ties"]].astype(str)
         table = frame[["name_a", "name_b", "measure", "diff"]].set_axis(["a", "b", "measure", "a - b"], axis=1)
-        table[f"{_level(frame)} of a - b"] = _range(frame["low"], frame["high"], 4)
+        table[f"{_level(frame)} of a - b"] = interval_texts(frame)
         table["p"], table["p, delta method"] = frame["p_value"], frame["p_delta"]
         table["won/lost/tied"] = counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"]
     else:
         table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
-        table[f"{100 * frame['level'].iloc[0]:g}% of value"] = _range(frame["low"], frame["high"], 4)
+        table[f"{_level(frame)} of value"] = interval_texts(frame)
         bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
     caption, label = linking_caption(report, pairs=pairs), "tab:linking-pairs" if pairs else "tab:linking"
     drop = ("p, delta method", "won/lost/tied")
@@ -102,7 +110,7 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
             "a": frame["name_a"],
             "b": frame["name_b"],
             "a - b": frame["diff"],
-            f"{level} of a - b": _range(frame["low"], frame["high"]),
+            f"{level} of a - b": interval_texts(frame, 3),
             "a beats b, these topics": frame["p_a_beats_b_unjudged"],
             "other topics": frame["p_a_beats_b_both"],
         }
@@ -110,9 +118,9 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
         columns = {
             "run": frame["name"],
             "mean": frame["mean"],
-            f"{level} of means": _range(frame["low"], frame["high"]),
+            f"{level} of means": interval_texts(frame, 3),
             "rank": frame["expected_rank"],
-            f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
+            f"{level} of ranks": interval_texts(frame, None, "rank_low", "rank_high"),
             "best: these": frame["p_best_unjudged"],
             "best: all": frame["p_best_both"],
             "unjudged": frame["n_unjudged_share"],
@@ -128,14 +136,6 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
 
 def _level(frame: pd.DataFrame) -> str:
     return f"{100 * frame['level'].max():g}%" if len(frame) else "interval"
-
-
-def _range(low: pd.Series[float], high: pd.Series[float], digits: int | None = 3) -> pd.Series[str]:
-    """Join the ends of intervals, empty where one is missing; ranks have no decimals, ``digits=None``."""
-    form = "{:g}".format if digits is None else partial(fixed, digits=digits)
-    # An empty column of numbers stays one of numbers, to which no text can be added.
-    ends = low.map(form).astype(object) + " to " + high.map(form).astype(object)
-    return ends.where(low.notna() & high.notna(), "")
 
 
 def _uncertain(ranking: SystemRanking) -> str:
@@ -195,7 +195,7 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
                 "run": frame["name"],
                 "letters": frame["letters"],
                 "mean": frame["mean"],
-                f"{level} of means": _range(frame["low"], frame["high"]),
+                f"{level} of means": interval_texts(frame, 3),
                 f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
                 "beats next": frame["p_beats_next"],
                 "unjudged": frame["n_unjudged_share"],
@@ -217,13 +217,8 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     """Join the ends of intervals, and drop a column with the empty name of a single collection."""
-    if "rank_without" in frame.columns:
-        frame = joined_ranks(frame, "low", "high", level)
-    elif "low" in frame.columns:
-        place = list(frame.columns).index("low")
-        ends = _range(frame["low"], frame["high"])
-        frame = frame.drop(columns=["low", "high"])
-        frame.insert(place, level, ends)
+    ranks = "rank_without" in frame.columns
+    frame = joined_ranks(frame, "low", "high", level) if ranks else joined_ends(frame, 3, level)
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
 
 

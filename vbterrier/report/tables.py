@@ -248,16 +248,22 @@ def panel_text(panel: Panel) -> str:
     return "\n".join([prose(printable(caption), room), text, *more])
 
 
-def joined_ends(frame: pd.DataFrame, digits: int = 4) -> pd.DataFrame:
-    """Join the columns low and high, if a frame has both, in one column of intervals."""
+def joined_ends(frame: pd.DataFrame, digits: int = 4, title: str = "interval") -> pd.DataFrame:
+    """Join the columns low and high, if a frame has both, in one column of intervals with a title."""
     if not {"low", "high"} <= set(frame.columns):
         return frame
-    low, high = (frame[end].map(partial(_cell, digits=digits)) for end in ("low", "high"))
-    ends = (low + " to " + high).where(low.ne("") & high.ne(""), "")
     place = list(frame.columns).index("low")
     rest = frame.drop(columns=["low", "high"])
-    rest.insert(min(place, len(rest.columns)), "interval", ends)
+    rest.insert(min(place, len(rest.columns)), title, interval_texts(frame, digits))
     return rest
+
+
+def interval_texts(frame: pd.DataFrame, digits: int | None = 4, low: str = "low", high: str = "high") -> pd.Series[str]:
+    """Join the ends of intervals, empty where one is missing; ranks have no decimals, ``digits=None``."""
+    form = "{:g}".format if digits is None else partial(_cell, digits=digits)
+    # An empty column of numbers stays one of numbers, to which no text can be added.
+    ends = frame[low].map(form).astype(object) + " to " + frame[high].map(form).astype(object)
+    return ends.where(frame[low].notna() & frame[high].notna(), "")
 
 
 def prose(text: str, room: int | None) -> str:
@@ -292,7 +298,7 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
     intervals = scores.intervals.merge(scores.missing[["name", "n_missing"]], on="name", sort=False)
     if style in ("csv", "json"):
         return intervals
-    ends = intervals["low"].map(lambda end: _cell(end, 4)) + " to " + intervals["high"].map(lambda end: _cell(end, 4))
+    ends = interval_texts(intervals)
     if "mean" in intervals.columns:
         # Replicas have their own mean, which may differ from the score.
         around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
