@@ -17,7 +17,7 @@ from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, systems_line
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, first_names, systems_line
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference
@@ -101,8 +101,7 @@ class Leaderboard(Shown):
         alike = [
             name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(best["letters"], of)
         ]
-        more = f" and {len(alike) - _MOST_NAMED} more" if len(alike) > _MOST_NAMED else ""
-        same = f"does not differ significantly from {', '.join(map(printable, alike[:_MOST_NAMED]))}{more}"
+        same = f"does not differ significantly from {first_names(alike, _MOST_NAMED)}"
         yield (
             f"{printable(best['name'])} has the highest mean {best['measure']}, {best['mean']:.3f} over {topics} (rank "
             f"{best['rank_low']:g} to {best['rank_high']:g} of {n}), and "
@@ -127,11 +126,10 @@ class Leaderboard(Shown):
             )
         if len(self.reusability):
             lost = self.reusability[~self.reusability["covered"].astype(bool)]
-            names = ", ".join(map(printable, lost["name"].head(_MOST_NAMED)))
             text = "Without the judgments of its group, the interval of the rank of each system contains its rank."
             if len(lost):
-                more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
-                text = f"Without the judgments of its group, a system would get another rank: {names}{more}."
+                names = first_names(lost["name"], _MOST_NAMED)
+                text = f"Without the judgments of its group, a system would get another rank: {names}."
             yield Caveat("Reusability", text, serious=bool(len(lost)))
 
     def _figures(self) -> Figures:

@@ -451,13 +451,23 @@ def facts(values: Mapping[str, Any]) -> pd.DataFrame:
 
 def systems_line(intervals: pd.DataFrame) -> str:
     """Summarise the systems, measures and topics of a C frame in one line."""
-    measures = intervals["measure"].unique()
-    more = f" and {len(measures) - _MAX_MEASURES} more" if len(measures) > _MAX_MEASURES else ""
+    measures = first_names(intervals["measure"].unique(), _MAX_MEASURES)
     n_qids = intervals["n_qids"]
     topics = counted(int(n_qids.max()), "topic") if len(n_qids) else "no topics"
     if len(n_qids) and n_qids.min() < n_qids.max():
         topics = f"{n_qids.min():,} to {topics}"
-    return ", ".join([counted(intervals["name"].nunique(), "system"), *measures[:_MAX_MEASURES]]) + f"{more}, {topics}"
+    return ", ".join([counted(intervals["name"].nunique(), "system"), *filter(None, [measures]), topics])
+
+
+def first_names(names: Iterable[object], most: int) -> str:
+    """Join the first names with commas, and count the others.
+
+    >>> first_names(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    every = [printable(name) for name in names]
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -> Iterator[Panel]:

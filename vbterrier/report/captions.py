@@ -28,7 +28,6 @@ _DATA = ("intents", "tags")
 _HIDDEN = ("alpha", "tau", "prior")
 # Measures of ir_measures that are counts: neither more nor less is better.
 _COUNTS = {"NumQ", "NumRel", "NumRet"}
-_ONE = {"topics": "topic", "queries": "query"}
 
 
 def intervals_of(data: Any) -> pd.DataFrame:
@@ -161,9 +160,14 @@ def origin(frame: pd.DataFrame) -> str:
     return ", ".join(said)
 
 
-def counted(counts: pd.Series[Any] | int, noun: str) -> str:
-    """Return a count, or the range of several, with its noun."""
-    low, high = (counts, counts) if isinstance(counts, int) else (counts.min(), counts.max())
+def counted(counts: Iterable[int] | int, noun: str) -> str:
+    """Return a count, or the range of several, with its noun.
+
+    >>> counted([50, 50], "topic"), counted([48, 50], "topic"), counted(1, "query")
+    ('50 topics', '48 to 50 topics', '1 query')
+    """
+    every = [int(count) for count in np.ravel(counts)] or [0]
+    low, high = min(every), max(every)
     return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
 
 
@@ -244,16 +248,3 @@ def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[s
     rest = pairs[~pairs["significant"]]
     compared = zip(rest["name_a"], rest["name_b"], strict=True)
     return best, [b if a == best else a for a, b in compared if best in (a, b)]
-
-
-def topics_of(counts: Iterable[int], what: str = "topics") -> str:
-    """Return a number of topics, or its range, with its noun.
-
-    >>> topics_of([50, 50]), topics_of([48, 50]), topics_of([1])
-    ('50 topics', '48 to 50 topics', '1 topic')
-    """
-    every = [int(count) for count in counts]
-    low, high = (min(every), max(every)) if every else (0, 0)
-    if low == high == 1:
-        return f"1 {_ONE.get(what, what)}"
-    return f"{low} {what}" if low == high else f"{low} to {high} {what}"

@@ -10,8 +10,9 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.frames.notebook import first_names
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, methods_of, topics_of
+from vbterrier.report.captions import best_rows, best_system, better, counted, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import captioned, escaped, interval_texts, rendered
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
@@ -37,7 +38,7 @@ GATE_FORMATS = ("table", "markdown", "json", "junit")
 def comparison_caption(result: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
     systems, mean = result.systems, result.systems.iloc[0]
-    what = f"Means over {topics_of(systems['n_qids'])}"
+    what = f"Means over {counted(systems['n_qids'], 'topic')}"
     said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(result))
     n_resamples = int(systems["n_resamples"].max())
     drawn = f", {n_resamples} resamples" if n_resamples else ""
@@ -78,7 +79,7 @@ def _mark_notes(result: Comparison) -> Iterator[str]:
         if row["flag"]:
             yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"
         elif not pd.isna(row["n_missing"]) and row["n_missing"]:
-            yield f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings"
+            yield f"{row['name']} retrieved nothing for {counted(row['n_missing'], 'topic')}, scored as empty rankings"
 
 
 def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list[str]:
@@ -86,7 +87,7 @@ def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list
     pairs = result.pairs if pairs is None else pairs
     one = pairs.iloc[0]
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
-    what = f"Differences of systems over {topics_of(pairs['n_qids'])}"
+    what = f"Differences of systems over {counted(pairs['n_qids'], 'topic')}"
     return [
         *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(result)),
         f"Test: {one['test']}; {corrected_over(pairs)}; level {result.alpha:g}.",
@@ -210,7 +211,7 @@ def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> l
     """Caption of a compact table: topics and measures, the test and its marks, and columns without a test."""
     tested = list(result.systems["measure"].unique())
     said = measures_sentence(
-        f"Means over {topics_of(result.systems['n_qids'])}", tested, computed=_are_computed(result)
+        f"Means over {counted(result.systems['n_qids'], 'topic')}", tested, computed=_are_computed(result)
     )
     test = f"{result.pairs['test'].iloc[0]}, {corrected_over(result.pairs)}, at the level {result.alpha:g}"
     mark = "Systems that share a letter do not differ significantly"
@@ -296,7 +297,7 @@ def _notes(result: Comparison) -> Iterator[str]:
     one = result.pairs.iloc[0]
     by_measure = result.pairs.drop_duplicates("measure")
     topics = ", ".join(
-        f"{measure}: {topics_of([n])}" for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
+        f"{measure}: {counted(n, 'topic')}" for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
     )
     n_resamples = max(one["n_resamples"], int(result.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
@@ -314,8 +315,7 @@ def verdicts(result: Comparison) -> list[str]:
 
 def _verdict(result: Comparison, measure: str) -> str:
     def listed(names: Iterable[str]) -> str:
-        every = marked(result, measure, names)
-        return ", ".join(every[:_LISTED]) + (f" and {len(every) - _LISTED} more" if len(every) > _LISTED else "")
+        return first_names(marked(result, measure, names), _LISTED)
 
     of_measure, at = result.pairs["measure"] == measure, f"at the level {result.alpha:g}"
     pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])

@@ -19,7 +19,7 @@ from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import SUFFIXES, Shown, column_titles, shared_caption
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
-from vbterrier.report.captions import best_rows, measures_sentence, topics_of
+from vbterrier.report.captions import best_rows, counted, measures_sentence
 from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import (
@@ -112,8 +112,8 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     intervals = scores.intervals
     if topics:
         n = scores.values["qid"].nunique()
-        return measures_sentence(f"Scores of each of {topics_of([n])}", scores.values["measure"].unique())
-    of = topics_of(intervals["n_qids"])
+        return measures_sentence(f"Scores of each of {counted(n, 'topic')}", scores.values["measure"].unique())
+    of = counted(intervals["n_qids"], "topic")
     what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
     said = measures_sentence(what, intervals["measure"].unique())
     if footing(scores):
@@ -125,7 +125,7 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         said.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     for name, n in zip(late["name"], late["n_missing"], strict=True):
-        said.append(f"{name} retrieved nothing for {topics_of([n])}, scored as empty rankings.")
+        said.append(f"{name} retrieved nothing for {counted(n, 'topic')}, scored as empty rankings.")
     return said + [f"{note}." for note in scores.notes]
 
 

@@ -17,7 +17,7 @@ from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
-from vbterrier.report.captions import best_rows, measures_sentence, methods_of, topics_of
+from vbterrier.report.captions import best_rows, counted, measures_sentence, methods_of
 from vbterrier.report.latex import fixed
 from vbterrier.report.tables import (
     LAST,
@@ -86,14 +86,14 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
         swaps = f"at most {n_drawn} draws" if n_drawn else "all"
         corrected = f"not corrected for {n_pairs} {'pair' if n_pairs == 1 else 'pairs'}"
         return [
-            f"Differences of entity linking systems over {topics_of(report.intervals['n_qids'].unique(), 'queries')}.",
+            f"Differences of entity linking systems over {counted(report.intervals['n_qids'], 'query')}.",
             f"p: swaps of answers ({swaps}); intervals by the delta method; {corrected}.",
             "won/lost/tied: queries that a alone, b alone, or both or neither answer correctly.",
         ]
     one, n_resamples = report.intervals.iloc[0], report.intervals["n_resamples"].max()
     methods = methods_of(report.intervals)
     said = [
-        f"Entity linking over {topics_of([one['n_qids']], 'queries')}.",
+        f"Entity linking over {counted(one['n_qids'], 'query')}.",
         f"Intervals, {100 * one['level']:g}%: {methods}, {n_resamples} resamples, seed {one['seed']}.",
     ]
     return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
@@ -131,7 +131,7 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
         return text
     one = ranking.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
-    return f"{text}\n{one['measure']}, {topics_of([one['n_qids']])}; {drawn}: {_uncertain(ranking)}"
+    return f"{text}\n{one['measure']}, {counted(one['n_qids'], 'topic')}; {drawn}: {_uncertain(ranking)}"
 
 
 def _level(frame: pd.DataFrame) -> str:
@@ -148,7 +148,7 @@ def ranking_caption(ranking: SystemRanking, *, pairs: bool = False) -> list[str]
     one = ranking.systems.iloc[0]
     what = "Pairwise preferences of systems" if pairs else "Expected ranks"
     return [
-        *measures_sentence(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
+        *measures_sentence(f"{what} over {counted(one['n_qids'], 'topic')}", [one["measure"]]),
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
         f"Uncertain: {_uncertain(ranking)}.",
         "a beats b: ties count half."
@@ -227,7 +227,7 @@ def leaderboard_caption(board: Leaderboard, *, part: str = "") -> list[str]:
     one = board.systems.iloc[0]
     return [
         *([f"{PARTS[part][0]}."] if part else []),
-        f"{one['measure']} over {topics_of([one['n_qids']])}.",
+        f"{one['measure']} over {counted(one['n_qids'], 'topic')}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
         "Systems that share a letter do not differ; all others do, simultaneously for all pairs.",
     ]
@@ -338,7 +338,7 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
     )
     late = report.missing[report.missing["n_missing"] > 0]
     rows = zip(late["name"], late["n_missing"], strict=True)
-    missing = [f"{printable(name)}: no entities for {topics_of([n])}, scored as empty lists" for name, n in rows]
+    missing = [f"{printable(name)}: no entities for {counted(n, 'topic')}, scored as empty lists" for name, n in rows]
     return "\n".join([of_pool, left_out, measured, *missing])
 
 

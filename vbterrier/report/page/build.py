@@ -21,7 +21,7 @@ from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing
-from vbterrier.report.captions import engines_of, topics_of
+from vbterrier.report.captions import counted, engines_of
 from vbterrier.report.page import content as page_content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
 from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
@@ -91,7 +91,7 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
         rows.append(("Judgments", f"{len(inputs.qrels):,}, {kind}"))
     if numbers.covered:
         intents = next(iter(numbers.covered.values())).intents
-        rows.append(("Intents", f"{len(intents):,} in {topics_of([intents['qid'].nunique()])}"))
+        rows.append(("Intents", f"{len(intents):,} in {counted(intents['qid'].nunique(), 'topic')}"))
     if inputs.links is not None:
         rows.append(("Links", repr(inputs.links)))
     if distribution is not None:

@@ -14,7 +14,7 @@ from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import places
-from vbterrier.report.captions import best_system, better, methods_of, topics_of
+from vbterrier.report.captions import best_system, better, counted, methods_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
 from vbterrier.unjudged.estimated import EstimatedDistribution
@@ -129,7 +129,7 @@ def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
     significant = int(frame["significant"].sum())
     caption = f"Differences of {measure}: {significant} of {len(frame)} significant"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
-    tested = f"{topics_of([one['n_qids']])}; {one['test']}, {corrected_over(comparison.pairs)}"
+    tested = f"{counted(one['n_qids'], 'topic')}; {one['test']}, {corrected_over(comparison.pairs)}"
     notes = (
         f"{tested}; intervals: {methods_of(frame)}{drawn}.",
         "Effect: the mean difference divided by its standard deviation over topics.",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import printable
-from vbterrier.frames.notebook import Caveat
+from vbterrier.frames.notebook import Caveat, first_names
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
-from vbterrier.report.captions import best_system, better, parsed, topics_of
+from vbterrier.report.captions import best_system, better, counted, parsed
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
 
@@ -47,7 +47,7 @@ def sentences(numbers: ReportNumbers) -> list[str]:
             name, measure, value = printable(row["name"]), row["measure"], row["value"]
             ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
             ends = "" if math.isnan(row["low"]) else ends
-            means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
+            means = f"{name} scores {value:.3f} by {measure}{ends} over {counted(row['n_qids'], 'topic')}."
             said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
         return said
     said = [_verdict(numbers.comparison, measure, few=too_few(numbers, measure)) for measure in numbers.compared]
@@ -103,7 +103,7 @@ def _verdict(result: Comparison, measure: str, *, few: str) -> str:
         if few:
             none = f"this test cannot find a difference between any {systems} with so few {few}"
         return (
-            f"{_by(measure)}, {none} over {topics_of(pairs['n_qids'])}; "
+            f"{_by(measure)}, {none} over {counted(pairs['n_qids'], 'topic')}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
     best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
@@ -112,16 +112,16 @@ def _verdict(result: Comparison, measure: str, *, few: str) -> str:
     )
     end = "lowest" if better(measure) == "lower" else "highest"
     differ = "differs" if n_significant == 1 else "differ"
+    topics = counted(pairs["n_qids"], "topic")
     return (
-        f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over "
-        f"{topics_of(pairs['n_qids'])}: {_named(result, measure, best)} has the {end} mean, {means[best]:.3f}, and "
-        f"{rivals}."
+        f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over {topics}: "
+        f"{_named(result, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
     )
 
 
 def _of_two(result: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
     a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
-    both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", topics_of([pair["n_qids"]])
+    both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
     if pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
@@ -161,10 +161,8 @@ def _of_baseline(result: Comparison, measure: str, pairs: pd.DataFrame, means: p
     if len(rest):
         names = listed(_named(result, measure, name) for name in rest["name_a"])
         said.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
-    base = (
-        f"{_named(result, measure, result.baseline)} ({means[str(result.baseline)]:.3f}, {topics_of(pairs['n_qids'])})"
-    )
-    return f"{_by(measure)}, against {base}: {'; '.join(said)}."
+    base, topics = _named(result, measure, result.baseline), counted(pairs["n_qids"], "topic")
+    return f"{_by(measure)}, against {base} ({means[str(result.baseline)]:.3f}, {topics}): {'; '.join(said)}."
 
 
 def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
@@ -222,7 +220,7 @@ def listed(names: Iterable[object], most: int = _LISTED) -> str:
     """Join names in a sentence; names beyond the first few are counted."""
     every = [printable(name) for name in names]
     if len(every) > most:
-        return f"{', '.join(every[:most])} and {len(every) - most} more"
+        return first_names(every, most)
     return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
 
 
@@ -313,7 +311,7 @@ def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
-    of = [f"{topics_of([n])} of {printable(name)}" for name, n in whole.items() if n]
+    of = [f"{counted(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
     if of:
         effect = "depend on the model of unjudged documents alone"
         effect = effect if numbers.distributions else "are not evidence of quality"

@@ -231,6 +231,6 @@ def sensitivity(
         drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), names)
         said = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
-        means = f"means of {captions.topics_of(frame['n_qids'])}; {', '.join(said)}"
+        means = f"means of {captions.counted(frame['n_qids'], 'topic')}; {', '.join(said)}"
         style.caption(drawn, means, "white marks: intents as given", data)
     return drawn
