@@ -10,7 +10,6 @@ from vbterrier.kernels.bounds import (
     PartlyJudged,
     guaranteed_lower,
     guaranteed_upper,
-    guaranteed_upper_levels,
     naive_lower,
     naive_upper,
     posthoc_lower,
@@ -130,20 +129,8 @@ class TestAllJudgmentsTried:
             expected = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)
             np.testing.assert_allclose(guaranteed_lower(topics), expected, **EXACT)
 
-    def test_judgments_of_the_guaranteed_upper_bound_attain_it(self):
-        for topics in random_topics():
-            levels = guaranteed_upper_levels(topics)
-            assert levels.shape == topics.counted.shape
-            assert (levels[~topics.unjudged] == topics.counted[~topics.unjudged]).all()
-            assigned = levels[topics.unjudged]
-            assert ((assigned >= 0) & (assigned <= topics.top)).all()
-            assert (np.diff(assigned) <= 0).all()
-            pool = np.append(np.repeat(np.arange(len(topics.gain)), topics.pool[0]), assigned)
-            truth = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)
-            np.testing.assert_allclose(truth, guaranteed_upper(topics), **EXACT)
 
-
-@pytest.mark.parametrize("bound", [*BOUNDS, guaranteed_upper_levels])
+@pytest.mark.parametrize("bound", BOUNDS)
 class TestShapes:
     @pytest.mark.parametrize("cutoff", [1, 3, 8, 20, None])
     @pytest.mark.parametrize("top", [0, 2, 3])
@@ -159,7 +146,7 @@ class TestShapes:
     def test_no_topics(self, bound, cutoff):
         result = bound(random_batch(np.random.default_rng(3), 0, cutoff=cutoff))
         assert len(result) == 0
-        assert result.ndim == (2 if bound is guaranteed_upper_levels else 1)
+        assert result.ndim == 1
 
     def test_inputs_stay_as_they_are(self, bound):
         batch = random_batch(np.random.default_rng(4), 20)
@@ -169,9 +156,9 @@ class TestShapes:
             np.testing.assert_array_equal(array, kept)
 
 
-def test_an_empty_pool_still_has_judgments_that_attain_the_upper_bound():
-    # at ratio 1 raising nobody (0/0) ties with raising somebody (1/1)
-    assert guaranteed_upper_levels(one([-1, 0, -1], [1, 0, 0, 0], cutoff=3))[0, 0] > 0
+def test_upper_bound_of_an_empty_pool_is_1():
+    # At ratio 1 raising nobody (0/0) ties with raising somebody (1/1).
+    assert guaranteed_upper(one([-1, 0, -1], [1, 0, 0, 0], cutoff=3)) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -185,44 +185,25 @@ def guaranteed_upper(topics: PartlyJudged) -> Floats:
     Fröbe et al. (ECIR 2023), Section 3.3, state only that this bound is "more complicated". It is computed by the
     fractional programming of Dinkelbach (Management Science 13, 1967); each iteration is solved layer by layer.
     """
-    return _highest(topics)[0]
-
-
-def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
-    """Judgments that attain ``guaranteed_upper``: the levels up to the cutoff, with all documents judged.
-
-    With ``x_l`` from the formula there, the i-th unjudged document has level ``|{l : i <= x_l}|``.
-
-    Returns shape (n, min(k, width)), -2 for no document; one of possibly several solutions.
-    """
-    n_raised = _highest(topics)[1]
-    place = topics.unjudged.cumsum(axis=1)
-    raised = np.count_nonzero(place[:, :, np.newaxis] <= n_raised[:, np.newaxis, :], axis=2)
-    return np.where(topics.unjudged, raised, topics.counted)
-
-
-def _highest(topics: PartlyJudged) -> tuple[Floats, Ints]:
-    """Maximum nDCG, shape (n,), and the ``x_l`` that attain it, shape (n, n_levels - 1).
-
-    Given a ratio λ, the best ``x_l`` maximises ``W(x) - λ · C(min(k, n_l + x))`` separately in each layer. The solution
-    decreases with l as required, because C is concave and ``n_l`` decreases with l.
-    """
+    # Given a ratio λ, the best x_l maximises W(x) - λ · C(min(k, n_l + x)) separately in each layer. The solution
+    # decreases with l as required, because C is concave and n_l decreases with l.
     # C(min(k, n_l + x)) for x = 0 to the most unjudged documents, shape (n, n_levels - 1, most unjudged + 1).
     n_ideal = topics.n_at_least[:, :, np.newaxis] + np.arange(topics.unjudged_discounts.shape[1])
     if topics.cutoff is not None:
         n_ideal = np.minimum(n_ideal, topics.cutoff)
     ideal: Floats = cumulative_discounts(int(n_ideal.max(initial=0)))[n_ideal]
-    ratio, n_raised = np.zeros(len(ideal)), np.zeros(ideal.shape[:2], dtype=np.int64)
+    ratio = np.zeros(len(ideal))
     while True:
         surplus = topics.unjudged_discounts[:, np.newaxis, :] - ratio[:, np.newaxis, np.newaxis] * ideal
         best = surplus.argmax(axis=2)
         best[:, topics.top :] = 0
         at_best = np.take_along_axis(ideal, best[:, :, np.newaxis], axis=2)[:, :, 0]
         candidate = _ratio(topics.dcg(best), weighted_sums(at_best, np.diff(topics.gain)))
-        better = candidate > ratio + 1e-13  # more than rounding; with an empty pool at λ = 1 a tie may be 0/0
+        # More than rounding; with an empty pool at λ = 1 a tie may be 0/0.
+        better = candidate > ratio + 1e-13
         if not better.any():
-            return ratio, n_raised
-        ratio, n_raised = np.where(better, candidate, ratio), np.where(better[:, np.newaxis], best, n_raised)
+            return ratio
+        ratio = np.where(better, candidate, ratio)
 
 
 def _ratio(dcg: Floats, ideal: Floats) -> Floats:
