@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vbterrier.errors import InputError
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.grades.distributions import Sample, atoms_of, central_interval
 from vbterrier.kernels.rankings import weighted_sums
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
-from vbterrier.unjudged.joint import JointDistribution
+from vbterrier.unjudged.joint import JointDistribution, SystemsOnTopics
 from vbterrier.unjudged.metrics import at
 
 if TYPE_CHECKING:
@@ -219,28 +218,15 @@ def _samples(scores: Floats) -> Iterator[ScoreDistribution]:
         yield Sample(values, share, cumulated, "mc") if values[0] < values[-1] else atoms_of(values[:1], one)
 
 
-class EstimatedJoint:
-    """Joint draws of several systems' scores under one evidence model; the interface of ``JointDistribution``.
+class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
+    """Joint draws of several systems' scores under one evidence model.
 
     Topics share the errors of the model, so draws with the same number belong together in all topics.
     """
 
     def __init__(self, distributions: Mapping[str, EstimatedDistribution]) -> None:
-        if not distributions:
-            raise InputError("no systems; give the distribution of at least one")
-        self.names = list(distributions)
-        self.distributions = list(distributions.values())
-        self.topics = self.distributions[0].topics
-        for name, distribution in distributions.items():
-            if distribution.topics != self.topics:
-                raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics")
+        super().__init__(distributions)
         self._kept: dict[tuple[int, int], Floats] = {}
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __repr__(self) -> str:
-        return f"EstimatedJoint({len(self)} systems, {len(self.topics)} topics)"
 
     def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
         """Draw scores of all systems in one topic, shape (n_systems, n_draws)."""
@@ -250,7 +236,7 @@ class EstimatedJoint:
 
     def covariance(self, name_a: str, name_b: str) -> Floats:
         """The covariance of two systems' scores in each topic, shape (n_topics,), from their draws."""
-        a, b = (self.distributions[self.names.index(name)].draws for name in (name_a, name_b))
+        a, b = (self.distributions[self._at(name)].draws for name in (name_a, name_b))
         return np.asarray(((a - a.mean(axis=0)) * (b - b.mean(axis=0))).mean(axis=0))
 
 

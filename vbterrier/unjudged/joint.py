@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,43 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.model import UnjudgedModel
-    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
 
 
 # Uniform numbers of one topic that are held at a time, draws times documents.
 MOST_NUMBERS = 1 << 22
 
 
-class JointDistribution:
+Of = TypeVar("Of", bound="ScoreDistributions")
+
+
+class SystemsOnTopics(Generic[Of]):
+    """The distributions of several systems' scores on the same topics."""
+
+    def __init__(self, distributions: Mapping[str, Of]) -> None:
+        if not distributions:
+            raise InputError("no systems; give the distribution of at least one")
+        self.names = list(distributions)
+        self.distributions = list(distributions.values())
+        self.topics = self.distributions[0].topics
+        for name, distribution in distributions.items():
+            if distribution.topics != self.topics:
+                odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
+                raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} systems, {len(self.topics)} topics)"
+
+    def _at(self, name: str) -> int:
+        if name not in self.names:
+            raise ParameterError(f"no system {name!r}; found {examples(self.names, 9)}")
+        return self.names.index(name)
+
+
+class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
     """The joint distribution of several systems' scores on the same topics over the grades of unjudged documents.
 
     In each topic, the unjudged documents of all systems share one urn (:func:`vbterrier.kernels.grades.model.urn`) in
@@ -43,15 +72,8 @@ class JointDistribution:
     """
 
     def __init__(self, distributions: Mapping[str, BootstrapDistribution]) -> None:
-        if not distributions:
-            raise InputError("no systems; give the distribution of at least one")
-        self.names = list(distributions)
-        self.distributions = list(distributions.values())
-        self.topics = self.distributions[0].topics
+        super().__init__(distributions)
         for name, distribution in distributions.items():
-            if distribution.topics != self.topics:
-                odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
-                raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
             if not np.array_equal(distribution.model.gain, self.distributions[0].model.gain):
                 raise InputError(
                     f"systems {self.names[0]!r} and {name!r} have different grades or gains; use one metric and the "
@@ -64,17 +86,6 @@ class JointDistribution:
         common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
         # Equal strengths are kept without rounding errors.
         self.strength: Floats = np.where((strength == strength[0]).all(axis=0), strength[0], common)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __repr__(self) -> str:
-        return f"JointDistribution({len(self)} systems, {len(self.topics)} topics)"
-
-    def _at(self, name: str) -> int:
-        if name not in self.names:
-            raise ParameterError(f"no system {name!r}; found {examples(self.names, 9)}")
-        return self.names.index(name)
 
     def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
         """Draw scores of all systems in one topic, shape (n_systems, n_draws).
