@@ -16,7 +16,7 @@ from lz4.frame import LZ4FrameFile
 
 from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.linking import DictionaryLinker, KnowledgeBase, build_kb
-from vbterrier.linking.kb import building
+from vbterrier.linking.kb import ordering
 from vbterrier.linking.kb.sqlite import artifact_metadata, lexicon_path
 from vbterrier.linking.lexicon import Lexicon, PhraseIndex
 
@@ -30,7 +30,7 @@ TEXTS = ["Ann Lee met LEE in the US", "ANN LEE, US, IT", "us and it", "Zoe\u0308
 
 @pytest.fixture
 def base(tmp_path, monkeypatch):
-    monkeypatch.setattr(building, "IN_MEMORY_AT_MOST", 3)
+    monkeypatch.setattr(ordering, "IN_MEMORY_AT_MOST", 3)
     with pytest.warns(DegenerateWarning, match="with and without a prior"):
         made = build_kb(tmp_path / "people.kb", PEOPLE, id_space="people", progress=False)
     with made:

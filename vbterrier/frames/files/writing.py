@@ -329,10 +329,10 @@ def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
 
 
-def lock(file: Any, *, wait: bool = True) -> None:
-    """Lock an open file against other processes until it is closed, if the system and the file system have locks.
+def lock(file: Any, *, wait: bool = True) -> bool:
+    """Lock an open file against other processes until it is closed; return False without locks of the system.
 
-    The lock ends with the process, even if it is killed.
+    The lock ends with the process, even if it is killed. Without ``wait``, a lock of another process raises an error.
     """
     try:
         import fcntl
@@ -342,7 +342,8 @@ def lock(file: Any, *, wait: bool = True) -> None:
         raise
     except (ImportError, OSError):
         # Windows, or a file system without locks.
-        return
+        return False
+    return True
 
 
 @contextmanager
