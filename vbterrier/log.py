@@ -23,7 +23,7 @@ logging.getLogger(NAME).addHandler(logging.NullHandler())
 
 
 @contextmanager
-def timed(log: logging.Logger, what: str, *arguments: object, level: int = logging.INFO) -> Iterator[list[str]]:
+def timed(log: logging.Logger, what: str, *arguments: object) -> Iterator[list[str]]:
     """Log a message with the elapsed time when the block ends; nothing is logged if it raises.
 
     Control characters of the arguments are escaped. Yields a list, to which the block appends parts of the message.
@@ -31,10 +31,10 @@ def timed(log: logging.Logger, what: str, *arguments: object, level: int = loggi
     found: list[str] = []
     started = time.perf_counter()
     yield found
-    if log.isEnabledFor(level):
+    if log.isEnabledFor(logging.INFO):
         more = "".join(f", {part}" for part in found)
         shown = [printable(argument) for argument in arguments]
-        log.log(level, f"{what}%s (%.2f s)", *shown, more, time.perf_counter() - started)  # noqa: G004 - a constant
+        log.info(f"{what}%s (%.2f s)", *shown, more, time.perf_counter() - started)  # noqa: G004 - a constant
 
 
 def is_seen() -> bool:

@@ -216,12 +216,12 @@ def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None 
     return ratios
 
 
-def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floats:
+def of_selected(selection: Selection, values: Floats) -> Floats:
     """Return the values of the selected entities from the values of all pairs, shape (n_topics, depth).
 
-    Entities that no document of the topic mentions have the value ``outside``; beyond the end of a list it is NaN.
+    Entities that no document of the topic mentions have the value 0; beyond the end of a list it is NaN.
     """
-    values_at_rank: Floats = np.full(selection.entity.shape, outside)
+    values_at_rank: Floats = np.zeros(selection.entity.shape)
     inside = selection.pair >= 0
     values_at_rank[inside] = values[selection.pair[inside]]
     values_at_rank[selection.entity == NONE] = np.nan

@@ -202,9 +202,9 @@ def grid_items(grid: Any, families: Iterable[str]) -> Iterator[tuple[str, dict[s
             yield family, parameters
 
 
-def rankings_fingerprint(run: Run, cutoff: int | None) -> str:
-    """Fingerprint of the first documents of each topic and their order."""
-    top = run.top(cutoff)
+def rankings_fingerprint(run: Run) -> str:
+    """Fingerprint of the documents of each topic and their order."""
+    top = run.top(None)
     topic, rank = top.filled
     return rows_fingerprint([texts_fingerprint(run.topics)[topic], rank, top.docno.fingerprints])
 

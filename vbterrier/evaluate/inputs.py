@@ -66,9 +66,9 @@ def named_runs(runs: Any, topics: Any = None) -> Any:
     return retrieved(every, topics) if any(is_pipeline(system) for _, system in every) else systems
 
 
-def loaded_runs(runs: Any, duplicates: str, topics: Any = None) -> dict[str, Run]:
+def loaded_runs(runs: Any, duplicates: str) -> dict[str, Run]:
     """Runs by name, read and checked."""
-    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs, topics))}
+    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
 
 
 def _name_of(system: Any) -> str:

@@ -12,7 +12,14 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
+from vbterrier.frames.contracts import (
+    TagFrame,
+    documents_of,
+    frame_of,
+    probabilities_of,
+    require,
+    require_once,
+)
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -36,8 +43,6 @@ from vbterrier.kernels.vb import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ranking import Run
 
@@ -405,17 +410,6 @@ def oracle_success(
             "method": np.where(exact, "exact", "greedy").astype(object),
         }
     )
-
-
-def documents_of(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
-    """Return the frame of a parameter ``documents``: ids, or a frame with these columns."""
-    if isinstance(documents, str):
-        raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
-    if not is_frame(documents):
-        documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-    frame = frame_of(documents, "documents")
-    require(frame, columns, "documents")
-    return frame
 
 
 def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:

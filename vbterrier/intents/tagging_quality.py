@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.frames.contracts import documents_of
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.intents.coverage import documents_of
 from vbterrier.intents.taggers import TagTable
 from vbterrier.kernels.resample import stream
 

@@ -81,14 +81,12 @@ class _OfEvidence(_OfEntities):
     def selected_oer(self, scoring: Scoring) -> Floats:
         """OER of each selected entity, 0 for entities that no document of the topic mentions."""
         key = ("selected OER", self["rel"], self["alpha"], self["tau"])
-        return scoring.memo(key, lambda: of_selected(scoring.selection(), self.oer(scoring), outside=0.0))
+        return scoring.memo(key, lambda: of_selected(scoring.selection(), self.oer(scoring)))
 
     def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
         """Share of the first k entities in the named classes, shape (n_topics,)."""
         key = ("is", names, self["rel"], self["alpha"], self["tau"])
-        evidence = scoring.memo(
-            key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names), outside=0.0)
-        )
+        evidence = scoring.memo(key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names)))
         return self.where_contrasted(mean_of_first(evidence, k), scoring)
 
     def where_contrasted(self, values: Floats, scoring: Scoring) -> Floats:

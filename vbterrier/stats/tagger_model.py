@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
-from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, require
+from vbterrier.frames.contracts import TagFrame, documents_of
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown
@@ -294,13 +294,7 @@ def _documents(documents: Any, gold: TagFrame) -> pd.DataFrame:
     """Return the labelled documents, ids as text."""
     own = pd.Series(gold.docno.text.to_pylist(), dtype=object)
     if documents is not None:
-        if isinstance(documents, str):
-            raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
-        if not is_frame(documents):
-            documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-        frame = frame_of(documents, "documents")
-        require(frame, ("docno",), "documents")
-        ids = ids_of(frame["docno"], "documents column 'docno'")
+        ids = ids_of(documents_of(documents)["docno"], "documents column 'docno'")
         require_same_kind(gold.docno, ids, "gold column 'docno'", "documents column 'docno'")
         asked = pd.Series(ids.text.to_pylist(), dtype=object)
         strange = own[~own.isin(asked)]

@@ -27,6 +27,8 @@ N_KERNELS = len(MEANS)
 _FLOOR, _LOG_SCALE = 1e-10, 0.1
 # Dimensions of trained projections, the rank of the bilinear form, the largest number of views of a document.
 HIDDEN, PROJECTED, N_GRAM, RANK, N_VIEWS = 64, 64, 32, 4, 3
+# Steps of k-means.
+_CLUSTER_STEPS = 10
 # The inverse temperature of cosines in attention and contrast.
 SHARPNESS = 10.0
 
@@ -328,27 +330,27 @@ def _unit(vectors: Any) -> Any:
     return vectors / np.maximum(np.sqrt((vectors**2).sum(axis=-1, keepdims=True)), 1e-12)
 
 
-def clustered(vectors: Single, weight: Single, n_views: int = N_VIEWS, steps: int = 10) -> tuple[Single, Single]:
+def clustered(vectors: Single, weight: Single) -> tuple[Single, Single]:
     """Cluster the entities of each document by k-means with cosines, started from the farthest entities.
 
     ``vectors`` (n, m, v) are unit vectors, ``weight`` (n, m) is 0 for padding. Returns unit centroids, shape (n,
-    n_views, v), and 1 for views in use, shape (n, n_views); a document without entities has one view of zeros.
+    N_VIEWS, v), and 1 for views in use, shape (n, N_VIEWS); a document without entities has one view of zeros.
     """
     rows, real = np.arange(len(vectors)), weight > 0
-    centres = np.zeros((len(vectors), n_views, vectors.shape[2]), dtype=np.float32)
-    used = np.zeros((len(vectors), n_views), dtype=np.float32)
+    centres = np.zeros((len(vectors), N_VIEWS, vectors.shape[2]), dtype=np.float32)
+    used = np.zeros((len(vectors), N_VIEWS), dtype=np.float32)
     nearest = np.where(real, -1.0, np.inf)
     # The heaviest entity first, then the entity that is farthest from the centres; copies of a centre are no view.
     chosen = weight.argmax(axis=1)
-    for view in range(n_views):
+    for view in range(N_VIEWS):
         new = nearest[rows, chosen] < 1 - 1e-6 if view else np.ones(len(rows), dtype=bool)
         centres[new, view], used[new, view] = vectors[rows, chosen][new], 1
         cosines = np.einsum("nmv,nv->nm", vectors, centres[:, view])
         nearest = np.maximum(nearest, np.where(new[:, None], cosines, -1.0))
         chosen = nearest.argmin(axis=1)
-    for _ in range(steps):
+    for _ in range(_CLUSTER_STEPS):
         cosines = np.einsum("nmv,nkv->nmk", vectors, centres) - 4 * (1 - used[:, None])
-        belongs = (cosines.argmax(axis=2)[..., None] == np.arange(n_views)) * weight[..., None]
+        belongs = (cosines.argmax(axis=2)[..., None] == np.arange(N_VIEWS)) * weight[..., None]
         moved = _unit(np.einsum("nmk,nmv->nkv", belongs, vectors)).astype(np.float32)
         filled = (belongs.sum(axis=1) > 0)[..., None]
         centres = np.where(filled, moved, centres)

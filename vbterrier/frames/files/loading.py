@@ -43,7 +43,7 @@ from vbterrier.frames.files.tables import (
     text_table,
     typed_table,
     whole_table,
-    with_values,
+    with_labels,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _parquet(source: Source, kind: FileKind) -> Loaded:
     table = table.rename_columns(kind.renamed(columns))
     n_rows = len(table)
     if kind.unrated == "label" and "label" in table.column_names:
-        table = with_values(table, "label")
+        table = with_labels(table)
     typed = typed_table(source, table, kind.required, kind.numeric, whole=kind.whole, columns=columns)
     return Loaded(typed.to_pandas(), "table", n_rows - len(table))
 

@@ -319,9 +319,9 @@ def typed_table(
     return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
 
 
-def with_values(table: Any, name: str) -> Any:
-    """The rows in which a column has a value."""
-    empty = pc.is_null(table[name], nan_is_null=pa.types.is_floating(table[name].type))
+def with_labels(table: Any) -> Any:
+    """The rows in which the column ``label`` has a value."""
+    empty = pc.is_null(table["label"], nan_is_null=pa.types.is_floating(table["label"].type))
     return table.filter(pc.invert(empty)) if pc.any(empty).as_py() else table
 
 

@@ -150,7 +150,6 @@ def kb_from_spacy(
     source: Any,
     *,
     id_space: str,
-    vocab: Any = None,
     names: Mapping[str, str] | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
@@ -162,8 +161,6 @@ def kb_from_spacy(
         As in :func:`~vbterrier.linking.build_kb`.
     source
         A ``spacy.kb.InMemoryLookupKB``, or the folder written by its ``to_disk``.
-    vocab
-        The vocabulary for reading a folder; by default an empty one, which is sufficient.
     names
         Names of entities by id, which spaCy does not store.
 
@@ -196,7 +193,7 @@ def kb_from_spacy(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    base = _opened(Path(source), vocab) if isinstance(source, (str, Path)) else source
+    base = _opened(Path(source)) if isinstance(source, (str, Path)) else source
     wanted = ("get_entity_strings", "get_alias_strings")
     # The method is private in spaCy 4.
     candidates = getattr(base, "get_alias_candidates", None) or getattr(base, "_get_alias_candidates", None)
@@ -216,12 +213,12 @@ def kb_from_spacy(
     return KnowledgeBase(path)
 
 
-def _opened(path: Path, vocab: Any) -> Any:
+def _opened(path: Path) -> Any:
     kind = module_of_extra("spacy.kb", "spacy").InMemoryLookupKB
     if not is_folder(path):
         what = "is a file" if is_there(path) else "no such folder"
         raise FileError(path, f"{what}; wanted the folder of a spaCy knowledge base, written by to_disk")
-    base = kind(module_of_extra("spacy.vocab", "spacy").Vocab() if vocab is None else vocab, entity_vector_length=1)
+    base = kind(module_of_extra("spacy.vocab", "spacy").Vocab(), entity_vector_length=1)
     try:
         base.from_disk(path)
     except Exception as error:
