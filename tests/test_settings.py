@@ -51,6 +51,9 @@ def used(call):
                 part.arg: eval(ast.unparse(part.value), vars(inspect.getmodule(call))) for part in node.keywords
             }
             found[node.args[2].id] = defaults
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "settings_of":
+            kind = getattr(inspect.getmodule(call), node.args[1].id)
+            found[node.args[2].id] = {field.name: field.default for field in fields(kind)}
     return found
 
 

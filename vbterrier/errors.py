@@ -321,8 +321,8 @@ def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[
     return tuple(default if values[name] is None else values[name] for name, default in defaults.items())
 
 
-def settings_of(name: str, kind: type[T], value: T) -> T:
-    """Return a parameter that holds settings of one kind.
+def settings_of(name: str, kind: type[T], value: T | None) -> T:
+    """Return a parameter that holds settings of one kind, by default those of the kind.
 
     >>> from vbterrier.settings import Inference
     >>> settings_of("inference", Inference, {"level": 0.9})
@@ -330,11 +330,13 @@ def settings_of(name: str, kind: type[T], value: T) -> T:
     ...
     vbterrier.errors.ParameterError: inference: wanted settings as Inference(...), found dict
     """
+    if value is None:
+        return kind()
     if not isinstance(value, kind):
         raise ParameterError(f"{name}: wanted settings as {kind.__name__}(...), found {type(value).__name__}")
     return value
 
 
-def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
-    """Return a parameter that is an integer of at least ``low``, or ``None``."""
-    return None if value is None else whole(name, value, low=low)
+def whole_or_none(name: str, value: Any) -> int | None:
+    """Return a parameter that is an integer of at least 1, or ``None``."""
+    return None if value is None else whole(name, value)

@@ -6,7 +6,7 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import FileError
-from vbterrier.frames import read_annotations, read_hits, read_labels, read_nuggets, read_rated_list
+from vbterrier.frames import read_annotations, read_labels, read_nuggets, read_rated_list
 from vbterrier.linking import corpora
 from vbterrier.linking.kb import kb_from_file
 
@@ -22,7 +22,7 @@ FILES = {
     "labels": (read_labels, '{"qid": "1", "docno": "a", "label": 1, "label": 0}', "label", 1),
     "nuggets": (read_nuggets, f'{{"qid": "1", "nuggets": [{NUGGET}]}}', "assignment", 1),
     "annotations": (read_annotations, '{"qid": "1", "entity_id": "A", "label": "1", "label": "0"}', "label", 1),
-    "details": (read_hits, DETAILS, "shoes", 1),
+    "details": (vbterrier.read_run, DETAILS, "shoes", 1),
     "rated details": (read_rated_list, DETAILS, "shoes", 1),
     "requests": (read_rated_list, REQUEST, "id", 1),
     "calibration": (vbterrier.Calibrate.load, '{"temperature": 1, "temperature": 2}', "temperature", None),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.frames import read_answers, read_hits, read_mentions, read_rated_list
+from vbterrier.frames import read_answers, read_mentions, read_rated_list
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq+2 0 d3 1\n"
 RUN = "q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1.5 x\nq+2 Q0 d3 1 0.5 x\n"
@@ -37,7 +37,7 @@ def test_ratings_are_read_back(command, kind, to):
 
 @pytest.mark.parametrize("to", ["trec", "beir", "quepid"])
 def test_runs_are_read_back(command, to):
-    found = read_hits(converted(command, "mine.run", "run", to))
+    found = vbterrier.read_run(converted(command, "mine.run", "run", to))
     assert found[["qid", "docno"]].to_numpy().tolist() == [["q1", "d2"], ["q1", "d1"], ["q+2", "d3"]]
 
 

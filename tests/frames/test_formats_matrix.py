@@ -17,7 +17,7 @@ import vbterrier
 from vbterrier import evaluate, frames
 from vbterrier.errors import VBTerrierError
 from vbterrier.frames.contracts import LabelFrame
-from vbterrier.frames.files.rated_lists import read_hits, read_rated_list
+from vbterrier.frames.files.rated_lists import read_rated_list
 from vbterrier.frames.pipelines import input_of
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.settings import Inference
@@ -202,7 +202,7 @@ READERS = {
     },
     "run": {
         "score, compare, judge, audit": ranking,
-        "gate": lambda given: ranking(read_hits(given)),
+        "gate": lambda given: ranking(vbterrier.read_run(given)),
     },
     "topics": {"topics": lambda given: in_rows(input_of(given), "qid", "query")},
     "documents": {"documents": lambda given: in_rows(vbterrier.read_documents(given), "docno", "text")},

@@ -6,8 +6,9 @@ import json
 import pandas as pd
 import pytest
 
+import vbterrier
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames import read_hits, read_rated_list, write_rated_list
+from vbterrier.frames import read_rated_list, write_rated_list
 from vbterrier.frames.files.rated_lists import RatedList, read_traffic
 
 ROWS = [['shoes, "red"', "007", 3], ['shoes, "red"', "d2", 0], ["hat", "007", 1]]
@@ -71,7 +72,7 @@ def test_trec_qrels_and_runs_are_read_as_everywhere_and_ids_are_preferred_to_tex
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.5 bm25\n")
     found = read_rated_list(tmp_path / "qrels")
     assert (found.form, found.labels["label"].tolist()) == ("trec", [2, -1])
-    assert read_hits(tmp_path / "run")[["qid", "docno", "score"]].to_numpy().tolist() == [["q1", "d1", 2.5]]
+    assert vbterrier.read_run(tmp_path / "run")[["qid", "docno", "score"]].to_numpy().tolist() == [["q1", "d1", 2.5]]
     (tmp_path / "both.csv").write_text("query,query_id,docid,rating\nred shoes,q7,d1,2\n")
     assert read_rated_list(tmp_path / "both.csv").labels.to_numpy().tolist() == [["q7", "d1", 2]]
 
@@ -87,7 +88,7 @@ def test_trec_qrels_and_runs_are_read_as_everywhere_and_ids_are_preferred_to_tex
 )
 def test_runs_keep_the_order_of_their_positions(tmp_path, text):
     (tmp_path / "run").write_text(text)
-    frame = read_hits(tmp_path / "run").sort_values("score", ascending=False)
+    frame = vbterrier.read_run(tmp_path / "run").sort_values("score", ascending=False)
     assert frame[["qid", "docno", "rank"]].to_numpy().tolist() == [["hat", "b", 1], ["hat", "a", 2]]
 
 
@@ -145,7 +146,7 @@ def test_bad_ratings_are_named(tmp_path, text, message):
 def test_files_without_hits_are_named(tmp_path, text, message):
     (tmp_path / "run").write_text(text)
     with pytest.raises(FileError) as caught:
-        read_hits(tmp_path / "run")
+        vbterrier.read_run(tmp_path / "run")
     assert message in str(caught.value)
 
 
@@ -206,4 +207,4 @@ def test_cells_that_a_spreadsheet_runs_are_guarded_and_come_back(tmp_path, separ
     found = read_rated_list(path).labels
     assert found[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
     path.write_text(path.read_text().replace("Rating", "Position"))
-    assert read_hits(path)[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
+    assert vbterrier.read_run(path)[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,8 +126,9 @@ def score(
         for name, value in (("--labels", labels), ("--model", model), ("--resume", resume)):
             if value is not None:
                 raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
-        perturbations = [perturbation_of(text) for text in perturb] if perturb else None
-        options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts, perturb=perturbations)
+        options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts)
+        if perturb:
+            options = replace(options, perturb=[perturbation_of(text) for text in perturb])
         data = Data(on_topics=on_topics, duplicates=duplicates)
         settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
         intent_source, tag_source = intents_and_tags(intents, tags)

@@ -20,16 +20,18 @@ from vbterrier.errors import (
     examples,
     nearest,
     printable,
+    settings_of,
     warn,
     whole,
 )
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
+from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference
@@ -319,7 +321,7 @@ class EntityLevel:
 
 @dataclass(frozen=True, eq=False)
 class CoverageOptions:
-    """Options of :func:`vbterrier.coverage_report`; ``None`` stands for the default.
+    """Options of :func:`vbterrier.coverage_report`.
 
     Parameters
     ----------
@@ -343,10 +345,10 @@ class CoverageOptions:
 
     pool: Any = None
     reference: str | None = None
-    rel: int | None = None
-    alpha: float | None = None
-    shrinkage: float | None = None
-    n_strata: int | None = None
+    rel: int = 1
+    alpha: float = ALPHA
+    shrinkage: float = SHRINKAGE
+    n_strata: int = 3
 
 
 def coverage_report(
@@ -412,17 +414,8 @@ def coverage_report(
     >>> report.entities.set_index("measure").loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "value"].tolist()
     [0.5, 1.0, 0.5]
     """
-    pool, reference, rel, alpha, shrinkage, n_strata = chosen(
-        "coverage_report",
-        CoverageOptions,
-        options,
-        pool=None,
-        reference=None,
-        rel=1,
-        alpha=ALPHA,
-        shrinkage=SHRINKAGE,
-        n_strata=3,
-    )
+    options = settings_of("coverage_report", CoverageOptions, options)
+    pool, reference, rel, alpha, shrinkage, n_strata = vars(options).values()
     (on_topics,) = chosen("coverage_report", Data, data, on_topics="same")
     interval, level, n_resamples, seed = chosen(
         "coverage_report", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, warn, whole
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, settings_of, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
@@ -157,7 +157,7 @@ class IntentEvaluation(Scores):
 
 @dataclass(frozen=True, eq=False)
 class IntentOptions:
-    """Options of :func:`vbterrier.evaluate_intents`; ``None`` stands for the default.
+    """Options of :func:`vbterrier.evaluate_intents`.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ class IntentOptions:
     'collection'
     """
 
-    cutoff: Sequence[int] | int | None = None
-    pool: str | None = None
+    cutoff: Sequence[int] | int = CUTOFFS
+    pool: str = "query"
     parts: str | None = None
-    undefined: str | None = None
-    n_replicas: int | None = None
-    perturb: Sequence[Any] | None = None
+    undefined: str = "raise"
+    n_replicas: int = 0
+    perturb: Sequence[Any] = (Dirichlet(),)
     gold: Any = None
     tagger_model: TaggerModel | None = None
 
@@ -265,19 +265,8 @@ def evaluate_intents(
     >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.9, 'VB@10': 0.7}
     """
-    cutoff, pool, parts, undefined, n_replicas, perturb, gold, tagger_model = chosen(
-        "evaluate_intents",
-        IntentOptions,
-        options,
-        cutoff=CUTOFFS,
-        pool="query",
-        parts=None,
-        undefined="raise",
-        n_replicas=0,
-        perturb=(Dirichlet(),),
-        gold=None,
-        tagger_model=None,
-    )
+    options = settings_of("evaluate_intents", IntentOptions, options)
+    cutoff, pool, parts, undefined, n_replicas, perturb, gold, tagger_model = vars(options).values()
     on_topics, duplicates = chosen("evaluate_intents", Data, data, on_topics="same", duplicates="error")
     interval, level, n_resamples, seed = chosen(
         "evaluate_intents", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
@@ -337,9 +326,18 @@ def evaluate_intents(
         # score() has given the same warnings already.
         warnings.simplefilter("ignore", DegenerateWarning)
         if n_replicas:
-            own = dict[str, Any](n_replicas=n_replicas, seed=seed, method=interval, level=level, progress=progress)
             made, of_replicas, per_query = replicas_of(
-                *tagged_runs, asked, perturbations, reruns=reruns, retagged=retagged, pooled=pool == "collection", **own
+                *tagged_runs,
+                asked,
+                perturbations,
+                n_replicas=n_replicas,
+                seed=seed,
+                method=interval,
+                level=level,
+                progress=progress,
+                reruns=reruns,
+                retagged=retagged,
+                pooled=pool == "collection",
             )
         first_ranks = first_covering_ranks(*tagged_runs, largest)
         tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
@@ -350,8 +348,8 @@ def evaluate_intents(
         )
         intervals = [scores.intervals, of_replicas] if n_replicas else [scores.intervals]
         if tagger_model is not None:
-            own = dict[str, Any](n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed)
-            intervals.append(gold_intervals(*tagged_runs, asked, tagger_model, scores.intervals, **own))
+            of_model = asked, tagger_model, scores.intervals, n_replicas or N_REPLICAS
+            intervals.append(gold_intervals(*tagged_runs, *of_model, level=level, seed=seed))
     if made is not None:
         adds_errors = any(getattr(one, "adds_errors", False) for one in perturbations)
         is_rerun = not adds_errors and any(isinstance(one, (RerunSystems, RerunTagger)) for one in listed)

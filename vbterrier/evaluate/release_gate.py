@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, printable, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, printable, settings_of, whole
 from vbterrier.evaluate.inputs import (
     is_path,
     named_runs,
@@ -21,20 +21,13 @@ from vbterrier.evaluate.inputs import (
 from vbterrier.evaluate.release_scores import ReleaseScores
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import (
-    frame_of,
-    in_units,
-    is_nested_table,
-    refuse_near_misses,
-    require,
-    require_difference,
-    score_bounds,
-    systems_of,
-)
-from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
+from vbterrier.frames.contracts import frame_of, in_units, is_nested_table, refuse_near_misses, require, systems_of
+from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, read_traffic, write_rated_list
+from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.frames.score_ranges import require_difference, score_bounds
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
@@ -195,7 +188,7 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class GateOptions:
-    """Options of :func:`vbterrier.evaluate.release_gate`; ``None`` stands for the default.
+    """Options of :func:`vbterrier.evaluate.release_gate`.
 
     Parameters
     ----------
@@ -222,11 +215,11 @@ class GateOptions:
     0.1
     """
 
-    guarantee: str | None = None
-    large_loss: float | None = None
-    max_share: float | None = None
+    guarantee: str = BOTH
+    large_loss: float = 0.5
+    max_share: float = 0.05
     look: int | None = None
-    daily: bool | None = None
+    daily: bool = False
 
 
 def release_gate(
@@ -255,7 +248,7 @@ def release_gate(
     Parameters
     ----------
     new, baseline
-        The new run and its baselines: a frame (qid, docno, score), a path that :func:`vbterrier.frames.read_hits`
+        The new run and its baselines: a frame (qid, docno, score), a path that :func:`vbterrier.read_run`
         reads, or a mapping of names to these; several baselines may be a list of paths. Limits have the level
         ``1 - (1 - level)/k`` for k baselines (Bonferroni).
     qrels
@@ -321,9 +314,7 @@ def release_gate(
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.122, -0.056]])
     """
-    guarantee, large_loss, max_share, look, daily = chosen(
-        "release_gate", GateOptions, options, guarantee=BOTH, large_loss=0.5, max_share=0.05, look=None, daily=False
-    )
+    guarantee, large_loss, max_share, look, daily = vars(settings_of("release_gate", GateOptions, options)).values()
     labels, duplicates, scale, unit = chosen(
         "release_gate", Data, data, labels=None, duplicates="error", scale=None, unit=1.0
     )
@@ -349,7 +340,7 @@ def release_gate(
         require_proportional([wanted])
     ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
     newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
-    runs = {name: read_hits(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
+    runs = {name: read_run(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
     if len(newest) != 1 or not others:
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
     loaded = {name: loaded_run(name, run, duplicates) for name, run in runs.items()}

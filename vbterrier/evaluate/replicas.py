@@ -125,8 +125,8 @@ def gold_intervals(
     measures: Sequence[ir_measures.Measure],
     model: TaggerModel,
     points: pd.DataFrame,
-    *,
     n_replicas: int,
+    *,
     level: float,
     seed: int,
 ) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, settings_of, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
 from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
@@ -224,7 +224,7 @@ class VarianceShares(Shown):
 
 @dataclass(frozen=True, eq=False)
 class VarianceOptions:
-    """Options of :func:`vbterrier.evaluate.variance_shares`; ``None`` stands for the default.
+    """Options of :func:`vbterrier.evaluate.variance_shares`.
 
     Parameters
     ----------
@@ -243,8 +243,8 @@ class VarianceOptions:
     'measured'
     """
 
-    perturb: Sequence[Any] | Mapping[str, Any] | None = None
-    scores: str | None = None
+    perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),)
+    scores: str = "expected"
 
 
 def variance_shares(
@@ -311,7 +311,7 @@ def variance_shares(
     >>> found.shares.groupby("name")["share"].sum().tolist()
     [1.0]
     """
-    perturb, scores = chosen("variance_shares", VarianceOptions, options, perturb=(Dirichlet(),), scores="expected")
+    perturb, scores = vars(settings_of("variance_shares", VarianceOptions, options)).values()
     model, subtopics, on_topics, duplicates = chosen(
         "variance_shares", Data, data, model=None, subtopics=None, on_topics="same", duplicates="error"
     )

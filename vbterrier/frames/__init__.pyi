@@ -4,7 +4,6 @@ from .files.entity_links import read_entity_links as read_entity_links
 from .files.exports import write_ranking as write_ranking
 from .files.exports import write_ratings as write_ratings
 from .files.nuggets import read_nuggets as read_nuggets
-from .files.rated_lists import read_hits as read_hits
 from .files.rated_lists import read_judges as read_judges
 from .files.rated_lists import read_rated_list as read_rated_list
 from .files.rated_lists import write_rated_list as write_rated_list

@@ -16,7 +16,7 @@ from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
 from vbterrier.frames.files.kinds import BOOK, RATINGS, TRAFFIC, first_line, header_layout
 from vbterrier.frames.files.loading import PROB, load
-from vbterrier.frames.files.reading import read_labels, read_run
+from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -228,39 +228,6 @@ def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int]
     return RatedList(median.astype(np.int64).reset_index(), "table", separator=",")
 
 
-def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    """Read a run: as :func:`vbterrier.read_run`, a ``_rank_eval`` response, or a table of queries and documents.
-
-    Parameters
-    ----------
-    path
-        The file. Hits of a response are ranked in its order. A table, such as a snapshot exported by Quepid, has
-        columns for the query, the document, and the position or the score.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
-
-    Returns
-    -------
-    pandas.DataFrame
-        qid, docno, score, rank if known, and ``index`` of a response.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; a response with failed queries.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> path = Path(tempfile.mkdtemp(), "new.json")
-    >>> hits = [{"hit": {"_index": "shop", "_id": "d7", "_score": 2.5}, "rating": None}]
-    >>> _ = path.write_text(json.dumps({"details": {"red shoes": {"hits": hits}}}))
-    >>> read_hits(path).to_numpy().tolist()
-    [['red shoes', 'd7', -1.0, 1, 'shop']]
-    """
-    return read_run(path, max_bytes=max_bytes)
-
-
 def read_traffic(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read weights and segments of queries: a table with a header, a column for the query, weight, segment or both."""
     return load(path, max_bytes, TRAFFIC).frame
@@ -277,7 +244,7 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
         The file; an existing one is replaced once the new one is complete.
     like
         The list: a table gets its headers and separator with empty ratings, and an apostrophe before cells that a
-        spreadsheet would run as a formula, which :func:`read_rated_list` and :func:`read_hits` remove; a ``_rank_eval``
+        spreadsheet would run as a formula, which all readers remove; a ``_rank_eval``
         request, and judgments of the Search Relevance Workbench, ratings of null; TREC qrels, whose lines must have a
         label, the plan of :func:`vbterrier.unjudged.judge_next.write_judging`.
 

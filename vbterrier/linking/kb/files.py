@@ -169,7 +169,7 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
+    priors = settings_of("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
@@ -378,7 +378,7 @@ def kb_from_file(
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
+    priors = settings_of("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         filled = ((number, line) for number, line in lines if line.strip())

@@ -148,8 +148,8 @@ def kb_from_wikidata(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     _require_lists(languages, properties)
-    priors = EntityPriors() if priors is None else settings_of("priors", EntityPriors, priors)
-    options = WikidataOptions() if options is None else settings_of("options", WikidataOptions, options)
+    priors = settings_of("priors", EntityPriors, priors)
+    options = settings_of("options", WikidataOptions, options)
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
