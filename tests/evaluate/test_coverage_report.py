@@ -178,11 +178,10 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     # Coverage is undefined for q2.
     assert (found.strata["n_undefined"] == 1).all()
     assert found.strata["n_qids"].sum() == 2 * 2
-    text = found.text()
-    said = ("6 documents of 3 topics, 6 links to 2 entities", "non-relevant: 1 (16.7%)", "without entities: 1 (16.7%)")
-    said += ("Topics without relevant documents: 1", "Topics without non-relevant documents: 1", "RelCov@20 of mine")
-    said += ("mine has no entities for 1 of 3 topics", "1 topics without coverage", "alpha 0.5, shrinkage 5")
-    assert [words for words in said if words not in text] == []
+    pool = {panel.title: panel.frame for panel in found._panels()}["The pool"].set_index("what")["value"]
+    assert pool[["n_links", "n_entities", "alpha", "shrinkage"]].tolist() == [6, 2, 0.5, 5.0]
+    titles = ("Entity runs", "On the topics with both coverages", "By the coverage of mine", "The pool")
+    assert [title for title in (*titles, "Topics without any entity of a run") if title not in found.page()] == []
 
 
 def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
@@ -225,7 +224,7 @@ def test_without_document_systems_the_entity_level_stands_alone(planted, linked,
     assert found.documents.empty
     assert found.strata.empty
     assert list(found.strata) == list(report.strata)
-    assert found.text().count("No document systems were given.") == 2
+    assert [title for title in ("Document systems", "By the coverage of") if title in found.page()] == []
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
@@ -239,19 +238,16 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.to_frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
-    assert "alpha 1, shrinkage 2" in found.text()
+    assert (found.settings["alpha"], found.settings["shrinkage"]) == (1.0, 2.0)
     interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
     ends = topics_interval(interval, n_resamples=10)
     assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
 
 
 def test_names_cannot_steer_a_terminal(planted, linked):
-    assert (
-        "\x1b"
-        not in coverage_report(
-            {"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS)
-        ).text()
-    )
+    found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS))
+    assert "\x1b" not in str(found)
+    assert "\x1b" not in found.page()
 
 
 def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):

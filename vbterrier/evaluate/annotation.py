@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
+from vbterrier.frames.files.exports import delimited, guarded
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.files.source import is_there
 from vbterrier.frames.files.writing import replace_files
@@ -109,7 +108,7 @@ class AnnotationTask(Shown):
         if path.suffix == ".jsonl":
             text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
         else:
-            text = _delimited(rows, "," if path.suffix == ".csv" else "\t")
+            text = _sheet(rows, "," if path.suffix == ".csv" else "\t")
         about = path.with_suffix(".instructions.txt")
         replace_files({path: text, about: INSTRUCTIONS})
         return about
@@ -381,7 +380,7 @@ def annotate(
     return AnnotationTask(queries.reset_index(drop=True), items, blind)
 
 
-def _delimited(rows: pd.DataFrame, separator: str) -> str:
+def _sheet(rows: pd.DataFrame, separator: str) -> str:
     """Text of a sheet; texts lose line ends, and those that a spreadsheet would run begin with an apostrophe."""
     for column in _KEY:
         formula = rows[column].str.contains(_FORMULA)
@@ -389,17 +388,8 @@ def _delimited(rows: pd.DataFrame, separator: str) -> str:
             odd = rows.loc[formula, column].iloc[0]
             raise InputError(f"{column} {odd!r}: spreadsheets would run it as a formula; write a .jsonl file")
     texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
-    plain = {name: rows[name].map(lambda one: _FORMULA.sub(r"'\g<0>", " ".join(one.split()))) for name in texts}
-    out = io.StringIO()
-    # Between tabs, a quote is an ordinary character.
-    quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if separator == "\t" else {}
-    writer = csv.writer(out, delimiter=separator, lineterminator="\n", **quotes)
-    made = rows.assign(**plain)
-    try:
-        writer.writerows([list(made.columns), *made.itertuples(index=False, name=None)])
-    except csv.Error as error:
-        raise InputError(f"an id holds a tab or a line end ({error}); write a .jsonl file") from error
-    return out.getvalue()
+    plain = {name: guarded(rows[name].str.split().str.join(" ")) for name in texts}
+    return delimited(rows.assign(**plain), separator, "an id holds a tab or a line end; write a .jsonl file")
 
 
 def _answer(judge: Callable[[str], str], prompt: str, n: int) -> tuple[set[int], str]:

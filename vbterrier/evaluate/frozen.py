@@ -73,11 +73,6 @@ class FrozenReranker(Shown):
     def _figures(self) -> Figures:
         return self.report._figures()  # noqa: SLF001 - a part of this result
 
-    def text(self) -> str:
-        """The gaps and the three levels as plain text."""
-        gaps = self.gaps.drop(columns=["level", "method"]).to_string(index=False, float_format="{:.4f}".format)
-        return f"Conditional minus open world\n\n{gaps}\n\n{self.report.text()}"
-
 
 def evaluate_frozen(
     reranker: Any,

@@ -140,17 +140,22 @@ def write_text(path: StrPath, text: str) -> None:
 
 def table_text(frame: pd.DataFrame, heads: Sequence[str], separator: str) -> str:
     """The text of a table of queries, documents and ratings, which are empty for documents without a label."""
-    quoting: Literal[0, 3] = 0 if separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
     cells = {name: guarded(frame[name]) for name in ("qid", "docno")}
     table = (
         pd.DataFrame(cells)
         .assign(rating=pd.Series(_labels(frame, ""), frame.index, dtype=object))
         .set_axis(list(heads), axis=1)
     )
+    return delimited(table, separator, "documents: a query or document holds a tab or a line end; replace it")
+
+
+def delimited(table: pd.DataFrame, separator: str, refused: str) -> str:
+    """The text of a table; between tabs, a quote is an ordinary character, and tabs and line ends are refused."""
+    quoting: Literal[0, 3] = 0 if separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
     try:
         return table.to_csv(index=False, sep=separator, quoting=quoting, quotechar='"', lineterminator="\n")
     except csv.Error as error:
-        raise InputError("documents: a query or document holds a tab or a line end; replace it") from error
+        raise InputError(refused) from error
 
 
 def json_text(frame: pd.DataFrame, form: str, index: str) -> str:
