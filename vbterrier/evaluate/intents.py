@@ -348,8 +348,17 @@ def evaluate_intents(
         )
         intervals = [scores.intervals, of_replicas] if n_replicas else [scores.intervals]
         if tagger_model is not None:
-            of_model = asked, tagger_model, scores.intervals, n_replicas or N_REPLICAS
-            intervals.append(gold_intervals(*tagged_runs, *of_model, level=level, seed=seed))
+            intervals.append(
+                gold_intervals(
+                    *tagged_runs,
+                    asked,
+                    tagger_model,
+                    scores.intervals,
+                    n_replicas or N_REPLICAS,
+                    level=level,
+                    seed=seed,
+                )
+            )
     if made is not None:
         adds_errors = any(getattr(one, "adds_errors", False) for one in perturbations)
         is_rerun = not adds_errors and any(isinstance(one, (RerunSystems, RerunTagger)) for one in listed)

@@ -160,8 +160,8 @@ def origin(frame: pd.DataFrame) -> str:
     return ", ".join(said)
 
 
-def counted(counts: Iterable[int] | int, noun: str) -> str:
-    """Return a count, or the range of several, with its noun.
+def counted(counts: Any, noun: str) -> str:
+    """Return a count, or the range of several (a column or a list), with its noun.
 
     >>> counted([50, 50], "topic"), counted([48, 50], "topic"), counted(1, "query")
     ('50 topics', '48 to 50 topics', '1 query')
