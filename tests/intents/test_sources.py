@@ -13,12 +13,11 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.parts import tags_of_parts
+from vbterrier.intents.similarities import neighbours_of, similarities_from
 from vbterrier.intents.sources import (
     from_diversity,
     from_run,
     iterations_of,
-    neighbours_of,
-    similarities_from,
     subtopic_gaps,
 )
 

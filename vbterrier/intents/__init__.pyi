@@ -10,8 +10,8 @@ from .language_model import ModelProbabilities as ModelProbabilities
 from .language_model import ModelTagger as ModelTagger
 from .parts import split_parts as split_parts
 from .parts import tags_of_parts as tags_of_parts
+from .similarities import similarities_from as similarities_from
 from .sources import from_nuggets as from_nuggets
-from .sources import similarities_from as similarities_from
 from .stage import SortByRank as SortByRank
 from .tagging import TagOptions as TagOptions
 from .tagging_quality import tag_quality as tag_quality

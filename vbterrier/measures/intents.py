@@ -12,7 +12,8 @@ from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.parts import PART_GAINS, PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
-from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
+from vbterrier.intents.similarities import neighbours_of
+from vbterrier.intents.sources import from_diversity, from_run
 from vbterrier.intents.taggers import MANY_TIED
 from vbterrier.kernels import vb
 from vbterrier.kernels.novelty import unit_gains
