@@ -178,11 +178,10 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     # Coverage is undefined for q2.
     assert (found.strata["n_undefined"] == 1).all()
     assert found.strata["n_qids"].sum() == 2 * 2
-    text = found.text()
-    said = ("6 documents of 3 topics, 6 links to 2 entities", "non-relevant: 1 (16.7%)", "without entities: 1 (16.7%)")
-    said += ("Topics without relevant documents: 1", "Topics without non-relevant documents: 1", "RelCov@20 of mine")
-    said += ("mine has no entities for 1 of 3 topics", "1 topics without coverage", "alpha 0.5, shrinkage 5")
-    assert [words for words in said if words not in text] == []
+    printed = " ".join(str(found).split())
+    shown = ("n_documents 6", "n_links 6", "share_unjudged 0.1667", "n_without_relevant 1", "n_without_other 1")
+    shown += ("Document systems", "By the coverage of mine", "alpha 0.5000 shrinkage 5.0000", "without any entity")
+    assert [words for words in shown if words not in printed] == []
 
 
 def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
@@ -225,7 +224,8 @@ def test_without_document_systems_the_entity_level_stands_alone(planted, linked,
     assert found.documents.empty
     assert found.strata.empty
     assert list(found.strata) == list(report.strata)
-    assert found.text().count("No document systems were given.") == 2
+    assert "Entity runs" in str(found)
+    assert "Document systems" not in str(found)
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
@@ -239,19 +239,39 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.to_frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
-    assert "alpha 1, shrinkage 2" in found.text()
+    assert "alpha 1.0000 shrinkage 2.0000" in " ".join(str(found).split())
     interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
     ends = topics_interval(interval, n_resamples=10)
     assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
 
 
 def test_names_cannot_steer_a_terminal(planted, linked):
-    assert (
-        "\x1b"
-        not in coverage_report(
-            {"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS)
-        ).text()
-    )
+    found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS))
+    assert "\x1b" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("label", "measure", "kind"), [(0, "RelCov@5", "relevant"), (1, "NonRelCov@5", "non-relevant")]
+)
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_a_plot_of_undefined_coverage_is_refused_with_the_reason(planted, label, measure, kind):
+    links = link_pool(planted.pool, planted.tags, planted.qrels.assign(label=label))
+    judged = links.to_frame()
+    judged = judged[judged["label"] >= 0]
+    found = coverage_report(planted.runs["odds"], judged, **grouped("coverage_report", **OPTIONS))
+    reason = rf"^{measure} is undefined for all \d+ topics: their pools have no {kind} document \(label at least 1"
+    with pytest.raises(InputError, match=reason):
+        found.plot()
+    # The other coverage is drawn.
+    other = "NonRelCov@5" if label == 0 else "RelCov@5"
+    assert found.plot("forest", measure=other).get_xlabel().startswith(other)
+
+
+def test_forests_of_entity_runs_show_both_coverages(planted, linked):
+    found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
+    texts = [text.get_text() for text in found.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]
+    assert any("RelCov@5" in text for text in texts)
+    assert any("NonRelCov@5" in text for text in texts)
 
 
 def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):

@@ -19,7 +19,6 @@ from vbterrier.errors import (
     chosen,
     examples,
     nearest,
-    printable,
     warn,
     whole,
 )
@@ -48,13 +47,6 @@ if TYPE_CHECKING:
     from vbterrier.measures.base import Measure
 
 
-_DEFINED = (
-    "Means are over the topics for which a measure is defined (n_qids); DiscRatio is over the topics for which both "
-    "of its coverages are defined."
-)
-_NOTHING = "No document systems were given."
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class CoverageReport(Shown):
     """Result of :func:`coverage_report`.
@@ -80,7 +72,11 @@ class CoverageReport(Shown):
     - ``reference``, ``baseline``: the entity run that defines the strata; the document system that gains refer to, or
       ``None``
     - ``settings``: cutoff, rel, alpha, shrinkage, level
+
+    ``print`` shows the three levels and the pool.
     """
+
+    PRINTED = None
 
     documents: pd.DataFrame
     entities: pd.DataFrame
@@ -112,18 +108,36 @@ class CoverageReport(Shown):
         if len(self.documents):
             yield from of_means(self.documents, title="Document systems")
             yield Panel(f"By the coverage of {self.reference}", self.strata)
-        yield Panel("The pool", facts({str(name): self.pool[name].iloc[0] for name in self.pool.columns}))
+        pool = {str(name): self.pool[name].iloc[0] for name in self.pool.columns}
+        yield Panel("The pool and the settings", facts({**pool, **self.settings}))
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
             yield Panel("Topics without any entity of a run", missing)
 
     def _figures(self) -> Figures:
-        cutoff = self.settings["cutoff"]
-        axes = {"x": f"NonRelCov@{cutoff}", "y": f"RelCov@{cutoff}"}
+        cutoff, means = self.settings["cutoff"], {"intervals": self.documents}
+        if not len(self.documents):
+            # All measures of entities are too many for one figure.
+            means = {"intervals": self.entities, "measure": [f"RelCov@{cutoff}", f"NonRelCov@{cutoff}"]}
         return {
-            "coverage_discrimination": lambda: {"values": self.values, **axes},
-            "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
+            "coverage_discrimination": lambda: {
+                "values": self._defined("RelCov", "NonRelCov"),
+                "x": f"NonRelCov@{cutoff}",
+                "y": f"RelCov@{cutoff}",
+            },
+            "forest": lambda: means,
         }
+
+    def _defined(self, *measures: str) -> pd.DataFrame:
+        """The values of the entity runs; an error if a measure is undefined for every topic."""
+        for name, kind in zip(measures, ("relevant", "non-relevant"), strict=True):
+            measure = f"{name}@{self.settings['cutoff']}"
+            if not (self.values["measure"] == measure).any():
+                raise InputError(
+                    f"{measure} is undefined for all {len(self.topics)} topics: their pools have no {kind} document "
+                    f"(label at least {self.settings['rel']:g} is relevant); check the qrels of the links and rel="
+                )
+        return self.values
 
     def gains(
         self, name: str, measure: str, *, baseline: str | None = None, entities: str | None = None
@@ -149,52 +163,6 @@ class CoverageReport(Shown):
         gained = pd.DataFrame({"gain": scores[name] - scores[base], "baseline": scores[base]}).loc[rows["qid"].unique()]
         topics = self.topics.set_index("qid").drop(columns=["n_documents", "n_unjudged", "n_without_entities"])
         return gained.join(topics).join(own).rename_axis(columns=None).reset_index(names="qid")
-
-    def text(self) -> str:
-        """The report as plain text: the pool and the three levels."""
-
-        def plain(frame: pd.DataFrame, *columns: str) -> str:
-            return frame[list(columns)].to_string(index=False, float_format="{:.4f}".format, na_rep="-")
-
-        cutoff, alpha, shrinkage, level = (self.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
-        pool, missing = self.pool.to_dict("records")[0], self.missing[self.missing["n_missing"] > 0]
-        linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
-        head = [
-            f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
-            f"Relevant documents (label at least {self.settings['rel']:g}): {pool['n_relevant']}",
-            f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
-            f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
-            f"Topics without relevant documents: {pool['n_without_relevant']}",
-            f"Topics without non-relevant documents: {pool['n_without_other']}",
-            *(
-                f"{name}, which does not depend on the run: {pool[name]:.4f} ({self.topics[name].count()} topics)"
-                for name in self.offers
-            ),
-        ]
-        means = ("name", "measure", "value", "low", "high", "n_qids", "method")
-        strata, gains = _NOTHING, f"; gains over {self.baseline}" if self.baseline else ""
-        if len(self.strata):
-            columns = ("name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids")
-            left_out = int(self.strata["n_undefined"].iloc[0])
-            note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
-            strata = plain(self.strata, *columns) + note
-        parts = [
-            "\n".join(head),
-            f"Level 1: documents, open-world; {level:.0%} intervals over topics",
-            plain(self.documents, *means) if len(self.documents) else _NOTHING,
-            f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
-            plain(self.entities, *means) + "\n" + _DEFINED,
-            "On the topics for which both coverages are defined\n"
-            + plain(self.discrimination, *self.discrimination.columns.drop("level")),
-            *(
-                f"{name} has no entities for {n} of {n_qids} topics, which count as empty lists"
-                for name, n_qids, n in missing.itertuples(index=False)
-            ),
-            f"Level 3: documents by RelCov@{cutoff:g} of {self.reference}{gains}",
-            strata,
-        ]
-        # Names from files must not contain terminal control sequences.
-        return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
 
 
 def require_known(what: str, name: str, names: Iterable[Any]) -> None:

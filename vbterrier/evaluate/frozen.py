@@ -49,7 +49,11 @@ class FrozenReranker(Shown):
     - ``report``: the three levels, a :class:`~vbterrier.evaluate.coverage.CoverageReport`: document systems are the
       pool, the reranker with the entities of each ranker, by the name of the latter, and further runs
     - ``runs``, ``entity_runs``: the open-world document run and the entity run of each ranker
+
+    ``print`` shows the gaps and the three levels.
     """
+
+    PRINTED = None
 
     gaps: pd.DataFrame
     comparisons: pd.DataFrame
@@ -72,11 +76,6 @@ class FrozenReranker(Shown):
 
     def _figures(self) -> Figures:
         return self.report._figures()  # noqa: SLF001 - a part of this result
-
-    def text(self) -> str:
-        """The gaps and the three levels as plain text."""
-        gaps = self.gaps.drop(columns=["level", "method"]).to_string(index=False, float_format="{:.4f}".format)
-        return f"Conditional minus open world\n\n{gaps}\n\n{self.report.text()}"
 
 
 def evaluate_frozen(
