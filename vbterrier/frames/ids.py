@@ -181,6 +181,9 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
         raise InputError(f"{where}: {error.object!r} holds half of a surrogate pair; read its file as UTF-8") from error
     if text.null_count:
         _refuse_missing(column, where)
+    if not pc.min(pc.binary_length(text)).as_py():
+        # As in files; external engines crash on empty ids.
+        raise InputError(f"{where}: row {pc.index(text, '').as_py()} is empty; give it an id, or remove the row")
     return Ids(text)
 
 
