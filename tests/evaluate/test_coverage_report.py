@@ -267,6 +267,23 @@ def test_a_plot_of_undefined_coverage_is_refused_with_the_reason(planted, label,
     assert found.plot("forest", measure=other).get_xlabel().startswith(other)
 
 
+def test_entity_runs_with_integer_qids_are_those_with_their_digits():
+    """Pools hold ids as text, whatever the frames hold of which they are made."""
+    rows = [(qid, f"d{qid}.{d}", -d, d % 2) for qid in (1, 2, 10) for d in range(4)]
+    pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "label"])
+    tags = pd.DataFrame({"docno": pool["docno"], "entity_id": ["A", "B", "C"] * 4})
+    run = pd.DataFrame({"qid": [1, 2, 10] * 2, "docno": ["A"] * 3 + ["B"] * 3, "score": [2.0] * 3 + [1.0] * 3})
+    links = link_pool(pool, tags, pool[["qid", "docno", "label"]])
+    texts = run.assign(qid=run["qid"].astype(str))
+    for call in (
+        lambda entities: coverage_report(entities, links, cutoff=2, inference=Inference(n_resamples=20)).values,
+        lambda entities: score({"run": entities}, links, ["RelCov@2", "OER@2"]).values,
+    ):
+        found = call(run)
+        assert set(found["qid"]) == {"1", "2", "10"}
+        pd.testing.assert_frame_equal(found, call(texts))
+
+
 def test_forests_of_entity_runs_show_both_coverages(planted, linked):
     found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
     texts = [text.get_text() for text in found.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]

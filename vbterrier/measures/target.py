@@ -199,7 +199,9 @@ class Scoring(Memo):
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
         pool, run = self.target.linked, self.run
-        require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
+        # Pools hold all ids as text.
+        if self.target.pool is None:
+            require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
         return self.memo("selection", lambda: Selection(pool, run, self.depth))
 
 
