@@ -425,7 +425,9 @@ def test_written_runs_and_qrels(tmp_path):
     assert gzip.decompress(packed[0].read_bytes()).endswith(b"0.1 vbterrier\n")
 
 
-@pytest.mark.parametrize("bad", ["a b", "a\tb", "a\n", "\xa0", "a\u2028b", "\u3000", "\x85", "\x1c", "a\0", "\ufeffa"])
+@pytest.mark.parametrize(
+    "bad", ["a b", "", "a\tb", "a\n", "\xa0", "a\u2028b", "\u3000", "\x85", "\x1c", "a\0", "\ufeffa"]
+)
 @pytest.mark.parametrize("column", ["qid", "docno"])
 def test_ids_that_no_trec_file_can_hold(tmp_path, bad, column):
     for write, frame in ((write_run, RUN), (write_qrels, RUN.assign(label=1))):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 1 << 20
 # The empty id, white space of any reader, NUL, and the byte-order mark, which readers drop at the start of a file.
-_UNWRITABLE = r"[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
+_UNWRITABLE = r"^$|[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
 _UNWRITABLE_FIELD = r"[\t\r\n\x00]"
 _QUERIES = ("qid", "docno", "mention")
 
@@ -225,10 +225,11 @@ def write_table(frame: Any, path: StrPath, what: str, wanted: Sequence[str], oth
             continue
         is_id = name in IDS
         text = ids_of(frame[name], where).text if is_id else pa.array(frame[name].astype(str), TEXT)
-        row = _first_match(text, _UNWRITABLE_FIELD)
+        row = _first_match(text, f"^$|{_UNWRITABLE_FIELD}" if is_id else _UNWRITABLE_FIELD)
         if row >= 0:
             raise InputError(
-                f"{where}: row {row} holds {text[row].as_py()!r}; wanted text without tab, line end or NUL: replace it"
+                f"{where}: row {row} holds {text[row].as_py()!r}; wanted text without tab, line end or NUL"
+                f"{' that is not empty' if is_id else ''}: replace it"
             )
         fields.append(text)
     _write_lines(path, fields, separator="\t", header="\t".join(names))
@@ -246,8 +247,8 @@ def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
     row = _first_match(ids.text, _UNWRITABLE)
     if row >= 0:
         raise InputError(
-            f"{what} column {column!r}: row {row} holds {ids.text[row].as_py()!r}; TREC files hold ids "
-            "without white space: replace it, for example by '_'",
+            f"{what} column {column!r}: row {row} holds {ids.text[row].as_py()!r}; TREC files hold ids that are not "
+            "empty and without white space: replace it, for example by '_'",
         )
     return ids
 
