@@ -178,10 +178,10 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     # Coverage is undefined for q2.
     assert (found.strata["n_undefined"] == 1).all()
     assert found.strata["n_qids"].sum() == 2 * 2
-    pool = {panel.title: panel.frame for panel in found._panels()}["The pool"].set_index("what")["value"]
-    assert pool[["n_links", "n_entities", "alpha", "shrinkage"]].tolist() == [6, 2, 0.5, 5.0]
-    titles = ("Entity runs", "On the topics with both coverages", "By the coverage of mine", "The pool")
-    assert [title for title in (*titles, "Topics without any entity of a run") if title not in found.page()] == []
+    printed = " ".join(str(found).split())
+    shown = ("n_documents 6", "n_links 6", "share_unjudged 0.1667", "n_without_relevant 1", "n_without_other 1")
+    shown += ("Document systems", "By the coverage of mine", "alpha 0.5000 shrinkage 5.0000", "without any entity")
+    assert [words for words in shown if words not in printed] == []
 
 
 def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
@@ -224,7 +224,8 @@ def test_without_document_systems_the_entity_level_stands_alone(planted, linked,
     assert found.documents.empty
     assert found.strata.empty
     assert list(found.strata) == list(report.strata)
-    assert [title for title in ("Document systems", "By the coverage of") if title in found.page()] == []
+    assert "Entity runs" in str(found)
+    assert "Document systems" not in str(found)
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
@@ -238,7 +239,7 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.to_frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
-    assert (found.settings["alpha"], found.settings["shrinkage"]) == (1.0, 2.0)
+    assert "alpha 1.0000 shrinkage 2.0000" in " ".join(str(found).split())
     interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
     ends = topics_interval(interval, n_resamples=10)
     assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
@@ -248,6 +249,47 @@ def test_names_cannot_steer_a_terminal(planted, linked):
     found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS))
     assert "\x1b" not in str(found)
     assert "\x1b" not in found.page()
+
+
+@pytest.mark.parametrize(
+    ("label", "measure", "kind"), [(0, "RelCov@5", "relevant"), (1, "NonRelCov@5", "non-relevant")]
+)
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_a_plot_of_undefined_coverage_is_refused_with_the_reason(planted, label, measure, kind):
+    links = link_pool(planted.pool, planted.tags, planted.qrels.assign(label=label))
+    judged = links.to_frame()
+    judged = judged[judged["label"] >= 0]
+    found = coverage_report(planted.runs["odds"], judged, **grouped("coverage_report", **OPTIONS))
+    reason = rf"^{measure} is undefined for all \d+ topics: their pools have no {kind} document \(label at least 1"
+    with pytest.raises(InputError, match=reason):
+        found.plot()
+    # The other coverage is drawn.
+    other = "NonRelCov@5" if label == 0 else "RelCov@5"
+    assert found.plot("forest", measure=other).get_xlabel().startswith(other)
+
+
+def test_entity_runs_with_integer_qids_are_those_with_their_digits():
+    """Pools hold ids as text, whatever the frames hold of which they are made."""
+    rows = [(qid, f"d{qid}.{d}", -d, d % 2) for qid in (1, 2, 10) for d in range(4)]
+    pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "label"])
+    tags = pd.DataFrame({"docno": pool["docno"], "entity_id": ["A", "B", "C"] * 4})
+    run = pd.DataFrame({"qid": [1, 2, 10] * 2, "docno": ["A"] * 3 + ["B"] * 3, "score": [2.0] * 3 + [1.0] * 3})
+    links = link_pool(pool, tags, pool[["qid", "docno", "label"]])
+    texts = run.assign(qid=run["qid"].astype(str))
+    for call in (
+        lambda entities: coverage_report(entities, links, cutoff=2, inference=Inference(n_resamples=20)).values,
+        lambda entities: score({"run": entities}, links, ["RelCov@2", "OER@2"]).values,
+    ):
+        found = call(run)
+        assert set(found["qid"]) == {"1", "2", "10"}
+        pd.testing.assert_frame_equal(found, call(texts))
+
+
+def test_forests_of_entity_runs_show_both_coverages(planted, linked):
+    found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
+    texts = [text.get_text() for text in found.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]
+    assert any("RelCov@5" in text for text in texts)
+    assert any("NonRelCov@5" in text for text in texts)
 
 
 def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):

@@ -18,6 +18,8 @@ from vbterrier.frames.ids import (
     distinct_blocks,
     ids_of,
     integers_of,
+    keys_of,
+    lazy_ids,
     near_matches,
     numbers_of,
     repeated_pairs,
@@ -65,6 +67,14 @@ def test_text_of_every_storage_stays_as_it_is(stored):
     assert texts(made) == words
     assert not made.integers
     assert len(made) == 9
+
+
+@pytest.mark.parametrize("stored", STORAGES.values(), ids=STORAGES)
+def test_empty_keys_are_refused_in_frames_as_in_files(stored):
+    column = stored(["q1", "q2", "", ""])
+    for read in (keys_of, distinct_blocks, lambda column, where: lazy_ids(column, where).text):
+        with pytest.raises(InputError, match=r"^run column 'qid': row 2 is empty; give it an id, or remove the row$"):
+            read(column, "run column 'qid'")
 
 
 @pytest.mark.parametrize(

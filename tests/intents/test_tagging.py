@@ -572,7 +572,7 @@ def test_the_label_of_a_function_is_equal_in_every_process():
 
 @pytest.mark.parametrize("missing", ["text", ["text", "docno"]], ids=str)
 def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
-    with pytest.raises(pt.validate.InputValidationError, match=r"reads 'text'.*pt.text.get_text.*fields="):
+    with pytest.raises(pt.validate.InputValidationError, match=r"without column.*'text'.*pt.text.get_text.*fields="):
         TagEntities(cities).transform(RUN.drop(columns=missing))
 
 

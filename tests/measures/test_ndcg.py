@@ -76,3 +76,11 @@ def test_ids_that_engines_misread_are_refused_all_the_same(column, value):
     for frames in ((odd, qrels), (run, odd)):
         with pytest.raises(InputError, match=rf"column '{column}': row 1 .*(is empty|NUL)"):
             score({"run": frames[0]}, frames[1], ["nDCG@10"], data=Data(on_topics="all"))
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "BNDCG@10", "ENDCG@10", "AP", "Judged@10", "BAP@10", "NDCGBound@10"])
+def test_empty_ids_are_refused_by_every_measure(measure):
+    qrels = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0]})
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "", "b"], "score": [3.0, 2.0, 1.0]})
+    with pytest.raises(InputError, match=r"^run 'run' column 'docno': row 1 is empty; give it an id"):
+        score({"run": run}, qrels, [measure])

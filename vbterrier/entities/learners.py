@@ -196,6 +196,14 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made = ranked(prepared.run.frame.assign(score=score), name=prepared.run.name)
         return of_cross_validated(made, prepared.run.frame, *prepared.sources)
 
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Set a parameter; a change of one that training depends on discards the model."""
+        learned, topics = self._learned, self._topics
+        before = [getattr(self, each) for each in self.STORED]
+        super().set_parameter(name, value)
+        if before == [getattr(self, each) for each in self.STORED]:
+            self._learned, self._topics = learned, topics
+
     def _require_learned(self, learned: Any) -> None:
         """Refuse a model that was learned from other inputs than those of this stage."""
 

@@ -266,7 +266,7 @@ class OnEntities(EntityStage):
         return [list(dict.fromkeys([*self._columns(), *self._inner]))]
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
-        pt.validate.columns(inp, includes=self.transform_inputs()[0])
+        self.require_columns(inp, *self.transform_inputs()[0])
 
     def with_entities(self, entities: Any) -> Self:
         """Return a copy with another entity run, or another stage that makes one; what was learned remains.

@@ -74,7 +74,11 @@ class CoverageReport(Shown):
     - ``reference``, ``baseline``: the entity run that defines the strata; the document system that gains refer to, or
       ``None``
     - ``settings``: cutoff, rel, alpha, shrinkage, level
+
+    ``print`` shows the three levels and the pool.
     """
+
+    PRINTED = None
 
     documents: pd.DataFrame
     entities: pd.DataFrame
@@ -106,18 +110,36 @@ class CoverageReport(Shown):
         if len(self.documents):
             yield from of_means(self.documents, title="Document systems")
             yield Panel(f"By the coverage of {self.reference}", self.strata)
-        yield Panel("The pool", facts({str(name): self.pool[name].iloc[0] for name in self.pool} | self.settings))
+        pool = {str(name): self.pool[name].iloc[0] for name in self.pool.columns}
+        yield Panel("The pool and the settings", facts({**pool, **self.settings}))
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
             yield Panel("Topics without any entity of a run", missing)
 
     def _figures(self) -> Figures:
-        cutoff = self.settings["cutoff"]
-        axes = {"x": f"NonRelCov@{cutoff}", "y": f"RelCov@{cutoff}"}
+        cutoff, means = self.settings["cutoff"], {"intervals": self.documents}
+        if not len(self.documents):
+            # All measures of entities are too many for one figure.
+            means = {"intervals": self.entities, "measure": [f"RelCov@{cutoff}", f"NonRelCov@{cutoff}"]}
         return {
-            "coverage_discrimination": lambda: {"values": self.values, **axes},
-            "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
+            "coverage_discrimination": lambda: {
+                "values": self._defined("RelCov", "NonRelCov"),
+                "x": f"NonRelCov@{cutoff}",
+                "y": f"RelCov@{cutoff}",
+            },
+            "forest": lambda: means,
         }
+
+    def _defined(self, *measures: str) -> pd.DataFrame:
+        """The values of the entity runs; an error if a measure is undefined for every topic."""
+        for name, kind in zip(measures, ("relevant", "non-relevant"), strict=True):
+            measure = f"{name}@{self.settings['cutoff']}"
+            if not (self.values["measure"] == measure).any():
+                raise InputError(
+                    f"{measure} is undefined for all {len(self.topics)} topics: their pools have no {kind} document "
+                    f"(label at least {self.settings['rel']:g} is relevant); check the qrels of the links and rel="
+                )
+        return self.values
 
     def gains(
         self, name: str, measure: str, *, baseline: str | None = None, entities: str | None = None

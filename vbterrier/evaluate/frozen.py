@@ -49,7 +49,11 @@ class FrozenReranker(Shown):
     - ``report``: the three levels, a :class:`~vbterrier.evaluate.coverage.CoverageReport`: document systems are the
       pool, the reranker with the entities of each ranker, by the name of the latter, and further runs
     - ``runs``, ``entity_runs``: the open-world document run and the entity run of each ranker
+
+    ``print`` shows the gaps and the three levels.
     """
+
+    PRINTED = None
 
     gaps: pd.DataFrame
     comparisons: pd.DataFrame

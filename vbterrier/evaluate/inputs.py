@@ -147,7 +147,8 @@ def target_of(
         frame = qrels.to_frame()
     else:
         frame = read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
-    target = EvaluationTarget(frame, intents=intents, tags=tags, subtopics=subtopics)
+    pool = qrels if isinstance(qrels, LinkedPool) else None
+    target = EvaluationTarget(frame, intents=intents, tags=tags, subtopics=subtopics, pool=pool)
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     return target

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError, choice, nearest, number, warn
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
 from vbterrier.kernels.vb import per_topic
 
@@ -215,7 +215,7 @@ class LabelFrame:
         if ids is None:
             frame = frame_of(qrels, name, QRELS)
             require(frame, ("qid", "docno", "label"), name)
-            ids = ids_of(frame["qid"], f"{name} column 'qid'"), ids_of(frame["docno"], f"{name} column 'docno'")
+            ids = keys_of(frame["qid"], f"{name} column 'qid'"), keys_of(frame["docno"], f"{name} column 'docno'")
         self.qid, self.docno = ids
         self.topics, self.topic = self.qid.codes()
         owner = owner_of(self.topics, self.topic, self.docno)
@@ -364,7 +364,7 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     frame = frame_of(qrels, name, QRELS)
     require(frame, ("qid", "docno", "label"), name)
     for column in ("qid", "docno"):
-        ids_of(frame[column], f"{name} column {column!r}")
+        keys_of(frame[column], f"{name} column {column!r}")
     frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
     return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()
 
@@ -437,7 +437,7 @@ class TagFrame:
         require(frame, ("docno", "entity_id"), name)
         # The score of a ranked list is that of its documents.
         refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))
-        self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        self.docno = keys_of(frame["docno"], f"{name} column 'docno'")
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.weight = np.ones(len(frame))
         if "weight" in frame.columns:
@@ -453,7 +453,7 @@ class TagFrame:
         self.topics: list[str] | None = None
         self.topic: Ints | None = None
         if "qid" in frame.columns:
-            self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+            self.qid = keys_of(frame["qid"], f"{name} column 'qid'")
             self.topics, self.topic = self.qid.codes()
         self.tied: Bools | None = None
         self.n_abstained: Ints | None = None

@@ -184,8 +184,19 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
     return Ids(text)
 
 
+def keys_of(column: Column, where: str) -> Ids:
+    """Return :func:`ids_of` a column whose ids are the keys of runs and judgments, none of which may be empty.
+
+    Files are refused for empty ids, too, and external engines crash on them. Among entities, an empty id is none.
+    """
+    ids = ids_of(column, where)
+    if len(ids) and not pc.min(pc.binary_length(ids.text)).as_py():
+        raise InputError(f"{where}: row {pc.index(ids.text, '').as_py()} is empty; give it an id, or remove the row")
+    return ids
+
+
 class LazyIds(Ids):
-    """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`."""
+    """A column of ids that become text when they are looked at, checked then as by :func:`keys_of`."""
 
     _column: Column
     _where: str
@@ -195,7 +206,7 @@ class LazyIds(Ids):
         kept: Any = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
         # Text without accents, as most ids are, needs no conversion to be checked.
         is_text = isinstance(kept, np.ndarray) and type(kept[0]) is str and kept[0].isascii()
-        integers = not is_text and ids_of(kept[:1], where).integers
+        integers = not is_text and keys_of(kept[:1], where).integers
         # The fields of the base class cannot be assigned.
         vars(self).update(_column=kept, _where=where, integers=integers)
 
@@ -205,7 +216,7 @@ class LazyIds(Ids):
     @cached_property
     def text(self) -> Any:
         """All ids, converted at first use."""
-        return ids_of(self._column, self._where).text
+        return keys_of(self._column, self._where).text
 
     def distinct_blocks(self) -> Blocks:
         """Return the distinct ids by runs of equal neighbours."""
@@ -220,7 +231,7 @@ class LazyIds(Ids):
             # Otherwise all categories would become text.
             part = part.astype(part.dtype.categories.dtype)
         try:
-            some = ids_of(part, self._where)
+            some = keys_of(part, self._where)
         except InputError:
             # The message names the row of the whole column.
             _ = self.text
@@ -233,7 +244,7 @@ class LazyIds(Ids):
 
 def lazy_ids(column: pd.Series[Any], where: str) -> Ids:
     """Return the ids of a column; those that are no Arrow text, as objects and integers, as :class:`LazyIds`."""
-    return ids_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
+    return keys_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
 
 
 def distinct_blocks(column: Column, where: str) -> Blocks:
@@ -243,17 +254,17 @@ def distinct_blocks(column: Column, where: str) -> Blocks:
     """
     starts = None if not len(column) or _is_arrow(column) else _changes(column)
     if starts is None:
-        return ids_of(column, where).distinct_blocks()
+        return keys_of(column, where).distinct_blocks()
     try:
         firsts: Any = np.asarray(column)[starts] if isinstance(column.dtype, np.dtype) else column.iloc[starts]
-        ids, numbers = ids_of(firsts, where).encoded()
+        ids, numbers = keys_of(firsts, where).encoded()
     except InputError:
         # The message names the row of the whole column.
-        ids_of(column, where)
+        keys_of(column, where)
         raise
     if ids.integers and column.dtype.kind == "O":
         # Objects of other types, as 1.0, equal integers.
-        return ids_of(column, where).distinct_blocks()
+        return keys_of(column, where).distinct_blocks()
     return Blocks(ids, numbers, starts)
 
 

@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -316,6 +317,9 @@ class Shown:
     ``_caveats`` are what its page says first: the answer in one or two sentences, and what may reverse it.
     """
 
+    # The number of tables that ``print`` shows, ``None`` for all.
+    PRINTED: ClassVar[int | None] = 1
+
     def to_frame(self) -> pd.DataFrame:
         """Return the rows that the result is about, with all digits."""
         raise NotImplementedError
@@ -339,8 +343,8 @@ class Shown:
         return f"{type(self).__name__}({self._line()})"
 
     def __str__(self) -> str:
-        panel = next(iter(self._panels()), None)
-        return repr(self) if panel is None else f"{self!r}\n{LOADERS['text']()(panel)}"
+        panels = list(islice(self._panels(), self.PRINTED))
+        return "\n".join([repr(self), *map(LOADERS["text"](), panels)] if panels else [repr(self)])
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyterrier as pt
 
 from vbterrier.demo import demo_folder
-from vbterrier.errors import choice
+from vbterrier.errors import InputError, ParameterError, choice
 from vbterrier.frames.files.reading import read_documents, read_qrels, read_run, read_topics
 from vbterrier.hosts import require_api
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _NAMES = (
     "Artifact Compose Estimator Experiment Transformer datasets.Dataset datasets.DatasetProvider "
     "inspect.subtransformers inspect.transformer_apply_attributes inspect.transformer_inputs model.push_queries "
-    "model.query_columns validate.InputValidationError validate.any validate.columns validate.query_frame "
-    "validate.result_frame"
+    "model.query_columns validate.InputValidationError validate.columns"
 )
 require_api(pt, "pyterrier", "1.1.2", _NAMES.split())
 
@@ -66,10 +65,27 @@ class DemoProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
         return ["demo"]
 
 
-def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
-    """Description of a transformer for PyTerrier's schematics, without a help page that needs the network."""
-    return {"settings": settings, "help_url": None}
+class StageInputError(pt.validate.InputValidationError, InputError):  # type: ignore[misc]
+    """The input of a stage lacks a column, or has one that makes it another kind of frame.
 
+    PyTerrier reads ``modes``, the sets of columns that the stage accepts.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+# How a frame gets a column.
+_REMEDIES = {
+    "qid": "give it topics (qid, query) or a run (qid, docno, score)",
+    "query": "merge the topics (qid, query) into its input",
+    "docno": "put a retriever before it",
+    "score": "put a retriever before it",
+    "text": "put pt.text.get_text(...) before it",
+    "entity_id": "put CandidateIntents(...) before it",
+    "prob": "put CandidateIntents(...) or Calibrate(...) before it",
+    "constraints": "put ParseConstraints() before it",
+}
 
 # PyTerrier's own test case refuses longer labels of schematics.
 _LONGEST_LABEL = 20
@@ -100,6 +116,36 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         except TypeError:
             return hash(type(value).__name__)
 
+    def require_columns(self, inp: pd.DataFrame, *columns: str, topics: bool = False) -> None:
+        """Raise StageInputError if columns are missing, or if the input has documents and the stage wants topics."""
+        try:
+            pt.validate.columns(inp, includes=list(columns), excludes=["docno"] if topics else None)
+        except pt.validate.InputValidationError as error:
+            found = ", ".join(map(str, inp.columns)) or "no columns"
+            missing = [name for name in columns if name not in inp.columns]
+            if missing:
+                names = f"{'column' if len(missing) == 1 else 'columns'} {', '.join(map(repr, missing))}"
+                remedies = dict.fromkeys(map(self.remedy, missing))
+                problem = f"input without {names}, found {found}; {', and '.join(remedies)}"
+            else:
+                problem = "input with column 'docno', wanted topics; pass run[['qid', 'query']].drop_duplicates()"
+            raise StageInputError(f"{self!r}: {problem}", error.modes) from None
+
+    def remedy(self, column: str) -> str:
+        """Return how the input gets a column."""
+        return _REMEDIES.get(column, f"add the column {column!r} to its input")
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Set a parameter, as ``pt.GridSearch`` does, with the checks of the constructor."""
+        parameters = {parameter.name: current for parameter, current in self._given()}
+        if name not in parameters:
+            raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(parameters)}")
+        if not self.same(parameters[name], value):
+            made = type(self)(**(parameters | {name: value}))
+            # Cached properties depend on the parameters, too.
+            vars(self).clear()
+            vars(self).update(vars(made))
+
     def _given(self) -> list[tuple[inspect.Parameter, Any]]:
         declared = list(inspect.signature(type(self).__init__).parameters.values())[1:]
         return [(parameter, getattr(self, parameter.name)) for parameter in declared]
@@ -107,15 +153,14 @@ class Stage(pt.Transformer):  # type: ignore[misc]
     def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
         """Description for PyTerrier's schematics: parameters other than defaults and inner pipelines."""
         inner, label = pt.inspect.subtransformers(self), type(self).__name__
-        described = schematic_of(
-            {
-                parameter.name: self.short(value)
-                for parameter, value in self._given()
-                if parameter.name not in inner and not self.same(value, parameter.default)
-            }
-        )
+        settings = {
+            parameter.name: self.short(value)
+            for parameter, value in self._given()
+            if parameter.name not in inner and not self.same(value, parameter.default)
+        }
         cut = len(label) > _LONGEST_LABEL
-        return described | {"label": f"{label[: _LONGEST_LABEL - 1]}…" if cut else label}
+        # A help page would need the network.
+        return {"settings": settings, "help_url": None, "label": f"{label[: _LONGEST_LABEL - 1]}…" if cut else label}
 
     def __repr__(self) -> str:
         shown = []

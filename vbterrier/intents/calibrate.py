@@ -180,10 +180,14 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     def _candidates(self, inp: pd.DataFrame) -> Candidates:
         score = [] if self.method == "uniform" else ["score"]
-        with pt.validate.any(inp) as valid:
-            valid.columns(includes=["qid", "entity_id", *score], mode="intents")
-            valid.columns(includes=["qid", "docno", *score], mode="retrieved entities")
-        return Candidates(inp, entity=_entity_column(inp), name=valid.mode)
+        entity = _entity_column(inp)
+        self.require_columns(inp, "qid", entity, *score)
+        return Candidates(inp, entity=entity, name="retrieved entities" if entity == "docno" else "intents")
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of intents, and of retrieved entities, that the method reads."""
+        score = [] if self.method == "uniform" else ["score"]
+        return [["qid", entity, *score] for entity in ("entity_id", "docno")]
 
     def _prob(self, score: Floats, topic: Ints, candidates: Candidates) -> Floats:
         n = candidates.n
@@ -302,7 +306,7 @@ def _warn_of_missed(targets: Targets, topics: Sequence[str]) -> None:
 
 
 def _entity_column(inp: pd.DataFrame) -> str:
-    return "entity_id" if "entity_id" in inp.columns else "docno"
+    return "docno" if "docno" in inp.columns and "entity_id" not in inp.columns else "entity_id"
 
 
 def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:

@@ -95,7 +95,7 @@ class CandidateIntents(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the candidates of each query by descending score, NIL last, with the other columns of the topics."""
-        pt.validate.query_frame(inp, extra_columns=["query"])
+        self.require_columns(inp, "qid", "query", topics=True)
         if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
@@ -292,7 +292,7 @@ class Truncate(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Keep candidates, rows in input order."""
-        pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
+        self.require_columns(inp, "qid", "entity_id", "prob")
         candidates = Candidates(inp)
         rows, prob = candidates.entities, candidates.among_entities
         topic, tie = candidates.topic[rows], candidates.tie[rows]

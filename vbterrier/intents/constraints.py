@@ -250,7 +250,7 @@ class ParseConstraints(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Split each query into text and constraints."""
-        pt.validate.query_frame(inp, extra_columns=["query"])
+        self.require_columns(inp, "qid", "query", topics=True)
         if "constraints" in inp.columns:
             raise InputError("topics: column 'constraints' exists already; rename or drop it")
         parts = []
@@ -310,7 +310,7 @@ class RelaxedQueries(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the wordings, queries in the same order."""
-        pt.validate.query_frame(inp, extra_columns=["query"])
+        self.require_columns(inp, "qid", "query", topics=True)
         in_column = self.constraints in inp.columns
         column = self.constraints if in_column else "query"
         wordings = []

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
@@ -296,7 +295,7 @@ class Dedup(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return one row per group of duplicates, in input order."""
-        pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
+        self.require_columns(inp, "qid", "entity_id", "prob")
         candidates = Candidates(inp, repeats=True)
         # Ids after redirects and aliases, each distinct id looked up once.
         ids_of_rows = candidates.entity.text.to_pylist()

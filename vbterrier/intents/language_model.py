@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require
@@ -204,7 +203,7 @@ class GenerateIntents(IntentStage):
 
     def generate(self, topics: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the intents, and the queries whose reply failed: columns qid and reason."""
-        pt.validate.query_frame(topics, extra_columns=["query"])
+        self.require_columns(topics, "qid", "query", topics=True)
         rows, failures = [], []
         for place, topic in enumerate(topics.itertuples(index=False)):
             try:
@@ -264,9 +263,9 @@ class ModelProbabilities(IntentStage):
 
     Notes
     -----
-    A reply is ``{"probabilities": [0.7, 0.3]}`` and nothing else: a number from 0 to 1 for each candidate, in their
-    order, not all 0. They are divided by their sum; the NIL intent keeps its probability. Whether they are those of
-    users is a question of :func:`vbterrier.intents.calibration_error`.
+    The prompt lists the candidates by id. A reply is ``{"probabilities": [0.7, 0.3]}`` and nothing else: a number from
+    0 to 1 for each candidate, in this order, not all 0. They are divided by their sum; the NIL intent keeps its
+    probability. Use :func:`vbterrier.intents.calibration_error` to compare them with the intents of users.
 
     Examples
     --------
@@ -282,12 +281,14 @@ class ModelProbabilities(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the intents with the probabilities of the model."""
-        pt.validate.columns(inp, includes=["qid", "query", "entity_id", "prob"])
+        self.require_columns(inp, "qid", "query", "entity_id", "prob")
         candidates = Candidates(inp)
         prob, failures = candidates.among_entities.copy(), []
         topic = candidates.topic[candidates.entities]
         for place, qid in enumerate(candidates.topics):
             here = np.flatnonzero(topic == place)
+            # By id, so that the order of rows changes neither prompt nor reply.
+            here = here[np.argsort(candidates.tie[candidates.entities[here]])]
             group = inp.iloc[candidates.entities[here]]
             if not len(here):
                 continue

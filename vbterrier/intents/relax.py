@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, number, numbers, warn
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
@@ -289,7 +288,7 @@ class RelaxConstraints(IntentStage):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the probabilities, rows in the same order."""
         column = "query" if self.parser else self.constraints
-        pt.validate.columns(inp, includes=["qid", "entity_id", "prob", column])
+        self.require_columns(inp, "qid", "entity_id", "prob", column)
         if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"intents: column {taken[0]!r} is an output column; pass all constraints at once")
         candidates = Candidates(inp)

@@ -13,7 +13,15 @@ import pyarrow as pa
 from vbterrier.errors import InputError, examples, number, warn
 from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
-from vbterrier.frames.ids import ids_of, integers_of, lazy_ids, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import (
+    ids_of,
+    integers_of,
+    keys_of,
+    lazy_ids,
+    numbers_of,
+    repeated_pairs,
+    require_same_kind,
+)
 from vbterrier.intents.parts import PARTS
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ def iterations_of(qrels: pd.DataFrame, name: str = "qrels", *, qid: Ids | None =
     ``qid`` is the column qid if it is already converted.
     """
     if qid is None:
-        qid = ids_of(qrels["qid"], f"{name} column 'qid'")
+        qid = keys_of(qrels["qid"], f"{name} column 'qid'")
     return Iterations(*qid.codes(), *_iteration_ids(qrels["iteration"], f"{name} column 'iteration'").codes())
 
 
@@ -85,7 +93,7 @@ def from_diversity(
     refuse_near_misses(frame, ("prob",), name)
     label = integers_of(frame["label"], f"{name} column 'label'")
     if docno is None:
-        docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        docno = keys_of(frame["docno"], f"{name} column 'docno'")
     topics, topic, entities, code = iterations_of(frame, name) if iterations is None else iterations
     is_named = code != (entities.index("0") if "0" in entities else -1)
     has_named = np.zeros(len(topics), dtype=bool)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
-import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
@@ -156,7 +155,7 @@ class SortByRank(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of a result frame in the order of their ranks."""
-        pt.validate.result_frame(inp, extra_columns=["score"])
+        self.require_columns(inp, "qid", "docno", "score")
         made = ranked(inp)
         return made.assign(score=-made["rank"].astype("float64") + 0.0)
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, settings_of, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
-from vbterrier.hosts.pyterrier import schematic_of
+from vbterrier.hosts.pyterrier import Stage
 from vbterrier.intents.taggers import ON_TIES, ByFunction, ByTable, ByText, label_of, tagger_of
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class TagOptions:
         return [f"{name}={value}" for name, value, default in values if value != default]
 
 
-class TagEntities(pt.Transformer):  # type: ignore[misc]
+class TagEntities(Stage):
     """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
     Adds three columns to a run: ``entity_id``, a list of ids by descending weight, empty for documents without
@@ -356,14 +355,12 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         return made, n_abstained
 
     def _validate(self, frame: pd.DataFrame, keys: Sequence[str]) -> None:
-        try:
-            pt.validate.columns(frame, includes=list(dict.fromkeys([*keys, *self._finder.columns])))
-        except pt.validate.InputValidationError as error:
-            missing = [name for name in self._finder.columns if name not in (*keys, *frame.columns)]
-            if missing and len(frame.columns):
-                remedy = "put pt.text.get_text(...) before it, or pass other fields="
-                error.args = (f"{error.args[0]} {self!r} reads {', '.join(map(repr, missing))}: {remedy}.",)
-            raise
+        self.require_columns(frame, *dict.fromkeys([*keys, *self._finder.columns]))
+
+    def remedy(self, column: str) -> str:
+        """Return how the input gets a column."""
+        is_text = column in self._finder.columns and column != "docno"
+        return "put pt.text.get_text(...) before it, or pass other fields=" if is_text else super().remedy(column)
 
     def _name(self) -> str:
         finder = self._finder
@@ -383,9 +380,9 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         columns = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
         return (columns, self._candidates and self._candidates.digest, self.per_query, self.options, self.replace)
 
-    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:
         """Return the schematic, with the name of the tagger."""
-        return schematic_of({"tagger": self._label})
+        return super().schematic(input_columns=input_columns) | {"settings": {"tagger": self._label}}
 
     def __repr__(self) -> str:
         return f"TagEntities({self._label})"

@@ -42,29 +42,16 @@ _HIGHEST = 2**15 - 1
 def require_ids_of(target: EvaluationTarget) -> None:
     """Refuse judgments whose ids external engines would misread."""
     require(target.frame, ("qid", "docno", "label"), "qrels")
-    require_ids(target.docno, "qrels column 'docno'")
+    require_no_nul(target.docno, "qrels column 'docno'")
     require_no_nul(target.qid, "qrels column 'qid'")
-
-
-def require_ids(docno: Ids, where: str) -> None:
-    """Refuse empty ids, on which external engines crash."""
-    _, bounds = docno.utf8_bytes()
-    empty = bounds[1:] == bounds[:-1]
-    if empty.any():
-        row = int(np.argmax(empty))
-        raise InputError(f"{where}: row {row} is empty; give the document an id, or remove the row")
-    require_no_nul(docno, where)
 
 
 def _require_ids_of_run(measures: Sequence[ir_measures.Measure], run: Run) -> None:
     """Refuse ids of a run that external engines misread, among the documents that the measures look at."""
-    where, depth = f"{run.name} column 'docno'", _looked_at(measures)
-    if depth is not None:
-        text, bounds = run.top(depth).docno.utf8_bytes()
-        if (bounds[1:] > bounds[:-1]).all() and text.all():
-            return
-    # The message names the row of the whole run.
-    require_ids(run.docno, where)
+    depth = _looked_at(measures)
+    if depth is None or not run.top(depth).docno.utf8_bytes()[0].all():
+        # The message names the row of the whole run.
+        require_no_nul(run.docno, f"{run.name} column 'docno'")
 
 
 def require_no_nul(ids: Ids, where: str, numbers: Callable[[], NDArray[np.int64]] | None = None) -> None:

@@ -19,7 +19,7 @@ from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
     Ids,
-    ids_of,
+    keys_of,
     lazy_ids,
     near_matches,
     require_same_kind,
@@ -115,7 +115,7 @@ class EvaluationTarget:
     @cached_property
     def docno(self) -> Ids:
         """The column docno of the frame."""
-        return ids_of(self.frame["docno"], "qrels column 'docno'")
+        return keys_of(self.frame["docno"], "qrels column 'docno'")
 
     @cached_property
     def first_judged(self) -> Ids:
@@ -199,7 +199,9 @@ class Scoring(Memo):
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
         pool, run = self.target.linked, self.run
-        require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
+        # Pools hold all ids as text.
+        if self.target.pool is None:
+            require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
         return self.memo("selection", lambda: Selection(pool, run, self.depth))
 
 

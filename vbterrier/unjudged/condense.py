@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
-from vbterrier.hosts.pyterrier import schematic_of
+from vbterrier.hosts.pyterrier import Stage
 from vbterrier.unjudged.pool import Judgments
 
 
-class Condense(pt.Transformer):  # type: ignore[misc]
+class Condense(Stage):
     """Remove unjudged documents from rankings (condensed lists, Sakai 2007).
 
     Use it in a pipeline before measures without a ``judged_only`` parameter. Topics without judgments are removed.
@@ -52,7 +51,7 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the judged rows of a result frame in their relative order, ``rank`` from 0 without gaps."""
-        pt.validate.result_frame(inp, extra_columns=["score"])
+        self.require_columns(inp, "qid", "docno", "score")
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         run, judgments = Run(inp), self._judgments
@@ -72,12 +71,10 @@ class Condense(pt.Transformer):  # type: ignore[misc]
         qid, docno, label = (self.qrels[name].tolist() for name in ("qid", "docno", "label"))
         return tuple(zip(qid, docno, label, strict=True))
 
-    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - the signature of PyTerrier
-        """The settings of the stage in PyTerrier's schematics."""
-        return schematic_of({"qrels": f"{len(self.qrels)} judgments"})
-
-    def __repr__(self) -> str:
-        return f"Condense({len(self.qrels)} judgments)"
+    @staticmethod
+    def short(value: Any) -> str:
+        """Return the number of judgments."""
+        return f"{len(value)} judgments"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Condense) and self._content == other._content

@@ -18,7 +18,7 @@ from vbterrier.frames.columns import LABELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
 from vbterrier.frames.files.rated_lists import read_judges
 from vbterrier.frames.files.reading import read_labels
-from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, keys_of, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.rankings import gains
@@ -285,7 +285,7 @@ def _labeller(name: str, source: Any) -> _Labeller:
     require(frame, ("qid", "docno", "label"), what)
     if not len(frame):
         raise InputError(f"{what}: no rows")
-    qid, docno = (ids_of(frame[column], f"{what} column {column!r}") for column in ("qid", "docno"))
+    qid, docno = (keys_of(frame[column], f"{what} column {column!r}") for column in ("qid", "docno"))
     topics, topic = qid.codes()
     label = numbers_of(frame["label"], f"{what} column 'label'", owner_of(topics, topic, docno))
     infinite, rows = np.flatnonzero(~np.isfinite(label)), repeated_pairs(topic, docno)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.entities.learners import Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
@@ -168,7 +167,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         return self._pairs
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
-        pt.validate.result_frame(inp, extra_columns=["score", "query"])
+        self.require_columns(inp, "qid", "docno", "score", "query")
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
@@ -379,7 +378,7 @@ class LanguageModelEntities(EntityStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rerank the first rows of every topic."""
-        pt.validate.result_frame(inp, extra_columns=["score", "query"])
+        self.require_columns(inp, "qid", "docno", "score", "query")
         frame = ranked(inp, self.cutoff, name="entity run")
         if not len(frame):
             return frame

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pyterrier as pt
 
 from vbterrier.entities.cross_validation import Teaching, is_trained
 from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
@@ -390,7 +389,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         module_of_extra("torch", "neural")
-        pt.validate.columns(inp, includes=list(self.COLUMNS))
+        self.require_columns(inp, *self.COLUMNS)
         run = Run(inp)
         documents, entities = self._linker.of(run), self._entity_run(inp)
         require_finite(documents)

@@ -96,7 +96,7 @@ class PoolRanker(EntityStage, abc.ABC):
         """Rank the entities of every topic of a result frame, or of a query frame if ``links`` is a pool."""
         query = ["query"] if self.needs_query else []
         documents = [] if self._pool is not None else ["docno", "score"]
-        pt.validate.columns(inp, includes=["qid", *query, *documents])
+        self.require_columns(inp, "qid", *query, *documents)
         topics = Topics(inp)
         pool = self._linked(inp, topics)
         queries = topics.queries(pool.topics) if query else []

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyterrier as pt
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
 from vbterrier.entities.stage import EntityStage
@@ -67,7 +66,7 @@ class LocalIDF(RunReranker):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of an entity run."""
-        pt.validate.result_frame(inp, extra_columns=["score"])
+        self.require_columns(inp, "qid", "docno", "score")
         aligned = RunOnPool.on(self._pool, inp)
         if (aligned.run.score < 0).any():
             warn("entity run: scores below 0, which LocalIDF lowers more for rarer entities; shift them first")
@@ -318,7 +317,7 @@ class RandomEntities(EntityStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of an entity run."""
-        pt.validate.result_frame(inp, extra_columns=["score"])
+        self.require_columns(inp, "qid", "docno", "score")
         run = Run(inp, name="entity run")
         score = random_scores(run.topics, run.topic, run.docno, self.seed)
         return ranked(run.frame.assign(score=score), name="entity run")

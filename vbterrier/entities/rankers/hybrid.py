@@ -104,7 +104,7 @@ class HybridEntities(EntityStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the union of the rankers' entities."""
-        pt.validate.columns(inp, includes=["qid"])
+        self.require_columns(inp, *self.transform_inputs()[0])
         topics = Topics(inp)
         runs = [Run(ranker(inp), name=f"run of ranker {place}") for place, ranker in enumerate(self.rankers)]
         weights = self.weights or [1.0] * len(runs)
@@ -212,7 +212,7 @@ class OERFilter(RunReranker):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Keep rows of an entity run, with new ranks; the column ``judgments`` says that judgments decide."""
-        pt.validate.result_frame(inp, extra_columns=["score"])
+        self.require_columns(inp, "qid", "docno", "score")
         aligned = RunOnPool.on(self._pool, inp)
         has = np.append(self._table.contrasts, False)[aligned.topic]
         if not has.all():

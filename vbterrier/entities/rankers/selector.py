@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
@@ -253,7 +252,7 @@ class EntitySelector(Learner, RunReranker):
     def _require_columns(self, inp: pd.DataFrame) -> None:
         further = [name for name in self.features if name not in FEATURES]
         query = ["query"] if set(WORDS) & set(self.features) else []
-        pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
+        self.require_columns(inp, "qid", "docno", "score", *query, *further)
         for name in further:
             numbers_of(inp[name], f"entity run column {name!r}")
 
