@@ -240,7 +240,7 @@ REFUSALS = [
         "a leaderboard",
         lambda call: call(),
         (lambda: leaderboard({"good": GOOD}, QRELS), "a leaderboard needs at least two systems; give more runs"),
-        (lambda: leaderboard(RUNS, QRELS, groups={"good": "g"}), ParameterError, "groups: 1 run has no group ('bad'); name one for each run"),
+        (lambda: leaderboard(RUNS, QRELS, groups={"good": "g"}), ParameterError, "groups: 1 run has no group ('bad'); give each run a group"),
         (lambda: leaderboard(RUNS, QRELS, groups=dict.fromkeys([*RUNS, "s9"], "g")), ParameterError, "groups: no run is called 's9'."),
         (lambda: leaderboard(RUNS, QRELS, uncertainty="collections"), ParameterError, "uncertainty='collections' needs several; give mappings of runs and qrels by collection"),
         (lambda: leaderboard(RUNS, QRELS, "nDCG@10", budget=3), ParameterError, "nDCG@10: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades of unjudged documents"),

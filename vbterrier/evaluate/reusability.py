@@ -35,7 +35,7 @@ def run_groups(groups: Any, names: list[str]) -> dict[str, str]:
         raise ParameterError(f"groups: no run is called {unknown[0]!r}.{nearest(str(unknown[0]), names)}")
     if without:
         raise ParameterError(
-            f"groups: {agreeing(len(without), 'runs have')} no group ({examples(without)}); name one for each run"
+            f"groups: {agreeing(len(without), 'runs have no group')} ({examples(without)}); give each run a group"
         )
     if len(set(groups.values())) == 1:
         raise ParameterError(
