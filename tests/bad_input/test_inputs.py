@@ -19,7 +19,6 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.frames.ranking import ranked
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.distribution import bootstrap_distribution
-from vbterrier.unjudged.metrics import AP
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -525,34 +524,6 @@ def test_a_measure_that_does_not_exist_is_a_usage_error_with_what_is_legal(text,
     assert words in said[0]
 
 
-@pytest.mark.parametrize("cutoff", [0, -1, 2.5, "10", True])
-def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
-    with pytest.raises(ParameterError, match=r"cutoff=.*: wanted a whole number of at least 1, as in @10"):
-        bootstrap_distribution(RUN, QRELS, cutoff)
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"prior": "pol"}, r"prior='pol': wanted one of 'pool', .* or a mapping.* Did you mean pool"),
-        ({"prior": "learned"}, "prior='learned': wanted one of 'pool', 'run', 'pool\\+run', 'column'"),
-        ({"prior_strength": 0}, "prior_strength=0: wanted 'auto', or a number above 0"),
-        ({"method": "fast"}, "method='fast': wanted one of"),
-        ({"compat": "ecir"}, "compat='ecir': wanted one of '', 'ecir23'"),
-        ({"all_unjudged": "one"}, "all_unjudged='one': wanted one of 'auto', 'pool', 'zero'"),
-        ({"inference": Inference(n_draws=10**8)}, "n_draws=100000000: wanted a whole number from 1 to 10000000"),
-        ({"inference": Inference(level=0.9)}, r"Inference\(level=0.9\) has no effect; .*it uses n_draws, seed"),
-        ({"metric": "AP"}, "metric='AP': wanted an instance of a class of vbterrier.unjudged.metrics"),
-        ({"metric": AP}, r"metric=<class .*AP'>: wanted an instance of"),
-        ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' needs one of the priors"),
-    ],
-    ids=str,
-)
-def test_an_option_of_the_distribution_that_does_not_exist_is_refused_with_what_is_legal(option, words):
-    with pytest.raises(ParameterError, match=words):
-        bootstrap_distribution(RUN, QRELS, **option)
-
-
 # Priors.
 
 PRIORS = {
@@ -582,14 +553,6 @@ def test_a_prior_that_is_no_distribution_over_the_grades_is_an_error(prior, word
     code, _, said = scored(RUN, QRELS, measure=f"BNDCG(prior={prior})@10")
     assert (code, len(said)) == (1, 1)
     assert words in said[0]
-
-
-@pytest.mark.parametrize("prior", [{0: -0.5, 1: 1.5}, {0: math.nan, 1: 1.0}, {0: math.inf, 1: 0.0}], ids=str)
-def test_a_prior_with_a_share_that_is_none_is_an_error(prior):
-    with pytest.raises(InputError, match="wanted probabilities of at least 0 that sum to 1"):
-        bootstrap_distribution(RUN, QRELS, prior=prior)
-    with pytest.raises(ValueError, match=r"probability|sum to 1"):
-        score(RUN, QRELS, [BNDCG(prior=prior) @ 10])
 
 
 def test_a_prior_that_sums_to_one_but_for_rounding_is_silently_made_to():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError
 
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.
@@ -142,57 +142,11 @@ def test_entities_that_came_as_integers_are_text_from_there_on():
     assert not LinkedPool.from_frame(pool.to_frame()).entities.integers
 
 
-@pytest.mark.parametrize("cutoff", [0, -1, 2.5, True])
-def test_an_illegal_cutoff_is_refused(cutoff):
-    with pytest.raises(ParameterError, match="cutoff="):
-        link_pool(POOL, TAGS, cutoff=cutoff)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda f: f.assign(entity_id=""), "links: an entity_id is the empty text; leave it missing"),
-        (lambda f: f.assign(rank=f["rank"] - 1), "links: row 0 has rank -1, wanted at least 0, the first rank"),
-        (lambda f: f.assign(weight=[0.5, None, 1.0]), "links: row 1 has no weight, wanted 0 to 1; .*1 for all"),
-        (lambda f: f.drop(columns="rank"), "links: wanted columns .*; missing rank"),
-        (lambda f: f.assign(weight=2.0), "links: row 0 has weight 2, wanted 0 to 1"),
-        (lambda f: f.assign(weight=float("inf")), "links: row 0 has weight inf, wanted 0 to 1"),
-        (lambda f: f.assign(mentions=0), "links: row 0 has 0 mentions"),
-        (lambda f: f.assign(label=0.5), "links column 'label': row 0 holds 0.5"),
-        (
-            lambda f: pd.concat([f, f.iloc[:1].assign(entity_id="G", label=0)]),
-            "links: document 'a' of query 'q1' has the labels 1 and 0; keep one",
-        ),
-        (
-            lambda f: pd.concat([f, f.iloc[:1].assign(entity_id="G", rank=7)]),
-            "links: document 'a' of query 'q1' has several ranks",
-        ),
-        (lambda f: f.assign(qid=[None, "q1", "q2"]), "links column 'qid': row 0 has no id"),
-    ],
-)
-def test_frames_that_are_no_links_are_refused(change, message):
-    with pytest.raises(InputError, match=message):
-        LinkedPool.from_frame(change(LINKS), name="links")
-
-
 def test_an_empty_frame_is_a_pool_of_nothing():
     pool = LinkedPool.from_frame(LINKS.iloc[:0])
     assert (len(pool), pool.topics, len(pool.pairs)) == (0, [], 0)
     assert pool.find(np.array([0]), np.array([0])).tolist() == [-1]
     assert rows_of(pool.to_frame()) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"entity_id": ["", "E"]}, "tags: an entity_id is the empty text; leave it missing"),
-        ({"docno": [1, 2]}, "tags column 'docno' holds integers, pool column 'docno' holds text"),
-        ({"docno": ["x", "y"]}, r"none of the 3 documents of the pool has an entity.*\['x', 'y'\].*\['a', 'b'"),
-    ],
-)
-def test_tags_that_do_not_fit_are_refused(change, message):
-    with pytest.raises(InputError, match=message):
-        link_pool(POOL, TAGS.assign(**change))
 
 
 def test_files_of_others_are_read_and_others_still_refused(tmp_path):

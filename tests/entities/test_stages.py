@@ -13,12 +13,11 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
-from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPropagationReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.entities.stage import EntityReachable
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 VECTORS = dict(zip([f"E{each}" for each in range(9)], np.random.default_rng(2).normal(size=(9, 5)), strict=True))
@@ -128,57 +127,6 @@ def test_rankers_read_the_documents_of_the_input_if_links_are_tags(name, data):
     assert pt.inspect.transformer_outputs(make(data["tags"]), columns) == columns
 
 
-QUERY = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [-1.0]})
-ILLEGAL = [
-    (ConsensusEntities, {"support": "rang"}, "support='rang'.*Did you mean rank"),
-    (ConsensusEntities, {"min_documents": 0}, "min_documents=0: wanted a whole number of at least 1"),
-    (ConsensusEntities, {"pool_cutoff": 1.5}, "pool_cutoff=1.5"),
-    (ConsensusEntities, {"cutoff": True}, "cutoff=True"),
-    (LocalIDF, {"pool_cutoff": 0}, "pool_cutoff=0"),
-    *((OERFilter, {name: value}, f"{name}=") for name, value in [
-        ("threshold", float("nan")), ("alpha", 0), ("shrinkage", -1), ("rel", 0), ("pool_cutoff", 0)]),
-    (PersonalisedPageRank, {"damping": 1}, "damping=1: wanted a number above 0 and below 1"),
-    (PersonalisedPageRank, {"tolerance": 0}, "tolerance=0"),
-    (PersonalisedPageRank, {"restart": "support"}, "restart='support'"),
-    (PersonalisedPageRank, {"restart": QUERY[["qid"]]}, "restart: wanted columns qid, entity_id"),
-    (PersonalisedPageRank, {"restart": QUERY}, "restart: row 0 has prob -1, wanted a number of at least 0"),
-    (EntitySimilarity, {}, "entities have no vectors; pass embeddings= or embed="),
-    (EntitySimilarity, {"embeddings": {}}, "queries have no vectors; pass embed= or query_entities="),
-    (EntitySimilarity, {"embed": "MiniLM"}, "embed='MiniLM': wanted a callable"),
-    (EntitySimilarity, {"embed": embed, "embeddings": {}, "texts": {}}, "pass one"),
-    (EntitySelector, {"features": []}, "wanted a list of different names"),
-    (EntitySelector, {"features": "df"}, "wanted a list of different names"),
-    (EntitySelector, {"features": ["df", "df"]}, "wanted a list of different names"),
-    (EntitySelector, {"supervision": "qrels"}, "supervision='qrels'"),
-    (EntitySelector, {"rounds": 0}, "rounds=0"),
-    (EntitySelector, {"patience": 0}, "patience=0"),
-    (EntitySelector, {"seed": -1}, "seed=-1"),
-    (EntitySelector, {"rel": 0}, "rel=0"),
-    (hybrid, {"rankers": []}, "wanted a list of transformers"),
-    (hybrid, {"rankers": [len]}, "wanted a list of transformers"),
-    (hybrid, {"weights": [1]}, "wanted one for each of 3 rankers"),
-    (hybrid, {"weights": [0, 0, 0]}, "one above 0"),
-    (hybrid, {"weights": [1, -1, 1]}, "weights=-1"),
-    (hybrid, {"fusion": "rff"}, "Did you mean rrf"),
-    (hybrid, {"norm": "zscore"}, "norm='zscore'"),
-    (hybrid, {"k": -1}, "k=-1: wanted a number of at least 0"),
-    *((EntityReachable, {"cutoff": cutoff}, "cutoff=") for cutoff in (0, -1, 1.5, True, "2")),
-    *((OverlapReranker, {name: value}, f"{name}=") for name, value in [
-        ("cutoff", 0), ("cutoff", 2.5), ("weight", 1.5), ("weight", -0.1), ("norm", "max"),
-        ("entity_weight", "x"), ("link_weight", "x")]),
-    *((PropagationReranker, {name: value}, f"{name}=") for name, value in [
-        ("damping", 2), ("steps", 0), ("entity_weight", "x")]),
-]  # fmt: skip
-WITH_ENTITIES = (EntityReachable, OverlapReranker, PropagationReranker)
-
-
-@pytest.mark.parametrize(("stage", "parameters", "message"), ILLEGAL)
-def test_illegal_parameters_are_refused(stage, parameters, message, data):
-    further = [data["entities"]] if stage in WITH_ENTITIES else []
-    with pytest.raises((ParameterError, InputError), match=message):
-        stage(data["pool"], *further, **parameters)
-
-
 RUN = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 2, "query": ["rome"] * 4 + ["texas"] * 2, "rank": [0, 1, 2, 3, 0, 1]})
 RUN = RUN.assign(docno=["d1", "d2", "d3", "d4", "d1", "d5"], score=[4.0, 3.0, 2.0, 1.0, 9.0, 8.0])
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d2", "d4", "d5"], "entity_id": ["Rome", "Italy", "Rome", "Italy", "Texas"]})
@@ -214,12 +162,6 @@ def test_batch_without_tagged_documents_comes_out_empty():
 def test_stage_of_entities_is_run_on_its_input():
     with_stage = EntityReachable(TAGS, pt.apply.generic(lambda inp: ENTITIES.merge(inp[["qid"]].drop_duplicates())))
     assert kept(with_stage.transform(RUN)) == kept(EntityReachable(TAGS, ENTITIES).transform(RUN))
-
-
-@pytest.mark.parametrize(("tags", "entities"), [({}, {"qid": 1}), ({}, {"docno": 1}), ({"docno": 1}, {})])
-def test_ids_that_never_meet_are_refused(tags, entities):
-    with pytest.raises(InputError, match="can never match"):
-        EntityReachable(TAGS.assign(**tags), ENTITIES.iloc[:1].assign(**entities)).transform(RUN)
 
 
 @settings(max_examples=60, deadline=None)

@@ -177,15 +177,6 @@ def test_a_pool_without_a_link_has_empty_partitions():
     assert report.evidence.drop(columns=["partition", "n_pairs"]).isna().all(axis=None)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("rel", 0), ("rel", True), ("alpha", 0), ("alpha", math.inf), ("shrinkage", -1.0), ("shrinkage", math.nan)],
-)
-def test_illegal_values_are_refused(pool, name, value):
-    with pytest.raises(ParameterError, match=f"{name}={value}: wanted a"):
-        supervision_report(pool, **{name: value})
-
-
 # Candidates derived from labels
 
 DIAGNOSTIC = pytest.mark.filterwarnings("ignore:closed_entities:vbterrier.errors.DegenerateWarning")

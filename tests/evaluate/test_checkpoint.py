@@ -34,13 +34,6 @@ def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
         call()
 
 
-def test_paths_that_cannot_hold_a_journal_are_an_error(tmp_path):
-    with pytest.raises(FileError, match="is no regular file"):
-        Journal(tmp_path, "inputs")
-    with pytest.raises(FileError, match="cannot be opened"):
-        Journal(tmp_path / "no folder" / "grid.jsonl", "inputs")
-
-
 @pytest.mark.parametrize(
     "text", ["mine", "mine\n", '{"format": "other"}\n', f'{{"format": "{FORMAT}"}}\n{{"name": 1}}\n']
 )

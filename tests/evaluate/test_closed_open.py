@@ -8,7 +8,7 @@ from flat import grouped
 import vbterrier
 from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.entities.stage import EntityReachable
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.closed_open import evaluate_closed_open
 from vbterrier.settings import Data
 
@@ -132,15 +132,3 @@ def test_effects_pair_topics_that_all_cells_have(world):
     with pytest.warns(DegenerateWarning, match="q3"):
         result = found(world, links=links, judgments="reachable", system=lambda _: world["pool"])
     assert (result.effects["n_qids"] == 7).all()
-
-
-def test_bad_input_is_refused(world):
-    with pytest.raises(InputError, match="wanted two entity runs"):
-        found(world, entities={"one": world["entities"]["open"]})
-    with pytest.raises(InputError, match="no run for entities 'open'"):
-        found(world, {"closed": world["pool"]})
-    with pytest.raises(ParameterError, match="ask for unmatched='drop'"):
-        found(world, judgments="reachable", unmatched="append")
-    for wrong in ({"unmatched": "keep"}, {"judgments": "some"}, {"unreached": "x"}, {"cutoff": 0}):
-        with pytest.raises(ParameterError):
-            found(world, **wrong)

@@ -270,8 +270,6 @@ def test_different_topics_are_refused_with_both_counts_and_the_remedy():
     pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **grouped("compare", **FEW)).pairs)
     with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
         compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
-    with pytest.raises(ParameterError, match="on_topics='all' needs runs"):
-        compare(values, data=Data(on_topics="all"))
 
 
 def test_as_many_topics_but_others_are_different_topics():
@@ -297,60 +295,6 @@ def test_measures_that_are_no_means_are_refused(measure):
     with pytest.raises(ParameterError, match=re.escape(measure) + ".* is not a mean over topics"):
         compare(values)
     assert len(compare(values, measures=["nDCG@10"], **grouped("compare", **FEW)).pairs) == 3
-
-
-def test_measures_that_are_no_means_are_refused_before_runs_are_read():
-    with pytest.raises(ParameterError, match="NumRet: its value"):
-        compare(["missing.run", "other.run"], "missing.txt", ["NumRet"])
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"test": "t-test"}, "test='t-test'"),
-        ({"correction": "bonferoni"}, "correction='bonferoni'"),
-        ({"test": "t", "correction": "max-t"}, "max-t"),
-        ({"interval": "student"}, "interval='student'"),
-        ({"level": 95}, "level=95"),
-        ({"margin": -1}, "margin=-1"),
-        ({"margin": 0}, "margin=0"),
-        ({"on_topics": "some"}, "on_topics='some'"),
-        ({"n_resamples": 0}, "n_resamples=0"),
-        ({"seed": -1}, "seed=-1"),
-        ({"baseline": "goods"}, "baseline='goods'.*Did you mean good"),
-    ],
-)
-def test_options_are_refused_before_runs_are_read(options, said):
-    with pytest.raises(ParameterError, match=said):
-        compare({"good": "missing.run", "bad": "other.run"}, "missing.txt", ["AP"], **grouped("compare", **options))
-
-
-@pytest.mark.parametrize("name", ["qrels", "intents", "tags"])
-def test_scores_need_no_judgments(name):
-    for given in (VALUES, vbterrier.score(RUNS, QRELS, "AP")):
-        with pytest.raises(ParameterError, match=f"{name}: found scores, not runs"):
-            compare(given, **grouped("compare", **{name: QRELS}))
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
-        ((VALUES, None, None, 0), ParameterError, "baseline=0: no such system; found 'a', 'c', 'b'"),
-        (
-            (pd.DataFrame({"name": ["a", "b"], "nDCG@10": [0.4, 0.5]}),),
-            InputError,
-            r"one row per system, with columns name, nDCG@10; wanted .*perquery=True",
-        ),
-        ((frame(a=A),), InputError, "wanted at least two systems, found 'a'"),
-        ((VALUES.iloc[:0],), InputError, "wanted at least two systems, found none"),
-        (({"good": RUNS["good"]}, QRELS, "AP"), InputError, "wanted at least two systems, found 'good'"),
-        ((RUNS, None, "AP"), InputError, "nothing to evaluate against"),
-        ((RUNS["good"],), InputError, "wanted columns name, qid, measure, value; missing name"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(given, error, said):
-    with pytest.raises(error, match=said):
-        compare(*given[:3], **grouped("compare", **dict(zip(("baseline",), given[3:], strict=False))))
 
 
 def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():

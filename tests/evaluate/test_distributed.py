@@ -413,12 +413,6 @@ def test_a_scheduler_that_goes_away_is_an_error():
             list(results)
 
 
-@pytest.mark.parametrize("client", [8786, b"tcp://host:1", {"address": "tcp://host:1"}])
-def test_what_is_no_client_is_refused_at_once(client):
-    with pytest.raises(ParameterError, match=r"wanted a distributed\.Client, or the address"):
-        mapped(abs, [1], client=client)
-
-
 def test_processes_and_cluster_do_not_go_together(two):
     with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
         mapped(abs, [1], n_jobs=2, client=two)

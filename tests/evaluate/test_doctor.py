@@ -265,20 +265,6 @@ def test_one_run_that_meets_the_judgments_is_enough_for_measures():
     assert found.runs["unjudged@5"].isna().tolist() == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("runs", "qrels", "message"),
-    [
-        ({"mine": RUN.assign(score=np.nan)}, QRELS, "run 'mine' column 'score': row 0"),
-        ({"mine": RUN.drop(columns="score")}, QRELS, "run 'mine': wanted columns qid, docno, score; missing score"),
-        ({"mine": RUN}, QRELS.drop(columns="label"), "qrels: wanted columns qid, docno, label; missing label"),
-        ({}, QRELS, "no runs"),
-    ],
-)
-def test_input_that_cannot_be_diagnosed_is_an_error_that_names_it(runs, qrels, message):
-    with pytest.raises(InputError, match=message):
-        diagnose(runs, qrels)
-
-
 def test_the_doctor_diagnoses_runs_of_trec_covid(shared_data):
     from vbterrier import read_qrels, read_run
 

@@ -248,25 +248,6 @@ def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
 HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weight": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("grid", "message"),
-    [
-        ({"consenus": {}}, "no family 'consenus'.* Did you mean consensus"),
-        ({"consensus": {"min": 1}}, "ConsensusEntities refuses"),
-        ({"consensus": {"support": "x"}}, "support='x'"),
-        ({"texts": {}}, "family 'texts' needs embed"),
-        ({"hybrid": {"weight": 0.5}}, "needs the parameters rankers, fusion and weight"),
-        ([], "no configuration"),
-        ("consensus", "found str, wanted a mapping"),
-        ({"hybrid": HYBRID | {"rankers": [("consensus", "pagernk")]}}, "no ranker 'pagernk'.* Did you mean pagerank"),
-        ({"hybrid": HYBRID | {"fusion": "rrf"}}, "fusion='rrf' of a hybrid: wanted a list of pairs"),
-    ],
-)
-def test_bad_grids_are_refused(world, grid, message):
-    with pytest.raises(ParameterError, match=message):
-        grid_of(world, grid, embed=None)
-
-
 def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
     grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})

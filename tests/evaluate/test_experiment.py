@@ -232,18 +232,6 @@ def test_text_is_accepted_for_measures(pair, topics, qrels):
     same(Experiment(pair, topics, qrels, "nDCG@10", names=NAMES), ours[["name", "nDCG@10"]])
 
 
-@pytest.mark.parametrize("measure", ["nDGC@10", "BNDCG@@", 5, "P@0"])
-def test_what_is_no_measure_is_refused(measure, pair, topics, qrels):
-    with pytest.raises(ParameterError):
-        Experiment(pair, topics, qrels, [measure])
-
-
-@pytest.mark.parametrize("measures", [[], ["mrt"]])
-def test_no_measures_are_refused(measures, pair, topics, qrels):
-    with pytest.raises(ParameterError, match="no measures"):
-        Experiment(pair, topics, qrels, measures)
-
-
 def test_files_frames_and_pipelines_are_systems_of_one_call(frames, pipelines, topics, qrels, tmp_path):
     path = tmp_path / "words.run.gz"
     # Files of runs have scores without ties.
@@ -367,12 +355,6 @@ def test_topics_and_qrels_without_a_common_topic_are_refused(options, frames, to
         Experiment(frames, others, qrels, ["map"], **options)
 
 
-def test_runs_without_a_common_topic_are_refused(frames, topics, qrels):
-    run = frames["lexical"].assign(qid="x" + frames["lexical"]["qid"])
-    with pytest.raises(InputError, match="no topic in common: run 'a' has 'xq01'"):
-        Experiment({"a": run}, topics, qrels, ["map"])
-
-
 def test_whole_numbers_as_ids_of_results_meet_ids_that_are_text(topics, qrels, frames):
     def numbered(frame):
         return frame.assign(qid=frame["qid"].str.removeprefix("q").astype(int))
@@ -423,7 +405,9 @@ CORRECTIONS = [None, "bonferroni", "holm", "hs", "fdr_bh"]
 )
 def test_tests_with_a_baseline(test, correction, frames, topics, qrels):
     options = dict(baseline=1, test=test, correction=correction, correction_alpha=0.2)
-    measures = MEASURES[:2] if test == "wilcoxon" else MEASURES
+    # Corrections are by measure, and statsmodels collects garbage in each. Unjudged has undefined p-values.
+    measures = MEASURES if correction is None and test == "t" else [MEASURES[0], MEASURES[-1]]
+    measures = MEASURES[:2] if test == "wilcoxon" else measures
     ours, theirs = both(frames, topics, qrels, [*measures, "mrt"], **options)
     names = list(map(str, measures))
     parts = [" +", " -", " p-value", *([" reject", " p-value corrected"] if correction else [])]
@@ -457,33 +441,6 @@ def test_a_baseline_by_name(frames, topics, qrels):
             Experiment(frames, topics, qrels, ["map"], baseline=wrong)
         with pytest.raises((ValueError, AssertionError)):
             pt.Experiment(frames, topics, qrels, ["map"], baseline=wrong)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(correction="holm"), "no tests without a baseline"),
-        (dict(baseline=0, perquery=True), "tests are columns of means"),
-        (dict(baseline=0, perquery="both"), "tests are columns of means"),
-        (dict(baseline=0, test="welch"), "test='welch'"),
-        (dict(baseline=0, correction="holms"), "correction='holms'"),
-        (dict(round=-1), "round=-1"),
-        (dict(round=0.5), "round=0.5"),
-        (dict(round={"map": 2.5}), "round"),
-        (dict(round={"map": 2}, perquery=True), "round: places by measure"),
-        (dict(names=["a"]), "names: 1 names of 3 systems"),
-        (dict(highlight="blod"), "highlight='blod'.*Did you mean bold"),
-        (dict(plan="trie"), "plan='trie'"),
-        (dict(validate="warm"), "validate='warm'"),
-        (dict(perquery="all"), "perquery='all'"),
-        (dict(batch_size=0), "batch_size=0"),
-        (dict(save_dir="/no/such/folder"), "save_dir="),
-    ],
-    ids=str,
-)
-def test_illegal_options_are_refused(options, message, frames, topics, qrels):
-    with pytest.raises(ParameterError, match=message):
-        Experiment(list(frames.values()), topics, qrels, ["map"], **options)
 
 
 @pytest.mark.parametrize("places", [0, 2, 4, {"AP": 1, "nDCG@10": 3, "mrt": 0}], ids=str)
@@ -783,47 +740,6 @@ def test_equal_names_keep_their_rows_and_are_refused_where_they_identify_systems
 
 def test_frames_without_a_name_are_called_by_their_text_as_in_pyterrier(frames, topics, qrels):
     same(*both(list(frames.values()), topics, qrels, ["map"]))
-
-
-@pytest.mark.parametrize("system", [5, None, len, {"qid": []}], ids=str)
-def test_what_is_no_system_is_refused(system, topics, qrels):
-    with pytest.raises(InputError, match=r"system 'a': found a .*; wanted a pipeline, a frame of results"):
-        Experiment({"a": system}, topics, qrels, ["map"])
-
-
-@pytest.mark.parametrize(
-    "systems", [[], {}, pd.DataFrame({"qid": ["q1"]}), pt.Transformer.identity(), "a.run"], ids=type
-)
-def test_what_is_no_list_of_systems_is_refused(systems, topics, qrels):
-    with pytest.raises(InputError, match="retr_systems: "):
-        Experiment(systems, topics, qrels, ["map"])
-
-
-def test_repeated_documents_are_refused(frames, topics, qrels):
-    twice = pd.concat([frames["lexical"], frames["lexical"][:1]])
-    with pytest.raises(InputError, match=r"run 'a': document .* is duplicated"):
-        Experiment({"a": twice}, topics, qrels, ["map"])
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(topics=lambda topics: topics.drop(columns="qid")), "topics: wanted columns qid"),
-        (dict(topics=lambda topics: topics[:0]), "topics: no rows"),
-        (dict(topics=lambda topics: pd.concat([topics, topics[:1]])), "topics: query 'q01' is duplicated"),
-        (dict(topics=lambda _: 5), "topics: wanted a data frame"),
-        (dict(topics=lambda _: "no-file.tsv"), "no-file.tsv"),
-        (dict(qrels=lambda qrels: qrels.drop(columns="qid")), "qrels: wanted columns qid"),
-        (dict(qrels=lambda qrels: qrels.drop(columns="label")), "qrels: wanted columns qid, docno, label"),
-        (dict(qrels=lambda qrels: qrels[:0]), "no topic in common"),
-        (dict(qrels=lambda _: "no-file.txt"), "no-file.txt"),
-    ],
-)
-def test_topics_and_qrels_that_cannot_be_used_are_refused(change, message, frames, topics, qrels):
-    given = {"topics": topics, "qrels": qrels}
-    given |= {name: changed(given[name]) for name, changed in change.items()}
-    with pytest.raises(InputError, match=message):
-        Experiment(frames, **given, eval_metrics=["map"])
 
 
 def test_inputs_are_not_changed(frames, pair, topics, qrels):

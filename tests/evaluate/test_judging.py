@@ -6,7 +6,7 @@ import pytest
 from flat import grouped
 
 import vbterrier
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.settings import Inference
 from vbterrier.unjudged.incomplete import leave_group_out
@@ -65,25 +65,6 @@ def test_a_difference_is_about_two_runs_alone():
     assert reasons["n4"].startswith("rank 4 of other, not in the cut of mine; ")
     # n2 and n3 have the same rank in both runs; with infinite strength their judgments change nothing.
     assert set(found.documents["docno"]) == {"n1", "n4"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n": 0}, "at least 1"),
-        ({"n": 1.5}, "whole number"),
-        ({"level": 1.0}, "between 0 and 1"),
-        ({"measure": "Unjudged@10"}, "wanted a measure of the B or E family"),
-        ({"on_topics": "some"}, "'same', 'all', 'common'"),
-        ({"difference": ("mine", "othr")}, "Did you mean other"),
-        ({"difference": ("mine", "mine")}, "two runs"),
-        ({"difference": "mine"}, "two runs"),
-        ({"difference": ("mine",)}, "two runs"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        planned(**options)
 
 
 def test_runs_with_different_topics_are_refused_unless_asked_for():

@@ -360,41 +360,6 @@ def test_costs_and_quotas_of_judgments(track):
             vbterrier.judge_next(runs, some, JudgingBudget(10, **options))
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "call"),
-    [
-        (InputError, "at least two systems", lambda r, q: leaderboard({"s0": r["s0"]}, q)),
-        (
-            ParameterError,
-            "2 runs have no group",
-            lambda r, q: leaderboard(r, q, groups=dict.fromkeys(list(r)[2:], "g")),
-        ),
-        (
-            ParameterError,
-            "no run is called 's9'",
-            lambda r, q: leaderboard(r, q, groups=dict.fromkeys([*r, "s9"], "g")),
-        ),
-        (ParameterError, "needs several", lambda r, q: leaderboard(r, q, uncertainty="collections")),
-        (ParameterError, "wanted a measure of the B or E family", lambda r, q: leaderboard(r, q, "nDCG@10", budget=3)),
-        (ParameterError, "groups: found values", lambda r, q: leaderboard(vbterrier.score(r, q, "P@1"), groups={})),
-        (
-            InputError,
-            "different systems",
-            lambda r, q: leaderboard({"a": r, "b": dict(list(r.items())[:2])}, {"a": q, "b": q}),
-        ),
-        (InputError, "wanted runs by the same names", lambda r, q: leaderboard(r, {"a": q})),
-        (
-            InputError,
-            r"automatic judge 'llm': no label for 12 of 12 topics \('t00'",
-            lambda r, q: leaderboard(r, q, automatic={"llm": q.assign(qid="x" + q["qid"])}),
-        ),
-    ],
-)
-def test_input_that_cannot_be_a_leaderboard_is_refused(track, error, message, call):
-    with pytest.raises(error, match=message):
-        call(*track[:2])
-
-
 def test_a_judge_that_labelled_documents_of_some_systems_only(track):
     runs, qrels, _ = track
     some = qrels.merge(pd.concat([runs["s0"], runs["s1"]])[["qid", "docno"]].drop_duplicates())

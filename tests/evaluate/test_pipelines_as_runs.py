@@ -186,12 +186,6 @@ def test_a_pipeline_without_topics_is_an_error_with_the_remedy(call, mixed, qrel
         CALLS[call](mixed, qrels, tmp_path)
 
 
-def test_a_pipeline_without_results_is_an_error(frames, topics, qrels):
-    empty = Counting(frames["dense"][:0])
-    with pytest.raises(InputError, match="run 'a': the pipeline returned no results for 12 topics"):
-        vbterrier.score({"a": empty}, qrels, MEASURES, data=Data(topics=topics))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

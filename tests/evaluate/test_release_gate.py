@@ -327,14 +327,6 @@ def test_bad_options_and_tables_are_named(options, error, message):
     assert message in str(caught.value)
 
 
-def test_repeated_names_and_several_new_runs_are_refused():
-    new, old, qrels = collection(n=20)
-    with pytest.raises(InputError, match="two systems are called 'old'"):
-        release_gate({"old": new}, {"old": old}, qrels, "nDCG@4", margin=0.1)
-    with pytest.raises(ParameterError, match="one new run"):
-        release_gate({"new": new, "other": new}, {"old": old}, qrels, "nDCG@4", margin=0.1)
-
-
 def test_queries_without_ratings_or_documents_are_counted():
     new, old, qrels = collection(n=20)
     some = qrels[~qrels["qid"].isin(["query 1", "query 2"])]

@@ -15,7 +15,7 @@ from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.embedding import EmbeddingReranker
 from vbterrier.entities.rerank.expansion import ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.evaluate import reranking
 from vbterrier.evaluate.reranking import rerank_grid
 from vbterrier.settings import Data, Execution
@@ -250,31 +250,6 @@ def test_results_that_are_none_are_refused(world, tmp_path, result):
     path.write_text(head + "\n" + json.dumps({"name": "pool", "result": result}) + "\n")
     with pytest.raises(FileError, match=r"grid\.jsonl: has no valid values of 'pool'; remove its line"):
         world.found({"overlap": {}}, measures=["AP"], resume=path)
-
-
-@pytest.mark.parametrize(
-    ("grid", "options", "message"),
-    [
-        ({"overlaps": {}}, {}, "no family 'overlaps'.* Did you mean overlap"),
-        ({"overlap": {"steps": 1}}, {}, "has no parameter 'steps'"),
-        ({"overlap": {"weight": [0.5, 2]}}, {}, "weight=2"),
-        ({}, {}, "no configuration"),
-        ({"overlap": {"cutoff": []}}, {}, "no configuration"),
-        (GRID, {"embeddings": None}, "needs embeddings="),
-        ({"overlap": {}}, {"n_jobs": 0}, "n_jobs=0"),
-        ("overlap", {}, "grid: found str, wanted a mapping of family to parameters, or a list of such mappings"),
-        ([("overlap", {})], {}, "grid: found list"),
-        ({"overlap": [0.2, 0.8]}, {}, "grid: family 'overlap' has"),
-    ],
-)
-def test_bad_grids_are_refused(world, grid, options, message):
-    with pytest.raises(ParameterError, match=message):
-        world.found(grid, **options)
-
-
-def test_entities_of_another_kind_are_refused(world):
-    with pytest.raises(InputError, match="can never match"):
-        world.found({"overlap": {}}, entity_runs={"one": world.runs["one"].assign(docno=range(24))})
 
 
 def test_repeated_configurations_count_once(world):

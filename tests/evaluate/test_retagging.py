@@ -9,8 +9,8 @@ import pytest
 
 import vbterrier
 from vbterrier import TagEntities
-from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.evaluate import IntentOptions, Paraphrases, RerunTagger
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate import IntentOptions, RerunTagger
 from vbterrier.intents import ModelTagger, TagOptions
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "paris"]})
@@ -127,16 +127,3 @@ def test_tags_of_runs_are_those_of_intents_with_parts():
 
         found = evaluated(tag, [RerunTagger(1)], intents=given, runs={"one": RUNS["one"]}, parts=reading)
         assert found.replicas.values[0, 0, :2, 0].tolist() == pytest.approx(wanted), reading
-
-
-def test_taggers_that_cannot_be_run_again_are_refused():
-    tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]})
-    for given in (tags, TagEntities(tags), "docno"):
-        with pytest.raises(ParameterError, match=r"RerunTagger\(n_runs=4\): tags that are given, or document ids"):
-            evaluated(given, [RerunTagger()])
-    with pytest.raises(ParameterError, match=r"RerunTagger.* both replace the candidates"):
-        evaluated(lambda _text: "A", [RerunTagger(), RerunTagger()])
-    with pytest.raises(ParameterError, match="both replace the candidates"):
-        evaluated(lambda _text: "A", [Paraphrases(), RerunTagger()])
-    with pytest.raises(ParameterError, match="n_runs=0"):
-        RerunTagger(0)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyndeval
 import pytest
-from flat import grouped
 from ir_measures import AP, nDCG
 from pandas.testing import assert_frame_equal
 
@@ -100,30 +99,6 @@ def test_the_input_is_never_changed():
     score({"mine": run}, qrels, [BNDCG, "nDCG@10"], data=Data(on_topics="common"), inference=Inference(n_resamples=5))
     assert_frame_equal(qrels, before[0])
     assert_frame_equal(run, before[1])
-
-
-@pytest.mark.parametrize("runs", [[RUN, RUN], [("a", RUN)]], ids=["frames", "pairs"])
-def test_a_list_of_what_has_no_name_is_refused_with_the_remedy(runs):
-    with pytest.raises(InputError, match=r"runs: found a \w+ in a list; name frames, as \{'mine': frame\}"):
-        score(runs, QRELS, [BNDCG])
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"on_topics": "any"}, "on_topics='any': wanted one of 'same', 'all', 'common'"),
-        ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
-        ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1"),
-        ({"n_resamples": 1}, "n_resamples=1: wanted a whole number of at least 2"),
-        ({"n_resamples": 1.5}, "n_resamples=1.5: wanted a whole number"),
-        ({"seed": "x"}, "seed=.x.: wanted a whole number"),
-        ({"measures": []}, "no measures; name at least one, as 'BNDCG@10'"),
-    ],
-)
-def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words):
-    with pytest.raises(ParameterError, match=words):
-        score(RUN, QRELS, **grouped("score", **{"measures": [BNDCG], **option}))
 
 
 # Output.
@@ -357,20 +332,6 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
     )
 
 
-@pytest.mark.parametrize(
-    ("measures", "options", "words"),
-    [
-        (["BNDCG@10", "nDCG@10"], {"labels": QRELS}, "labels=: BNDCG@10, nDCG@10 would not use it"),
-        (["BNDCG@10"], {"model": "mine"}, "model=: BNDCG@10 would not use it"),
-        (["ENDCG(model='mine')@10"], {"labels": QRELS}, r"labels=: ENDCG\(model='mine'\)@10 would not use it"),
-        (["ENDCG@10"], {"model": 5}, "model=5: wanted a model fitted by"),
-    ],
-)
-def test_evidence_that_no_measure_uses_is_refused(measures, options, words):
-    with pytest.raises(ParameterError, match=words):
-        score(RUN, QRELS, measures, **grouped("score", **options))
-
-
 # Topics.
 
 
@@ -401,11 +362,6 @@ def test_topics_without_judgments_are_no_difference_either():
         means = score({"a": RUN, "b": extra}, QRELS, [BNDCG, "nDCG@10"]).means()
     assert len(said) == 1
     assert means.nunique().tolist() == [1, 1]
-
-
-def test_no_topic_in_common_of_all_runs_is_refused():
-    with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
-        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, [BNDCG], data=Data(on_topics="common"))
 
 
 def test_common_topics_of_whole_number_ids():
@@ -461,12 +417,6 @@ def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
         scores = score(entities, links, ["RelCov@5", "NonRelCov@5"])
         assert scores.values.equals(score(entities, links.to_frame(), ["RelCov@5", "NonRelCov@5"]).values)
     assert scores.means().to_numpy().tolist() == [[1.0, 0.0]]
-
-
-def test_a_measure_without_a_value_is_told_with_its_topic():
-    nothing = ir_measures.define_byquery(lambda _qrels, run: math.nan if run["query_id"].iloc[0] == "q2" else 1.0)
-    with pytest.raises(InputError, match=r"column 'value': row 1 holds nan \(system 'run', topic 'q2'"):
-        score(RUN, QRELS, [nothing])
 
 
 def test_the_best_share_of_the_systems():

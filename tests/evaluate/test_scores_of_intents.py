@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import vbterrier
 from vbterrier.cli import app
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError
 from vbterrier.settings import Execution
 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
@@ -100,23 +100,6 @@ def test_systems_tagged_in_different_ways_are_not_compared():
     assert len(vbterrier.score({"a": one, "b": one}, measures="ES@2", intents=INTENTS).means()) == 2
 
 
-def test_intents_and_tags_must_be_somewhere():
-    with pytest.raises(InputError, match="give qrels, or intents"):
-        vbterrier.score({"mine": RUN}, measures="ES@2")
-    with pytest.raises(InputError, match="found no tags; give tags="):
-        vbterrier.score({"mine": RUN}, measures="ES@2", intents=INTENTS)
-
-
-@pytest.mark.parametrize("measure", ["alpha_nDCG@2", "nDCG@2"])
-def test_an_empty_docno_is_refused_before_engines_of_others_crash_on_it(measure):
-    judged = pd.DataFrame({"qid": ["q1", "q1"], "iteration": ["1", "2"], "docno": ["d1", ""], "label": [1, 0]})
-    with pytest.raises(InputError, match="qrels column 'docno': row 1 is empty"):
-        vbterrier.score({"mine": RUN[RUN["qid"] == "q1"]}, judged, measure)
-    run = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", ""], "score": [2.0, 1.0]})
-    with pytest.raises(InputError, match="run 'mine' column 'docno': row 1 is empty"):
-        vbterrier.score({"mine": run}, judged.assign(docno=["d1", "d2"]), measure)
-
-
 POOLED = ["ES@1", "VB@2", "VB(alpha=0.5,gain='dcg',variance='intent')@2", "VarPenalty@2", "TopIntent@1"]
 
 
@@ -160,19 +143,3 @@ def test_joint_intents_do_not_depend_on_memory(tmp_path):
     pd.testing.assert_frame_equal(
         vbterrier.score(tmp_path / "mine.run", execution=Execution(memory="64 MiB"), **asked).intervals, whole
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pool": "all"}, "pool='all': wanted one of 'query', 'collection'"),
-        ({"measures": ["StRecall@2"], "pool": "collection"}, "StRecall@2 has no pooled score"),
-        ({"interval": "poisson", "pool": "collection"}, "interval='poisson': wanted one of"),
-        ({"measures": ["ES(tags='x')@2"], "pool": "collection"}, "drop tags="),
-    ],
-)
-def test_refused_pools(options, message):
-    with pytest.raises(ParameterError, match=message):
-        vbterrier.score(
-            {"mine": RUN}, **grouped("score", **{"measures": ["ES@2"], "intents": INTENTS, "tags": TAGS} | options)
-        )

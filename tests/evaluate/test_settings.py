@@ -12,7 +12,7 @@ import vbterrier
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.stage import EntityReachable
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.files.reading import read_run
@@ -224,26 +224,6 @@ def test_measures_of_this_package_and_graded_ones_are_restricted_too():
     for setting in ("conditional", "open-world"):
         values = table(found.values, setting).unstack()
         np.testing.assert_allclose(values["ENDCG@5"], values["nDCG@5"], atol=1e-9)
-
-
-def test_bad_input_is_refused():
-    data = collection()
-    pool = data["pool"]
-    for given, message in (
-        ({"pool": None}, "tags without a pool"),
-        (
-            {"entities": data["entities"].assign(docno="nowhere")},
-            "no document of the pool mentions any of the first 20",
-        ),
-        ({"systems": {"s": pool.assign(docno=pool["docno"] + "x")}}, "no document is in the linked pool"),
-        ({"systems": {"s": pool.assign(docno=range(len(pool)))}}, "can never match"),
-        ({"systems": {"a": pool, "b": pool[pool["qid"] != "q0"]}}, "topics"),
-    ):
-        with pytest.raises(InputError, match=message):
-            evaluated(data, ["AP"], **given)
-    for wrong in ({"beyond": "x"}, {"unreached": "x"}, {"cutoff": 0}, {"rel": 0}, {"on_topics": "x"}):
-        with pytest.raises(ParameterError):
-            evaluated(data, ["AP"], **wrong)
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

@@ -358,35 +358,7 @@ def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
         assert ("simulations" in capsys.readouterr().err) is progress
 
 
-@pytest.mark.parametrize(
-    ("estimators", "message"),
-    [
-        (["nDCG@10"], "wanted a mapping of name to a measure"),
-        ({}, r"found \{\}"),
-        ({"x": ("nDCG@10", "nDCG@10")}, "estimator 'x': wanted .* found 2 values"),
-        ({"x": "nDGC@10"}, "no measure is called 'nDGC'"),
-        ({"x": ("BNDCG@10", "BNDCG(stat='lo',level=0.8)@10", "BNDCG(stat='hi')@10")}, r"levels \[0.8, 0.9\]"),
-        ({"x": ("BNDCG@10", "NDCGBound(side='upper',max_grade=3)@10", "nDCG@10")}, "give the lower end first"),
-        ({"x": ("BNDCG@10", "nDCG@10", "BNDCG(stat='hi')@10", 1.5)}, r"level=1\.5"),
-    ],
-)
-def test_estimators_that_are_none_are_refused(runs, complete, estimators, message):
-    with pytest.raises(ParameterError, match=message):
-        simulate(runs, complete, [("thin", subsample_qrels(complete, 0.5, 1))], estimators=estimators)
-
-
-def test_illegal_options_of_simulations_are_refused(found, runs, complete):
-    thin = [("thin", subsample_qrels(complete, 0.5, 1))]
-    for level in (0, 1, 95):
-        with pytest.raises(ParameterError, match="level="):
-            simulate(runs, complete, thin, levels=[level])
-    for incomplete, error, message in (
-        ([complete], InputError, "found DataFrame"),
-        (thin * 2, InputError, "two simulations are called 'thin'"),
-        ([(*thin[0], ["r9"])], ParameterError, "simulation 'thin': no run is called 'r9'"),
-    ):
-        with pytest.raises(error, match=message):
-            simulate(runs, complete, incomplete)
+def test_illegal_options_of_tests_of_estimators_are_refused(found):
     for call, options, message in (
         (found.errors, {"by": ["estimater"]}, "no column 'estimater' to group by"),
         (found.tests, {"loss": "cubic"}, "loss='cubic'"),

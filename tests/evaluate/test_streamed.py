@@ -13,7 +13,7 @@ import pytest
 from flat import grouped
 from night import at_night
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError
 from vbterrier.evaluate.scores import score
 from vbterrier.execution import streaming
 from vbterrier.execution.checkpoint import Journal
@@ -202,23 +202,6 @@ def test_the_kept_rows_are_few(tmp_path):
     assert estimated.depth == 100
     assert list(map(str, estimated.at_once)) == ["nDCG@1000", "AP"]
     assert planned(measures_from("ENDCG@200")).depth == 200
-
-
-@pytest.mark.parametrize(
-    ("measure", "remedy"),
-    [
-        ("EAP", "give a cutoff"),
-        ("BNDCG(compat='ecir23')", "give a cutoff"),
-        ("NDCGBound(max_grade=3)", "give a cutoff"),
-        ("RelCov", "give a cutoff"),
-        ("LinkingF1", "leave out memory="),
-    ],
-)
-def test_measures_that_need_all_rankings_are_refused(tmp_path, measure, remedy):
-    run, qrels = made(5)
-    path = write(run, tmp_path / "a.run")
-    with pytest.raises(ParameterError, match=remedy):
-        score(path, qrels.assign(entity_id="A"), [measure], execution=Execution(memory=2**26))
 
 
 def test_empty_and_strange_runs(tmp_path):

@@ -10,8 +10,6 @@ from flat import grouped
 
 import vbterrier
 from vbterrier import score
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate import VarianceOptions
 from vbterrier.evaluate.variance import variance_shares
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.perturbations import Dirichlet, ScoreNoise, TagDropout
@@ -184,40 +182,6 @@ def test_variances_between_topics_of_one_topic_are_missing():
     assert found.intervals["low"].isna().tolist() == [True, True, False] * 2
     assert found.advice["these_topics"].notna().all()
     assert found.advice["other_topics"].isna().all()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"measure": "nDCG@10"}, "only its topics are uncertain"),
-        ({"measure": "BNDCG(stat='q5')@4"}, "leave out stat"),
-        ({"measure": "ES@3"}, "wanted intents"),
-        ({"model": "mine"}, "model=: BNDCG.* would not use it"),
-        ({"baseline": "three"}, "no such system"),
-        ({"n_draws": 1}, "n_draws=1"),
-        ({"scores": "true"}, "scores='true'"),
-        ({"interval": "bca"}, "interval='bca'"),
-        ({"measure": "ES@3", "intents": INTENTS, "tags": TAGS, "perturb": []}, "no perturbation"),
-        ({"measure": "ES(intents='mine')@3", "intents": INTENTS, "tags": TAGS}, "drop intents="),
-    ],
-)
-def test_illegal_options_of_variance_shares_are_refused(options, said):
-    with pytest.raises(ParameterError, match=said):
-        variance_shares(RUNS, QRELS, **grouped("variance_shares", **{"measure": MEASURE, **options}))
-
-
-def test_systems_and_intents_without_topics_are_refused():
-    with pytest.raises(InputError, match="no systems"):
-        variance_shares({}, QRELS, MEASURE)
-    with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
-        variance_shares(
-            RUNS,
-            QRELS,
-            "ES@3",
-            intents=INTENTS[INTENTS["qid"] != "q7"],
-            tags=TAGS,
-            options=VarianceOptions(perturb=TagDropout()),
-        )
 
 
 def test_predicted_effects_of_judging_match_trec_covid(shared_data):

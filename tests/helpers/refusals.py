@@ -18,16 +18,27 @@ def refusals(what, call, *rows, error=InputError, says="{}"):
         *given, words = row if "{}" in says else (*row, "")
         raised = given.pop() if given and inspect.isclass(given[-1]) and issubclass(given[-1], Exception) else error
         wanted = says.replace("{}", str(words))
-        cases.append(pytest.param(call, tuple(given), raised, wanted, id=f"{what}: {wanted}"))
+        cases.append(pytest.param(call, tuple(given), raised, wanted, id=f"{what}: {wanted[:80]}"))
     return cases
 
 
-def check_refusal(request, call, given, error, words):
-    """Assert that the call raises this error, with a message that matches the words."""
+def _called(request, call, given):
     used = {
         name: request.getfixturevalue(name)
         for name, each in inspect.signature(call).parameters.items()
         if each.kind == each.KEYWORD_ONLY and each.default is each.empty
     }
+    return call(*given, **used)
+
+
+def check_refusal(request, call, given, error, words):
+    """Assert that the call raises this error, with a message that matches the words."""
     with pytest.raises(error, match=words):
-        call(*given, **used)
+        _called(request, call, given)
+
+
+def check_message(request, call, given, error, message):
+    """Assert that the call raises this error, with exactly this message."""
+    with pytest.raises(error) as raised:
+        _called(request, call, given)
+    assert str(raised.value) == message

@@ -1,12 +1,17 @@
 """Bad aliases, answers, links and parameters of linkers, and what the messages name: one table."""
+# ruff: noqa: E501 - rows of clients have the message on one line, as users see it.
+
+import gzip
+import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from refusals import check_refusal, refusals
+from refusals import check_message, check_refusal, refusals
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.linking.aliases import AliasFrame
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.links import Links, links_frame
@@ -17,8 +22,11 @@ from vbterrier.linking.services.annotators import (
     EntityFishing,
     SpotlightAnnotate,
     SpotlightCandidates,
+    SpotlightClient,
     TagMe,
+    WATClient,
 )
+from vbterrier.linking.services.client import AnswerCache, RequestOptions
 from vbterrier.linking.services.json_answers import Node, dbpedia_id
 from vbterrier.linking.wrappers import RetrieverLinker
 
@@ -209,3 +217,92 @@ REFUSALS = [
 @pytest.mark.parametrize(("call", "given", "error", "words"), REFUSALS)
 def test_bad_input_is_refused_by_name(request, call, given, error, words):
     check_refusal(request, call, given, error, words)
+
+
+# Clients of services, with their complete messages.
+LINE = '{"key": "k", "answer": {"a": "é"}}\n'
+PROXY = RequestOptions(proxy="http://127.0.0.1:2")
+
+
+def cached(content):
+    Path("notes.txt").write_bytes(content)
+    return AnswerCache("notes.txt")
+
+
+# fmt: off
+CLIENTS = [
+    *refusals(
+        "limits of requests",
+        lambda options: RequestOptions(**options),
+        ({"timeout": 0}, "timeout=0: wanted a number above 0"),
+        ({"timeout": -1}, "timeout=-1: wanted a number above 0"),
+        ({"timeout": math.nan}, "timeout=nan: wanted a number above 0"),
+        ({"deadline": math.inf}, "deadline=inf: wanted a number above 0"),
+        ({"deadline": "60"}, "deadline='60': wanted a number above 0"),
+        ({"max_bytes": 0}, "max_bytes=0: wanted a whole number of at least 1"),
+        ({"retries": -1}, "retries=-1: wanted a whole number of at least 0"),
+        ({"retries": True}, "retries=True: wanted a whole number of at least 0"),
+        ({"backoff": -0.1}, "backoff=-0.1: wanted a number of at least 0"),
+        error=ParameterError,
+    ),
+    *refusals(
+        "parameters of a client",
+        lambda options: WATClient("https://example.org/tag", **options),
+        ({"misplaced": "guess"}, "WAT: misplaced='guess': wanted one of 'error', 'unplaced'"),
+        ({"score": "probability"}, "WAT: score='probability': wanted one of 'rho', 'prior'"),
+        ({"ids": "wikidata"}, "WAT: ids='wikidata': wanted one of 'wikipedia_title', 'wikipedia_id'"),
+        ({"method": "PUT"}, "method='PUT': wanted 'GET' or 'POST'"),
+        ({"options": {"timeout": 5}}, "options: wanted settings as RequestOptions(...), found dict"),
+        error=ParameterError,
+    ),
+    *refusals(
+        "thresholds of Spotlight",
+        lambda options: SpotlightClient("https://example.org/rest/annotate", **options),
+        ({"confidence": 50}, "confidence=50: wanted a number of at least 0 and at most 1; did you mean 0.5, 50 per cent?"),
+        ({"confidence": -0.1}, "confidence=-0.1: wanted a number of at least 0 and at most 1"),
+        ({"support": 0.5}, "support=0.5: wanted a whole number of at least 0"),
+        error=ParameterError,
+    ),
+    *refusals(
+        "a token",
+        lambda token: WATClient("https://example.org", token=token),
+        *((token, "token: wanted printable ASCII text without blanks") for token in ("", "two words", "line\nbreak", "é", 7)),
+        error=ParameterError,
+    ),
+    *refusals(
+        "a place that must not see the token",
+        lambda endpoint, options: WATClient(endpoint, token="secret", options=options),
+        *(
+            (f"http://{host}", RequestOptions(), f"endpoint='http://{host}': a token would be sent unencrypted; use https, or no token")
+            for host in ("example.org", "127.example.org", "10.0.0.1")
+        ),
+        ("http://127.0.0.1:1", PROXY, "proxy='http://127.0.0.1:2': would read the token, which goes unencrypted to http://127.0.0.1:1; use an https endpoint, or no proxy"),
+        error=ParameterError,
+    ),
+    *refusals(
+        "a line of a cache",
+        lambda line: cached((LINE + line + "\n").encode()),
+        ("{}", 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        ("no json", 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        ("[1]", 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        ('{"key": 1, "answer": {}}', 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        ("", 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        ("[" * 100_000, 'notes.txt:2: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        error=FileError,
+    ),
+    *refusals(
+        "a file that is no cache",
+        cached,
+        (b"my notes", 'notes.txt:1: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        (b'{"qid": 1}', 'notes.txt:1: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        (gzip.compress(LINE.encode(), mtime=0), 'notes.txt:1: wanted {"key": ..., "answer": ...}; name a cache of answers or a new file'),
+        error=FileError,
+    ),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("call", "given", "error", "message"), CLIENTS)
+def test_clients_refuse_with_this_message(request, call, given, error, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    check_message(request, call, given, error, message)

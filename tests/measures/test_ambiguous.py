@@ -334,28 +334,6 @@ def test_nothing_found_is_an_error_that_names_the_ways(places):
 
 
 @pytest.mark.parametrize(
-    ("prob", "normalise", "message"),
-    [
-        ([-0.2, 1.2], False, "row 0 .*has probability -0.2, wanted 0 to 1"),
-        ([0.0, 1.2], False, "row 1 .*has probability 1.2, wanted 0 to 1"),
-        ([np.nan, 1.0], False, "row 0 holds .*nan.*, wanted a number"),
-        ([np.inf, 0.0], False, "row 0 .*has probability inf"),
-        (["much", "1"], False, "row 0 holds 'much' .*wanted a number"),
-        ([0.5, 0.4], False, "sum to 0.9 .*wanted 1: .*normalise=True"),
-        ([0.0, 0.0], False, "sum to 0 .*wanted 1: .*normalise=True"),
-        ([0.5, 0.5 + 3e-6], False, "sum to 1 "),
-        ([0.0, 0.0], True, "sum to 0 .*wanted more than 0$"),
-        ([-1.0, 3.0], True, "probability -1"),
-        ([np.inf, 1.0], True, "inf"),
-    ],
-)
-def test_what_is_no_distribution_is_refused(prob, normalise, message):
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
-    with pytest.raises(InputError, match=f"intents.*{message}"):
-        values(ES(normalise=normalise) @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
-
-
-@pytest.mark.parametrize(
     ("prob", "success"), [([3, 1], 0.75), ([0.1, 0.1], 0.5), (["2", "0"], 1.0), ([0.5, 0.5 + 1e-7], 0.5)]
 )
 def test_normalise_divides_by_the_sum_of_each_query(prob, success):

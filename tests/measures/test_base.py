@@ -60,7 +60,6 @@ from vbterrier.measures import (
     WeightedERRIA,
     WeightedNRBP,
 )
-from vbterrier.measures.text import require_proportional
 from vbterrier.settings import Data
 
 AMBIGUOUS = [
@@ -409,40 +408,6 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(measure, name, values,
         with pytest.raises(ParameterError, match=rf"{name}=.*: {message}") as caught:
             measure(**{name: value})
         assert isinstance(caught.value, ValueError)
-
-
-@pytest.mark.parametrize(
-    ("measure", "params", "message"),
-    [
-        (VB, {"alhpa": 1}, r"VB has no parameter 'alhpa'.*Did you mean alpha\?"),
-        (VB, {"monotone": True, "variance": "intent"}, "drop one of the two"),
-        (BNDCG, {"prior": {0.5: 1}}, "grade=0.5: wanted a whole number of at least 0"),
-        (BNDCG, {"prior": {-1: 1}}, "grade=-1: wanted a whole number of at least 0"),
-        (BNDCG, {"prior": {1: 1.5}}, "probability=1.5: wanted a number from 0 to 1"),
-        (BNDCG, {"prior": {1: NAN}}, "probability=nan: wanted a number from 0 to 1"),
-        (BRBP, {"dcg": "log2"}, "BRBP has no parameter 'dcg'; it has cutoff, prior, stat, p, rel"),
-        (BRBP, {"compat": "ecir23"}, "BRBP has no parameter 'compat'"),
-        (
-            BRBP,
-            {"rel": 0},
-            r"BRBP\(rel=0\): graded gains are grade / max_grade; give the .* as BRBP\(rel=0, max_grade=3\)",
-        ),
-        (ERBP, {"rel": 0}, r"give the highest grade of the scale, as ERBP\(rel=0, max_grade=3\)"),
-        (RelCov, {"alpha": 1}, "RelCov has no parameter 'alpha'"),
-    ],
-)
-def test_bad_parameters_are_refused_where_the_measure_is_made(measure, params, message):
-    with pytest.raises(ParameterError, match=message):
-        measure(**params)
-
-
-def test_measures_that_depend_on_the_unit_of_ratings_are_refused_by_name():
-    require_proportional(["nDCG@10", "BNDCG@5", "P(rel=2)@5", "Judged@10"])
-    for text in ("P@5", "ERR@5", "nDCG(dcg='exp-log2')@10", "AP"):
-        with pytest.raises(
-            ParameterError, match=r"is not proportional to ratings, which unit= counts in steps; use nDCG"
-        ):
-            require_proportional(["nDCG@10", text])
 
 
 @pytest.mark.parametrize(

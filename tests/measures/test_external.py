@@ -184,13 +184,6 @@ def test_topics_are_those_asked_for(target):
         restricted(target, {"one": run_of("1"), "other": run_of("3")}, "common")
 
 
-@pytest.mark.parametrize("missing", ["docno", "label"])
-def test_all_columns_of_judgments_are_named_if_one_is_missing(missing):
-    target = EvaluationTarget(QRELS.drop(columns=missing))
-    with pytest.raises(InputError, match=f"^qrels: wanted columns qid, docno, label; missing {missing}; found qid, "):
-        target.judgments()
-
-
 def test_evaluators_stay_in_their_process(target):
     (measure,) = measures_from("AP")
     before = list(external_values([measure], target, run_of("1", "2", "3")))

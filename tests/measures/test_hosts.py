@@ -422,27 +422,6 @@ def test_an_empty_run_scores_zero_with_one_warning(measure, empty):
     assert [metric.value for metric in metrics] == [0.0] * len(TOPICS)
 
 
-@pytest.mark.parametrize(
-    ("qrels", "run", "message"),
-    [
-        (IR_QRELS.iloc[:0], IR_GOOD, "qrels: no rows"),
-        (pd.DataFrame(), IR_GOOD, "qrels: wanted columns qid"),
-        (QRELS, IR_GOOD, "qrels: ir_measures needs the column query_id, found qid"),
-        (IR_QRELS, GOOD, "run: ir_measures needs the column query_id, found qid"),
-        (IR_QRELS, IR_GOOD[["query_id", "doc_id"]], "run: wanted columns qid, docno, score; missing score"),
-        (IR_QRELS.drop(columns="doc_id"), IR_GOOD, "missing docno|found no intents"),
-        ("qrels.txt", IR_GOOD, "qrels: found a path; read it first with vbterrier.read_qrels"),
-        (IR_QRELS, Path("a.run"), "run: found a path; read it first with vbterrier.read_run"),
-        (IR_QRELS, [("q00", "d01", 1.0)], "run: iterable not a namedtuple iterator"),
-        (IR_QRELS, 7, "run: unexpected format"),
-    ],
-)
-@pytest.mark.parametrize("measure", [BNDCG @ 10, VB @ 10], ids=repr)
-def test_data_that_cannot_be_evaluated_say_what_was_wanted(measure, qrels, run, message):
-    with pytest.raises(InputError, match=message):
-        ir_measures.providers.registry["vbterrier"].calc_aggregate([measure], qrels, run)
-
-
 # What must not matter
 
 

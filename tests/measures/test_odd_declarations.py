@@ -11,7 +11,7 @@ import pyterrier as pt
 import pytest
 
 import vbterrier
-from vbterrier import BNDCG, ES, VB, NDCGBound, register_intents, register_tags, score
+from vbterrier import BNDCG, ES, VB, register_intents, register_tags, score
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames import ranking
 from vbterrier.intents.coverage import Intents
@@ -123,14 +123,6 @@ def qrels_of(*rows):
 def run_of(**lists):
     rows = [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)]
     return pd.DataFrame(rows, columns=["qid", "docno", "score"])
-
-
-@pytest.mark.parametrize(
-    "measure", [BNDCG(dcg="exp-log2") @ 10, NDCGBound(side="upper", max_grade=2000, dcg="exp-log2") @ 10]
-)
-def test_a_grade_without_finite_gain_is_named(measure):
-    with pytest.raises(InputError, match=r"grade 2000 has no finite gain 2\^grade - 1; use dcg='log2'"):
-        score(run_of(q1=["a"]), qrels_of(("q1", "a", 2000)), [measure])
 
 
 def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():

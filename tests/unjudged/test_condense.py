@@ -10,7 +10,7 @@ from night import at_night
 from one_topic import one, values
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.unjudged.condense import Condense
 
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "c"], "label": [2, 0, 1]})
@@ -145,19 +145,6 @@ def test_whole_numbers_as_ids_meet():
     numbered = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
     kept = Condense(numbered).transform(RUN.assign(qid=RUN["qid"].str[1:].astype(int)))
     assert kept["docno"].tolist() == ["b", "a", "c"]
-
-
-@pytest.mark.parametrize(
-    ("qrels", "words"),
-    [
-        (QRELS.iloc[:0], "qrels: no rows; condensing would drop every document"),
-        (pd.concat([QRELS, QRELS.iloc[:1].assign(label=1)]), "document 'a' of query 'q1' has the labels 2 .* and 1 "),
-    ],
-    ids=["empty", "conflict"],
-)
-def test_judgments_that_cannot_be_used_are_refused_when_the_stage_is_made(qrels, words):
-    with pytest.raises(InputError, match=words):
-        Condense(qrels)
 
 
 def test_negative_labels_stay_where_trec_eval_drops_them():

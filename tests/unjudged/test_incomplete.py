@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.ids import ids_of
 from vbterrier.unjudged.incomplete import (
     _uniforms,
@@ -231,43 +231,6 @@ def test_lost_topics_are_told():
     said = r"pool of depth 5: 1 topic loses all judgments \('q2'\), 1 topic loses all relevant documents \('q1'\)"
     with pytest.warns(DegenerateWarning, match=said):
         assert list(shallow_pool(runs, qrels, 5)["docno"]) == ["b", "e"]
-
-
-def test_illegal_options_of_reduced_judgments_are_refused():
-    runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
-    thinned = [(lambda share=share: subsample_qrels(qrels, share), "0 to 1") for share in (-0.1, 1.1, "much", True)]
-    thinned += [(lambda: subsample_topics(qrels, 2), "of_topics=2: wanted a number from 0 to 1")]
-    thinned += [(lambda: subsample_topics(qrels, 0.3, -1), "share=-1: wanted a number from 0 to 1")]
-    seeds = [(lambda seed=seed: subsample_qrels(qrels, 0.5, seed), "seed") for seed in (-1, 0.5, True)]
-    depths = [(lambda depth=depth: shallow_pool(runs, qrels, depth), "cutoff") for depth in (0, 2.0, True)]
-    depths += [(lambda depth=depth: leave_group_out(runs, qrels, cutoff=depth), "cutoff") for depth in (0, 2.0, True)]
-    depths += [(lambda: budget_pool(runs, qrels, 0), "budget"), (lambda: one_kind_pools(runs, qrels, {}, 0), "cutoff")]
-    grouped = [
-        (lambda: one_kind_pools(runs, qrels, dict.fromkeys(runs, "all")), "kinds: found one"),
-        (
-            lambda: one_kind_pools(runs, qrels, {"one": "A"}),
-            r"kinds: 1 runs have no kind \('two'\); give each run a kind",
-        ),
-        (lambda: leave_group_out(runs, qrels, {"one": "A"}), r"1 runs have no group \('two'\)"),
-        (lambda: leave_group_out(runs, qrels, {"one": "A", "tow": "B"}), r"no run is called 'tow'.*Did you mean two"),
-    ]
-    for call, words in (*thinned, *seeds, *depths, *grouped):
-        with pytest.raises(ParameterError, match=words):
-            call()
-    for call, words in (
-        (lambda: shallow_pool({}, qrels, 3), "runs: none"),
-        (lambda: shallow_pool(runs["one"], qrels, 3), "wanted a mapping of name to run, found DataFrame"),
-        (lambda: subsample_qrels(qrels.drop(columns="label"), 0.5), "missing label"),
-        (lambda: shallow_pool(runs, qrels.assign(qid="other"), 3), "no topic in common"),
-    ):
-        with pytest.raises(InputError, match=words):
-            call()
-
-
-def test_integers_and_text_never_meet():
-    numbers = pd.DataFrame({"qid": "q1", "docno": [1, 2], "label": 1})
-    with pytest.raises(InputError, match="integers"):
-        shallow_pool({"one": run(q1=["1"])}, numbers, 3)
 
 
 def test_files_are_read(shared_data):

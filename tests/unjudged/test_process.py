@@ -14,7 +14,6 @@ from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.distribution import BootstrapDistribution, bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, NDCG, RBP, Precision, Q
 from vbterrier.unjudged.pool import Judgments
-from vbterrier.unjudged.priors import Process
 
 METRICS = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=2), Precision(), AP(), AP(rel=2), ERR(), Q(), Q(beta=3.0)]
 TEXTS = [
@@ -96,24 +95,6 @@ def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
     assert sure.strength.tolist() == [math.inf] * 3
 
 
-@pytest.mark.parametrize("strength", [0, -1.0, math.nan, True, "many", None, -math.inf])
-def test_a_strength_that_is_none_is_refused(strength):
-    with pytest.raises(ParameterError, match=r"prior_strength=.*wanted .*a number above 0"):
-        Process(prior_strength=strength)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"prior_strength": 3.0}, "treats its prior as known exactly; remove prior_strength=3.0"),
-        ({"prior": "column"}, "priors 'pool', 'run', 'pool\\+run'"),
-    ],
-)
-def test_the_papers_code_knows_neither_strength_nor_column(change, words):
-    with pytest.raises(ParameterError, match=words):
-        Process(compat="ecir23", **change)
-
-
 @pytest.mark.parametrize("how", [{"prior": "column"}, {"prior": "pool", "compat": "ecir23"}])
 def test_a_score_that_is_no_sum_has_no_grid_without_one_prior_and_draws_by_rank(how):
     # Even where nothing is unjudged, so that the data do not decide it.
@@ -186,38 +167,6 @@ def test_lists_of_any_make(form):
 def test_numbers_of_any_make(dtype):
     distribution = bootstrap_distribution(own([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
     assert distribution.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
-
-
-@pytest.mark.parametrize(
-    ("cell", "words"),
-    [
-        (None, "no value"),
-        (math.nan, "no value"),
-        (pd.NA, "no value"),
-        (1.5, "a number outside"),
-        (-0.1, "a number outside"),
-        (math.inf, "a number outside"),
-        ([0.5, 0.4], "do not sum to 1"),
-        ([], "do not sum to 1"),
-        ([0.5, math.inf], "do not sum to 1"),
-        ([1.2, -0.2], "a negative or missing number"),
-        ([0.5, None], "a negative or missing number"),
-        ([0.5, math.nan], "a negative or missing number"),
-        ([0.5, 0.3, 0.1, 0.1], "a grade that qrels do not hold; they hold 0, 1, 2"),
-        ("0.5", "neither list nor number"),
-        (["a", "b"], "neither list nor number"),
-        ({0: 1.0}, "neither list nor number"),
-        (True, "neither list nor number"),
-        ([[0.5], [0.5]], "neither list nor number"),
-    ],
-    ids=repr,
-)
-def test_cells_that_are_no_probabilities_name_document_and_remedy(cell, words):
-    cells = [[1.0]] * len(RUN)
-    cells[4] = cell
-    where = r"run column 'grade_prob': document 'u5' of query 'q1' \(row 4\) holds "
-    with pytest.raises(InputError, match=where + ".*" + words + ".*each unjudged document of the cut needs a list"):
-        bootstrap_distribution(own(cells), QRELS, 7, prior="column")
 
 
 def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():

@@ -135,7 +135,7 @@ class Folds:
             said = agreeing(len(twice), "topics are in several folds")
             raise ParameterError(f"folds: {said} ({examples(twice)})")
         if lost := sorted(own - set(n_folds)):
-            raise InputError(f"folds: {len(lost)} topics of the run are in no fold ({examples(lost)})")
+            raise InputError(f"folds: {agreeing(len(lost), 'topics of the run are in no fold')} ({examples(lost)})")
         return [[topic for topic in part if topic in own] for part in made]
 
     def _refuse_few(self, why: str) -> None:

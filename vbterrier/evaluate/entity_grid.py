@@ -21,6 +21,7 @@ from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import (
     InputError,
     ParameterError,
+    agreeing,
     choice,
     chosen,
     examples,
@@ -310,7 +311,7 @@ def entity_grid(
     resources = {"embeddings": embeddings, "query_entities": query_entities, "embed": embed, "texts": texts}
     lost = set(pool.topics) - set(queries["qid"].astype(str))
     if lost:
-        raise InputError(f"topics: {len(lost)} topics of the links are missing ({examples(sorted(lost))})")
+        raise InputError(f"topics: {agreeing(len(lost), 'topics of the links are')} missing ({examples(sorted(lost))})")
     every, omitted = _configurations(ENTITY_GRID if grid is None else grid, resources, is_default=grid is None)
     context = _Context(pool, queries, asked, whole("cutoff", cutoff), resources)
     for configuration in every.values():

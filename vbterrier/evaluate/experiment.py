@@ -233,7 +233,7 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
         shown = list(names) if names is not None else [_text_of(system) for system in systems]
     else:
         raise InputError(
-            f"retr_systems: found a {type(source).__name__}; wanted a list of systems, or a mapping of name to system"
+            f"retr_systems: found {type(source).__name__}; wanted a list of systems, or a mapping of name to system"
         )
     if not systems:
         raise InputError("retr_systems: none; give at least one pipeline, frame of results or path of a run")
@@ -242,7 +242,7 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
     for name, system in zip(shown, systems, strict=True):
         if not (is_frame(system) or is_path(system) or is_pipeline(system)):
             raise InputError(
-                f"system {name!r}: found a {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
+                f"system {name!r}: found {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
                 "score) or the path of a run"
             )
     return systems, shown
@@ -270,7 +270,7 @@ def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
         if isinstance(one, ir_measures.Measure):
             measures.setdefault(one, str(one))
         elif not isinstance(one, str):
-            raise ParameterError(f"eval_metrics: found a {type(one).__name__}; wanted measures, as 'nDCG@10'")
+            raise ParameterError(f"eval_metrics: found {type(one).__name__}; wanted measures, as 'nDCG@10'")
         elif one != MEAN_RESPONSE_TIME:
             parsed = _parsed(one)
             # A family, such as "official", has the names of its measures.
@@ -317,8 +317,9 @@ def _filtered(
         require_same_kind(ids_of(queries["qid"], where[0]), ids_of(judged["qid"], where[1]), *where)
     asked, rated = (frame["qid"].astype(str) for frame in (queries, judged))
     if (by_qrels or by_topics) and not asked.isin(rated).any():
+        own = examples(rated.unique()) or "none"
         raise InputError(
-            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(rated.unique())}; "
+            f"no topic in common: topics have {examples(asked.unique())}; qrels have {own}; "
             "look for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
         )
     queries = queries[asked.isin(rated)].reset_index(drop=True) if by_qrels else queries

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, chosen, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, chosen, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import systems_of
@@ -434,7 +434,9 @@ def corrected_scores(
     judged = set(human["qid"].astype(str))
     unlabelled = sorted(judged - set(frame["qid"]))
     if unlabelled:
-        raise InputError(f"labels: none for {len(unlabelled)} judged topics ({examples(unlabelled)}); label all topics")
+        raise InputError(
+            f"labels: {agreeing(len(unlabelled), 'topics have')} none ({examples(unlabelled)}); label all judged topics"
+        )
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
     named = {name: run.frame for name, run in loaded_runs(runs, duplicates).items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, nearest
 from vbterrier.evaluate.collection_scores import Collection, evaluated_collection, ranked_systems
 from vbterrier.evaluate.inputs import quietly, table_of, target_of
 from vbterrier.frames.contracts import is_frame
@@ -34,7 +34,9 @@ def run_groups(groups: Any, names: list[str]) -> dict[str, str]:
     if unknown:
         raise ParameterError(f"groups: no run is called {unknown[0]!r}.{nearest(str(unknown[0]), names)}")
     if without:
-        raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
+        raise ParameterError(
+            f"groups: {agreeing(len(without), 'runs have no group')} ({examples(without)}); give each run a group"
+        )
     if len(set(groups.values())) == 1:
         raise ParameterError(
             f"groups: all runs are of {next(iter(groups.values()))!r}: without it, nothing is judged; wanted two groups"

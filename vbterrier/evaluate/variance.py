@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, settings_of, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, chosen, examples, settings_of, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
 from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
@@ -164,7 +164,7 @@ def replica_draws(
     without = sorted(set(target.topics).difference(qid))
     if without:
         raise InputError(
-            f"intents: {len(without)} topics ({examples(without)}) have none; add some, or drop the topics"
+            f"intents: {agreeing(len(without), 'topics have')} none ({examples(without)}); add some, or drop the topics"
         )
     frame = with_variants(intents[qid.isin(set(target.topics))].reset_index(drop=True), perturbations)
     all_tags, candidates = Tags(tags_of(tags, runs, cutoff)), Intents(frame)

@@ -467,7 +467,7 @@ def _members(names: list[str], groups: Mapping[str, str] | None, what: str = "gr
     if without:
         kind = what.removesuffix("s")
         raise ParameterError(
-            f"{what}: {len(without)} runs have no {kind} ({examples(without)}); give each run a {kind}"
+            f"{what}: {agreeing(len(without), f'runs have no {kind}')} ({examples(without)}); give each run a {kind}"
         )
     members: dict[str, list[str]] = {}
     for name in names:

@@ -3,7 +3,6 @@ from collections import defaultdict
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,15 +75,6 @@ def test_topics_and_documents_without_entities_are_told_of(collection):
         assert len(ConsensusEntities(data["tags"])(unknown)) == 0
     with pytest.raises(InputError, match="never match"):
         ConsensusEntities(data["tags"])(unknown.assign(docno=[7]))
-
-
-def test_links_of_wrong_shape_are_refused():
-    with pytest.raises(InputError, match="links: wanted a data frame, found dict"):
-        ConsensusEntities({})
-    with pytest.raises(InputError, match="links: wanted columns docno, entity_id; missing entity_id"):
-        ConsensusEntities(pd.DataFrame({"docno": ["d1"]}))
-    with pytest.raises(pt.validate.InputValidationError):
-        ConsensusEntities(pd.DataFrame({"docno": ["d1"], "entity_id": ["e"]}))(pd.DataFrame({"qid": ["q1"]}))
 
 
 def dense(document, entity, restart, damping):

@@ -11,7 +11,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
 from vbterrier.entities.stage import selected_entities
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import DegenerateWarning
 
 
 @pytest.fixture
@@ -71,12 +71,6 @@ def test_equal_scores_are_all_the_best(data):
     assert found[["docno", "score"]].values.tolist() == [["E2", 2.0], ["E1", 2.0], ["E3", 2.0]]
 
 
-def test_infinite_scores_cannot_be_added(data):
-    run = pd.DataFrame({"qid": ["q0"], "docno": ["E1"], "score": [float("inf")]})
-    with pytest.raises(InputError, match="run of ranker 0: infinite scores cannot be added"):
-        HybridEntities([pt.Transformer.from_df(run)], fusion="linear")(data["topics"])
-
-
 @pytest.fixture
 def pool(data):
     return link_pool(data["run"], data["tags"], data["qrels"])
@@ -122,5 +116,3 @@ def test_topics_without_contrast_are_reported(pool, entity_run):
 def test_judgments_are_needed_and_reading_them_is_reported(data, pool):
     with pytest.warns(DegenerateWarning, match="as a diagnostic, not as a system"):
         OERFilter(pool)
-    with pytest.raises(InputError, match="no document of the links is judged"):
-        OERFilter(link_pool(data["run"], data["tags"]))

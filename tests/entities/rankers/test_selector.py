@@ -254,16 +254,8 @@ def test_a_selector_is_a_stage_of_pyterrier_pipelines(data):
 
 def test_nothing_to_learn_from(data):
     pool, run, qrels, _ = data
-    with pytest.raises(InputError, match="is not fitted; call fit"):
-        EntitySelector(pool)(run)
-    with pytest.raises(ParameterError, match="folds=1"):
-        EntitySelector(pool).cross_validated(run, qrels, folds=1)
-    with pytest.raises(InputError, match=r"no topic has positive and negative entities"):
-        EntitySelector(pool).fit(run, qrels.assign(label=0))
     with pytest.raises(InputError, match=r"fold \d of 5: no topic has positive and negative"):
         EntitySelector(pool).cross_validated(run, qrels.assign(label=1))
-    with pytest.raises(InputError, match="never match"):
-        EntitySelector(pool).fit(run, qrels.assign(qid=1))
     with pytest.warns(DegenerateWarning, match="10 topics are not in qrels and are not used"):
         EntitySelector(pool, rounds=2).fit(run, qrels[~qrels["qid"].str.startswith("q1") | (qrels["qid"] == "q1")])
     with pytest.warns(DegenerateWarning, match="nothing learned from 4 rows"):

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.incomplete import subsample_qrels
@@ -316,16 +316,6 @@ def test_one_of_several_runs_may_be_empty():
         assert len(found["none"]) == 0
         assert "grade_prob" in found["none"]
         assert np.isfinite(chances(found["r0"])).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("by", "votos"), ("method", "forest"), ("cutoff", 0), ("cutoff", True), ("n_folds", 1), ("seed", -1)],
-)
-def test_illegal_parameters(name, value):
-    runs, qrels, _ = collection()
-    with pytest.raises(ParameterError, match=f"{name}={value!r}"):
-        predict_grades(runs, qrels, **{name: value})
 
 
 def test_bad_runs_and_judgments_of_predicted_grades_are_refused():
