@@ -36,6 +36,30 @@ def test_fingerprints_are_computed_for_few_strings_at_a_time(monkeypatch):
     assert prints_of([]) == []
 
 
+def mixed(word):
+    """The finaliser of splitmix64 in Python's integers."""
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+    return word ^ word >> 31
+
+
+def fingerprint_of(string):
+    digest = mixed((len(string) + 0x9E3779B97F4A7C15) % 2**64)
+    for start in range(0, len(string), 8):
+        digest = mixed(digest ^ int.from_bytes(string[start : start + 8], "little"))
+    return digest
+
+
+same_length = st.integers(0, 33).flatmap(lambda n: st.lists(st.binary(min_size=n, max_size=n), max_size=9))
+
+
+@given(strings | same_length, st.binary(max_size=9), st.binary(max_size=9))
+@example([b"exactly8", b"sixteen letters."], b"", b"")
+@example([b"eight and more", b"short"], b"", b"")
+def test_fingerprints_mix_the_words_of_a_string_in_order(words, before, behind):
+    assert prints_of(words, before=before, behind=behind) == [fingerprint_of(word) for word in words]
+
+
 # Ends of ids
 
 

@@ -164,8 +164,10 @@ class Run:
         order = np.arange(len(self)) if rows is None else rows
         starts, stops = starts[starts < stops], stops[starts < stops]
         # Only topics with a smaller rank at the lowest score than at the highest are looked at, as a rule none.
-        inverse = self._file_ranks(order[starts]) > self._file_ranks(order[stops - 1])
+        inverse = np.greater(*self._file_ranks(order[np.stack([starts, stops - 1])].ravel()).reshape(2, -1))
         suspects = np.flatnonzero(inverse & (score[starts] != score[stops - 1]))
+        if not len(suspects):
+            return []
         owner, places = rankings.spans(starts[suspects], stops[suspects])
         among = order[places]
         rank = self._file_ranks(among)

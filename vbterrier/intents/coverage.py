@@ -280,7 +280,9 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     top.warn_of_ties(run.name)
     rows, topic, rank, retrieved = top.of_topics(places_of_topics, len(intents.topics))
     document, tag = tags.find(intents, topic, retrieved, run.name)
-    untagged = retrieved.take(np.setdiff1d(np.arange(len(retrieved)), document)[:FEW_ROWS])
+    is_untagged = np.ones(len(retrieved), dtype=bool)
+    is_untagged[document] = False
+    untagged = retrieved.take(np.flatnonzero(is_untagged)[:FEW_ROWS])
     warn_of_near_matches(untagged, Ids(tags.docno.text.slice(0, MANY_ROWS)), run.name, "documents", tags.name)
     column = "entity_id" if intents.members is None else PARTS
     names = f"{intents.name} column {column!r}", f"{tags.name} column 'entity_id'"

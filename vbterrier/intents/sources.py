@@ -101,7 +101,7 @@ def from_diversity(
     rows = np.flatnonzero(is_named | ~has_named[topic])
     intent = topic * len(entities) + code
     named = np.array(entities, dtype=object)
-    repeated = rows[repeated_pairs(intent[rows], docno.take(rows))]
+    repeated = rows[repeated_pairs(intent[rows], docno if len(rows) == len(frame) else docno.take(rows))]
     if len(repeated):
         repeated = _repeated(frame.assign(entity_id=named[code]), repeated, label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():

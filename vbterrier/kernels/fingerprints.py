@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Ints, Words
 
 
-# Odd multipliers of splitmix64 (Steele et al. 2014).
+# Odd multipliers and shifts of splitmix64 (Steele et al. 2014).
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _BYTES = 8
 # The bytes of a string beyond this number are hashed in one call.
 _LONGEST = 4096
@@ -36,9 +37,12 @@ MARKS = 20
 
 def mix(words: Words) -> Words:
     """Mix the bits of 64-bit words; a bijection (the finaliser of splitmix64)."""
-    words = (words ^ (words >> np.uint64(30))) * _MIX_1
-    words = (words ^ (words >> np.uint64(27))) * _MIX_2
-    return words ^ (words >> np.uint64(31))
+    mixed = words ^ (words >> _SHIFT_1)
+    mixed *= _MIX_1
+    mixed ^= mixed >> _SHIFT_2
+    mixed *= _MIX_2
+    mixed ^= mixed >> _SHIFT_3
+    return mixed
 
 
 def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
@@ -64,9 +68,13 @@ def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
         return np.concatenate([of_spans(data, start[part], length[part]) for part in parts])
     digest = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
-    # All strings while each has a byte left; then only the longer ones.
-    shared = min(-(-int(length.min(initial=most)) // _BYTES) * _BYTES, most)
-    for done in range(0, shared, _BYTES):
+    shortest = int(length.min(initial=most))
+    # All strings while each fills a word, then while each has a byte left; then only the longer ones.
+    full, shared = shortest // _BYTES * _BYTES, min(-(-shortest // _BYTES) * _BYTES, most)
+    words = _words(data)
+    for done in range(0, full, _BYTES):
+        digest = mix(digest ^ words[start + done])
+    for done in range(full, shared, _BYTES):
         digest = mix(digest ^ _load(data, start + done, np.minimum(length - done, _BYTES)))
     long = np.flatnonzero(length > shared)
     for done in range(shared, most, _BYTES):
@@ -128,8 +136,7 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
         # Ids of equal length end at regular distances, so a strided view finds them without indexing.
         return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
     n_bytes = np.minimum(length, _BYTES)
-    words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
-    word = words[np.maximum(stop - _BYTES, 0)]
+    word = _words(data)[np.maximum(stop - _BYTES, 0)]
     if shortest < _BYTES:
         # The shift drops the bytes before a short id.
         word >>= _PUSH[n_bytes]
@@ -177,10 +184,14 @@ def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.concatenate([data, np.zeros(_BYTES, dtype=np.uint8)]) if len(data) < _BYTES else data
 
 
+def _words(data: NDArray[np.uint8]) -> Words:
+    """The little-endian word that begins at each byte; a view."""
+    return np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+
+
 def _load(data: NDArray[np.uint8], start: Ints, n_bytes: Ints) -> Words:
     """Up to 8 bytes from each start as one little-endian, zero-padded word."""
-    # The word that begins at each byte.
-    words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+    words = _words(data)
     inside = np.minimum(start, len(words) - 1)
     shift = ((start - inside) * _BYTES).astype(np.uint64)
     missing = ((_BYTES - n_bytes) * _BYTES).astype(np.uint64)

@@ -289,10 +289,11 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= target.columns or not len(run):
         return
-    docnos = target.docno.text
-    if _any_in(run.docno, docnos):
+    docnos, n_first = target.docno.text, min(len(run), _FEW if only_misspelt else FEW_ROWS)
+    # The rows whose spelling is compared become text once.
+    first = run.docno.take(np.arange(n_first))
+    if _any_in(first, docnos) or _any_in(run.docno, docnos):
         if not only_misspelt:
-            first = run.docno.take(np.arange(min(len(run), FEW_ROWS)))
             name = f"{run.name}, first {len(first)} rows"
             warn_of_near_matches(first, target.first_judged, name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):

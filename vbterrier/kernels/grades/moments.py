@@ -55,7 +55,7 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     if model.value is not None:
         unknown = np.full(len(model), np.nan)
         return unknown, unknown.copy()
-    mean, variance = _unlimited_moments(model)
+    mean, variance = _unlimited_moments(model, with_variance=with_variance)
     binding = np.flatnonzero(model.binds)
     if not len(binding):
         return mean, variance
@@ -74,11 +74,13 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     return mean, variance
 
 
-def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+def _unlimited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
     """The closed form for topics with enough documents of every level."""
     expected = weighted_sums(model.landed, model.gain)
-    gain_variance = np.maximum(weighted_sums(model.landed, model.gain**2) - expected**2, 0.0)
     mean = model.base + row_sums(model.weights * expected)
+    if not with_variance:
+        return mean, np.full(len(model), np.nan)
+    gain_variance = np.maximum(weighted_sums(model.landed, model.gain**2) - expected**2, 0.0)
     variance = row_sums(model.weights**2 * gain_variance)
     if model.strength is None or not model.depends.any():
         return mean, variance
@@ -221,7 +223,9 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     prob = np.ascontiguousarray(prob.T)
     differs = np.ones(n, dtype=bool)
     differs[1:] = ((gain[1:] != gain[:-1]) | (caps[1:] != caps[:-1])).any(axis=1)
-    kind, gains, rooms = np.cumsum(differs) - 1, gain[differs].T, caps[differs].T
+    # Documents are few, and bytes are added and compared faster.
+    rooms = np.minimum(caps[differs].T, most).astype(_at_least(most, n_levels).dtype)
+    kind, lowest, rises = np.cumsum(differs) - 1, gain[differs, 0], np.diff(gain[differs], axis=1).T
     falls = model.weights[:, :most].T.copy()
     falls[:-1] -= falls[1:]
     # The number of topics with at least so many documents.
@@ -237,7 +241,8 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
             later = [np.concatenate([moment, joining], axis=1) for moment in later]
         kinds = kind[topics]
         n_kinds = kinds[-1] + 1
-        gained = _total_gain(n_drawn, gains[:, :n_kinds], rooms[:, :n_kinds]).take(kinds, axis=1)
+        total = _total_gain(n_drawn, lowest[:n_kinds], rises[:, :n_kinds], rooms[:, :n_kinds])
+        gained = total.take(kinds, axis=1)
         gained *= falls[n_drawn - 1, topics]
         if with_variance:
             added = 2 * later[0]
@@ -392,18 +397,21 @@ def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> 
     return value
 
 
-def _total_gain(n_drawn: int, gain: Floats, caps: Ints) -> Floats:
-    """The total gain of documents by the counts of their drawn levels, for columns of gains and caps, shape (S, n)."""
-    at_least = _at_least(n_drawn, len(gain))
-    # Documents are few, and bytes are added and compared faster.
-    rooms = np.minimum(caps, n_drawn).astype(at_least.dtype)
-    total: Floats = gain[0] * float(n_drawn)
-    landed: NDArray[np.signedinteger[Any]] = np.zeros((1, gain.shape[1]), dtype=at_least.dtype)
-    for level in range(len(gain) - 1, 0, -1):
+def _total_gain(n_drawn: int, lowest: Floats, rises: Floats, rooms: NDArray[np.signedinteger[Any]]) -> Floats:
+    """The total gain of documents by the counts of their drawn levels, shape (S, n).
+
+    - ``lowest``, ``rises``, ``rooms``: for each column the gain of the lowest level, shape (n,), and by level the rise
+      of the gain from the level below, and the number of documents that can land there
+    """
+    at_least = _at_least(n_drawn, len(rooms))
+    total = np.empty((at_least.shape[1], len(lowest)))
+    total[:] = lowest * n_drawn
+    landed: Any = 0
+    for level in range(len(rooms) - 1, 0, -1):
         # The documents that land on the level or above: all that draw it, as far as there are documents left.
         landed = np.minimum(landed + rooms[level], at_least[level])
-        total = total + landed * (gain[level] - gain[level - 1])
-    return np.broadcast_to(total, (at_least.shape[1], gain.shape[1]))
+        total += landed * rises[level - 1]
+    return total
 
 
 @lru_cache(maxsize=256)
