@@ -252,7 +252,7 @@ def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
         """The pull of each document if the logit of its topic's pool is moved."""
         moved = replace(UNKNOWN)
         vars(moved)["pool_logit"] = UNKNOWN.pool_logit + move
-        return replace(model, evidence=moved).shift[near, 2] / unexplained
+        return replace(model, evidence=moved).shift.parts[: len(unexplained), 2] / unexplained
 
     # No document is at a limit once its topic is moved to the middle of its documents.
     middle = np.zeros(len(UNKNOWN.topics))
@@ -354,7 +354,7 @@ PARTLY = RUNS["d"].assign(
 def test_unjudged_documents_of_runs_and_topics_with_many_of_them_are_less_relevant(constant, part, slope, qrels, runs):
     """If documents were selected for judging, their log odds change in proportion to the excess or the strangeness."""
     model = replace(fit_evidence(evidence(qrels, runs)), sigma=1.0)
-    size = model.shift[model.evidence.near[model.evidence.unjudged], part]
+    size = model.shift.parts[: np.count_nonzero(model.evidence.near[model.evidence.unjudged]), part]
     change = log_odds(model) - log_odds(model, **{constant: 0.0})
     assert change[size > 0.15].max() < 0.0
     assert (change * size).sum() / (size**2).sum() == pytest.approx(slope, rel=0.25)

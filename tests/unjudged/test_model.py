@@ -1,5 +1,7 @@
 """The evidence model of unjudged documents: fit, draws, selection, identification, machine labels and artifacts."""
 
+import io
+import pickle
 import re
 import warnings
 from dataclasses import replace
@@ -577,6 +579,35 @@ def test_draws_that_are_not_kept_have_the_same_scores(monkeypatch):
     assert (again["value"] - plain["value"]).abs().max() < 1e-12
 
 
+class FullDisk(io.BytesIO):
+    """A file on a disk without space."""
+
+    def write(self, data):
+        raise OSError(28, f"no space for {len(data)} bytes")
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_many_scores_are_drawn_once_for_all_statistics_unless_the_disk_is_full(monkeypatch, is_full):
+    monkeypatch.setattr(draws, "KEPT_PER_RUN", 0)
+    run = {"a": RUNS["a"]}
+    plain = fit(run, THIN).run_distribution(run["a"], n_draws=50)
+    monkeypatch.setattr(estimated_scores, "MOST_SCORES", 0)
+    if is_full:
+        monkeypatch.setattr(estimated_scores, "TemporaryFile", lambda **_: FullDisk())
+    large, calls = fit(run, THIN).run_distribution(run["a"], n_draws=50), []
+    kind, drawn = type(large), type(large)._scored
+    monkeypatch.setattr(kind, "_scored", lambda *options: [calls.append(options), drawn(*options)][1])
+    assert (large.mean == plain.mean).all()
+    assert (large.std == plain.std).all()
+    assert (large.quantile(0.25) == plain.quantile(0.25)).all()
+    assert np.array_equal(large.interval(), plain.interval())
+    assert large.variance_part == pytest.approx(plain.variance_part, rel=1e-12)
+    of_large = [options for options in calls if options[0] is large]
+    assert len(of_large) > 5 if is_full else len(of_large) == 1
+    again = pickle.loads(pickle.dumps(large))
+    assert (again.interval()[0] == plain.interval()[0]).all()
+
+
 def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
     model = fit(RUNS, THIN).at(10)
     plain = GradeDraws(model, 300, 1)
@@ -596,13 +627,26 @@ def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same
     monkeypatch.setattr(
         GradeModel, "_shrunk_logit", lambda self, items: [sizes.append(len(items)), shrunk(self, items)][1]
     )
-    for module in (model_module, draws):
-        monkeypatch.setattr(module, "ROWS", 64)
+    monkeypatch.setattr(model_module, "ROWS", 64)
     again = fit_evidence(one.evidence)
-    assert np.abs(again.shift - plain).max() < 1e-12
+    assert (again.shift.kind == plain.kind).all()
+    assert np.abs(again.shift.parts - plain.parts).max() < 1e-12
+    sizes.clear()
     assert np.abs(GradeDraws(again, 10, 0)._noise - noise).max() < 1e-12
     assert max(sizes) == 64
-    assert sum(sizes) == len(one.evidence.unjudged)
+    assert sum(sizes) == np.count_nonzero(one.evidence.near[one.evidence.unjudged])
+
+
+def test_documents_below_the_cuts_have_the_mean_shift_of_those_of_their_topic_in_the_cuts():
+    model = fit(RUNS, THIN).at(10)
+    rows, shift = model.evidence.unjudged, model.shift
+    near, topic, parts = model.evidence.near[rows], model.evidence.topic[rows], shift.parts[shift.kind]
+    assert not near.all()
+    assert (parts[near].std(axis=0) > 0.0)[[0, 1, 2, 4]].all()
+    for place in np.unique(topic[~near]):
+        own = topic == place
+        wanted = parts[own & near] if (own & near).any() else parts[near]
+        assert np.abs(parts[own & ~near] - wanted.mean(axis=0)).max() < 1e-12
 
 
 @pytest.mark.parametrize(("many", "wanted"), [(0, 2), (1 << 17, 0)])

@@ -13,7 +13,7 @@ import pyarrow as pa
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import gammas, poissons, symmetric, uniforms
-from vbterrier.unjudged.model import ROWS, SHRINKAGE, GradeModel
+from vbterrier.unjudged.model import SHRINKAGE, GradeModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.kernels.resample import Singles
     from vbterrier.unjudged.metrics import Metric
+    from vbterrier.unjudged.model import Shift
 
 
 # Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
@@ -110,20 +111,14 @@ class GradeDraws:
         self._seed_key = fingerprints.mix(np.array([seed & (1 << 64) - 1], dtype=np.uint64))
         topics = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
         self._topic_keys = fingerprints.mix(topics + self._seed_key)
-        self._document_keys: Words = fingerprints.mix(evidence.keys[evidence.unjudged] + self._seed_key) ^ _OF_DOCUMENT
         self._cell, self._cell_keys = self._cells(near)
         n_coefs = sum(len(step.regression.coef) for step in model.steps)
         numbers: Words = np.arange(_COEFS + n_coefs, dtype=np.uint64)
         self._call_keys: Words = fingerprints.mix(numbers + self._seed_key)
-        self._shared, self._noise = self._of_call() if model.steps else [], np.zeros(len(near))
+        self._shared = self._of_call() if model.steps else []
         if model.steps:
-            constants = model.constants
-            for start in range(0, len(near), ROWS):
-                part = slice(start, start + ROWS)
-                selected = model.shift[part] ** 2 @ np.square(constants.shift_sds) + constants.topic_selected**2
-                of_run = np.where(near[part], constants.of_run**2 + constants.of_run_topic**2, 0.0)
-                # The variance of all errors of the logit of each unjudged document, except of regressions.
-                self._noise[part] = constants.topic**2 + constants.call**2 + of_run + model.sigma * selected
+            self._shift = model.shift
+            self._noise = self._noise_of(self._shift)
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
         # Consecutive topics with few documents in total, or one topic.
@@ -182,22 +177,30 @@ class GradeDraws:
         """The share of draws in which each unjudged document has each level, shape (n_unjudged, L)."""
         return np.concatenate([self._found(topics, with_shares=True).shares for topics in self._blocks]) / self.n_draws
 
+    def _noise_of(self, shift: Shift) -> Floats:
+        """The variance of all errors of the logit of a kind of documents, except of regressions, shape (n_kinds,)."""
+        constants, n_near = self.model.constants, len(self._cell)
+        selected = shift.parts**2 @ np.square(constants.shift_sds) + constants.topic_selected**2
+        in_cut = np.arange(len(shift.parts)) < n_near
+        of_run = np.where(in_cut, constants.of_run**2 + constants.of_run_topic**2, 0.0)
+        return np.asarray(constants.topic**2 + constants.call**2 + of_run + self.model.sigma * selected)
+
     def _cells(self, near: Bools) -> tuple[Ints, Words]:
         """Cells of a topic and a run, whose documents share an error.
 
-        The cell of each unjudged document in a cut, that of the run with its best rank, -1 for the others, shape
-        (n_unjudged,), and a key of each cell, which depends on the topic and the documents of the run.
+        The cell of each unjudged document in a cut, that of the run with its best rank, shape (n_near,), and a key of
+        each cell, which depends on the topic and the documents of the run.
         """
         evidence = self.evidence
         run_keys = evidence.run_keys
-        order = np.lexsort((run_keys[evidence.run], evidence.rank, evidence.item))
-        leading = evidence.run[order[np.searchsorted(evidence.item[order], np.arange(len(evidence)))]]
-        rows = evidence.unjudged[near]
-        cells, own = np.unique(evidence.topic[rows] * evidence.n_runs + leading[rows], return_inverse=True)
+        # The best rank of a document in a cut is in a cut.
+        cut, rows = evidence.in_cut, evidence.unjudged[near]
+        run, item = evidence.run[cut], evidence.item[cut]
+        order = np.lexsort((run_keys[run], evidence.rank[cut], item))
+        leading = run[order[np.searchsorted(item[order], rows)]]
+        cells, own = np.unique(evidence.topic[rows] * evidence.n_runs + leading, return_inverse=True)
         topic, run = np.divmod(cells, max(evidence.n_runs, 1))
-        cell = np.full(len(near), -1)
-        cell[near] = own.reshape(-1)
-        return cell, fingerprints.mix(self._topic_keys[topic] + run_keys[run])
+        return own.reshape(-1), fingerprints.mix(self._topic_keys[topic] + run_keys[run])
 
     def _of_call(self) -> list[_StepDraws]:
         """Draws of what all topics share, for each step."""
@@ -237,10 +240,11 @@ class GradeDraws:
         model, constants = self.model, self.model.constants
         step, items = model.steps[number], self.evidence.unjudged[rows]
         part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
-        keep = np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[rows] + extra**2))[:, None]
+        kind = self._shift.kind[rows]
+        keep = np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2))[:, None]
         features, support = step.design[items], model.features.support[items]
         of_run = support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1))
-        scaled = np.column_stack([features, model.shift[rows], features[:, : step.regression.n_random]]) * keep
+        scaled = np.column_stack([features, self._shift.parts[kind], features[:, : step.regression.n_random]]) * keep
         design = np.column_stack([scaled, np.ones(len(scaled)), of_run]).astype(np.float32)
         n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _OF_TOPIC
         # Numbers of the noise of all steps, of that of this step, and of each effect.
@@ -274,12 +278,14 @@ class GradeDraws:
             return _Found(levels, shares, counts)
         ends = self._ends[topics.start : topics.stop + 1] - rows.start
         near = evidence.near[evidence.unjudged[rows]]
-        cells, own = np.unique(self._cell[rows][near], return_inverse=True)
+        # Documents in a cut are the first kinds.
+        cells, own = np.unique(self._cell[self._shift.kind[rows][near]], return_inverse=True)
+        document_keys = fingerprints.mix(evidence.keys[evidence.unjudged[rows]] + self._seed_key) ^ _OF_DOCUMENT
         steps = [self._step(number, topics, rows) for number in range(n_steps)]
         step = max(_CELLS // n_rows, 1)
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            uniform = uniforms(self._document_keys[rows], n, part.start, part.stop)
+            uniform = uniforms(document_keys, n, part.start, part.stop)
             errors = symmetric(self._cell_keys[cells], n, self._normal, part.start, part.stop) * np.float32(
                 constants.of_run_topic
             )

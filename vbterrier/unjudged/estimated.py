@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,7 +19,7 @@ from vbterrier.unjudged.joint import JointDistribution, SystemsOnTopics
 from vbterrier.unjudged.metrics import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
 
 # Levels of documents that are held in memory at a time.
 MOST_LEVELS = 1 << 21
-# Drawn scores of a run that are kept; more of them are drawn again for each statistic.
-MOST_SCORES = 1 << 23
+# Drawn scores of a run that are kept in memory; more of them are kept in a temporary file.
+MOST_SCORES = 1 << 21
 
 
 class EstimatedDistribution(ScoreDistributions):
@@ -56,6 +59,11 @@ class EstimatedDistribution(ScoreDistributions):
         # The gain of each level and the weight of each rank of sums over ranks.
         self._terms = metric.terms(judged)
         self._is_small = len(self) * n_draws <= MOST_SCORES
+        self._stored: _StoredScores | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Other processes draw the scores again.
+        return {**vars(self), "_stored": None}
 
     @property
     def source(self) -> str:
@@ -147,7 +155,10 @@ class EstimatedDistribution(ScoreDistributions):
     def _parts(self) -> Iterator[tuple[Ints, Floats]]:
         """Topics and their drawn scores, shape (t, n_draws), some at a time."""
         if not self._is_small:
-            yield from self._scored(self.n_draws, self.seed)
+            if self._stored is None:
+                self._stored = _StoredScores.of(self._scored(self.n_draws, self.seed))
+            # Without space for a file, they are drawn for each statistic.
+            yield from self._scored(self.n_draws, self.seed) if self._stored is None else self._stored
             return
         step = max(MOST_LEVELS // (8 * self.n_draws), 1)
         for start in range(0, len(self), step):
@@ -208,6 +219,36 @@ class EstimatedDistribution(ScoreDistributions):
             varies = (scores != scores[:, :1]).any(axis=1)
             part[own] = np.where(varies, ((scores - scores.mean(axis=1, keepdims=True)) * total).mean(axis=1), 0.0)
         return part
+
+
+class _StoredScores:
+    """Blocks of drawn scores in a temporary file: drawing them takes much longer than reading them."""
+
+    def __init__(self) -> None:
+        self._file, self._lock = TemporaryFile(prefix="vbterrier-"), Lock()  # noqa: SIM115 - as long as the scores
+        weakref.finalize(self, self._file.close)
+        self._blocks: list[tuple[Ints, int, tuple[int, ...]]] = []
+
+    @classmethod
+    def of(cls, blocks: Iterable[tuple[Ints, Floats]]) -> _StoredScores | None:
+        """Store blocks of topics and scores; return ``None`` if a file cannot be made or written."""
+        try:
+            stored = cls()
+            for own, scores in blocks:
+                stored._blocks.append((own, stored._file.tell(), scores.shape))
+                stored._file.write(np.ascontiguousarray(scores).data)
+            stored._file.flush()
+        except OSError:
+            return None
+        return stored
+
+    def __iter__(self) -> Iterator[tuple[Ints, Floats]]:
+        for own, start, shape in self._blocks:
+            scores = np.empty(shape)
+            with self._lock:
+                self._file.seek(start)
+                self._file.readinto(scores.data)
+            yield own, scores
 
 
 def _samples(scores: Floats) -> Iterator[ScoreDistribution]:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.frames.ids import Ids, Lookup
+from vbterrier.frames.ids import Ids, Lookup, release_unused
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.grade_regression import fit_logit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.frames.ranking import Run
@@ -43,8 +45,12 @@ FIRST_RANKS = 3
 SELECTED_EXCESS, SELECTED_SPREAD, RANDOM_SPREAD = 0.7, 0.25, 0.05
 # Runs with a larger share of unjudged documents are strange.
 USUAL = 0.7
+# All features, in the order of their columns.
+FEATURES = ("intercept", "rank", "curvature", "best", "below", "neighbours", "share", "support", "company", "outside")
 # Features that can explain which documents were judged.
 JUDGING_FEATURES = ("intercept", "rank", "best", "share", "support", "company")
+# Documents of the evidence whose temporary arrays take much memory.
+MANY = 1 << 17
 # A pool shows its depth if the judged share over a window of ranks before the cutoff is at least this share of that at
 # the first ranks, and ends where the share over a window falls by more than this.
 WINDOW, LEAST_SHARE, LEAST_FALL = 5, 0.9, 0.05
@@ -55,7 +61,7 @@ class Retrieved:
     """The documents that several runs retrieve up to a cutoff; arrays have an entry per document, shape (m,).
 
     Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
-    the frames, not even by rounding.
+    the frames, not even by rounding. Positions that stay in memory have 32 bits.
     """
 
     runs: Mapping[str, Run]
@@ -82,16 +88,17 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
     runs = {name: runs[name] for name in sorted(runs, key=str)}
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts, docnos = [], []
-    for number, run in enumerate(runs.values()):
+    for run in runs.values():
         top = judgments.judge(run, cutoff, checked=checked)
         rows, levels = top.rows[turn], top.levels[turn]
         topic, rank = np.nonzero(rows >= 0)
-        parts.append((number, rows[topic, rank], topic, rank + 1, levels[topic, rank]))
-        docnos.append(run.docno.take(parts[-1][1]).text)
-    owner = np.repeat([number for number, *_ in parts], [len(row) for _, row, *_ in parts]).astype(np.int64)
+        row = rows[topic, rank]
+        parts.append((row, _narrow(topic), _narrow(rank + 1), _narrow(levels[topic, rank])))
+        docnos.append(run.docno.take(row).text)
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(row) for row, *_ in parts])
     # The entries of a single run need no second copy.
     row, topic, rank, level = (
-        column[0] if len(parts) == 1 else np.concatenate(column) for column in list(zip(*parts, strict=True))[1:]
+        column[0] if len(parts) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)
     )
     topics = [judgments.topics[place] for place in turn]
     docno = Ids(docnos[0] if len(docnos) == 1 else pa.concat_arrays(docnos))
@@ -159,12 +166,12 @@ class Evidence:
     @cached_property
     def unjudged(self) -> Ints:
         """Positions of the unjudged documents."""
-        return np.flatnonzero(self.level < 0)
+        return _narrow(np.flatnonzero(self.level < 0))
 
     @cached_property
     def best_rank(self) -> Ints:
         """The best rank of each document, shape (m,)."""
-        best = np.full(len(self), np.iinfo(np.int64).max)
+        best = np.full(len(self), np.iinfo(np.int32).max, dtype=np.int32)
         np.minimum.at(best, self.item, self.rank)
         return best
 
@@ -201,10 +208,11 @@ class Evidence:
         return sums.reshape(self.n_runs, len(self.topics)).astype(np.float64)
 
     def mean_in_cut(self, values: Floats) -> Floats:
-        """The mean of a value of entries over the runs that retrieve a document up to the cutoff, else 0, (m,)."""
-        cut = self.in_cut
-        total = np.bincount(self.item[cut], values[cut], minlength=len(self))
-        return np.asarray(total / np.maximum(np.bincount(self.item[cut], minlength=len(self)), 1))
+        """The mean of a value of the entries up to the cutoff over the runs of each document, 0 below it, (m,)."""
+        item = self.item[self.in_cut]
+        total, n = np.bincount(item, values, minlength=len(self)), np.bincount(item, minlength=len(self))
+        total /= np.maximum(n, 1, out=n)
+        return np.asarray(total)
 
     @cached_property
     def outside(self) -> Ints:
@@ -228,7 +236,7 @@ class Evidence:
         items, item = np.unique(self.item[kept], return_inverse=True)
         docno, labels = self.docno.take(items), self.labels[:, items]
         cut = replace(self, depth=depth, topic=self.topic[items], level=self.level[items], docno=docno, labels=labels)
-        return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
+        return replace(cut, run=self.run[kept], rank=self.rank[kept], item=_narrow(item.reshape(-1)))
 
 
 def evidence_of(
@@ -237,13 +245,22 @@ def evidence_of(
     """Return the evidence of the first ``depth`` documents of some checked runs on the judged topics."""
     entries = retrieved(runs, judgments, depth, checked=True)
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
-    first = first[np.argsort(entries.topic[first], kind="stable")]
+    first = _narrow(first[np.argsort(entries.topic[first], kind="stable")])
     topic, level, docno = entries.topic[first], np.maximum(entries.level[first], -1), entries.docno.take(first)
     # The lookup compares ids, not only fingerprints.
-    item = Lookup(topic, docno).find_one(entries.topic, entries.docno)
+    item = _narrow(Lookup(topic, docno).find_one(entries.topic, entries.docno))
     machine = np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, topic, docno)
     about = (list(entries.runs), entries.topics, entries.counts, cutoff, depth)
-    return Evidence(*about, topic, level, docno, entries.run, entries.rank, item, machine)
+    evidence = Evidence(*about, topic, level, docno, entries.run, entries.rank, item, machine)
+    del entries
+    if len(first) > MANY:
+        release_unused()
+    return evidence
+
+
+def _narrow(places: Ints) -> Any:
+    """Positions, ranks or levels in 32 bits, half the memory."""
+    return places.astype(np.int32)
 
 
 def logit(share: Floats) -> Floats:
@@ -270,7 +287,7 @@ class Features:
     # The log rank in each substantial run, 0 if it does not retrieve the document; no columns of fewer than 3 runs.
     by_run: Floats
     # Membership in the cut of each run, shape (m, n_runs), 0 or 1.
-    support: Floats
+    support: NDArray[np.uint8]
     # The features and the log ranks in runs, which steps without machine labels share, shape (m, .).
     design: Floats
 
@@ -289,47 +306,69 @@ def features_of(evidence: Evidence) -> Features:
     # Runs of a few documents have no columns, so that they do not change the model of the others.
     substantial = evidence.substantial
     n_runs = len(substantial)
-    discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
-    columns = {"intercept": np.ones(m), "rank": _standardised(np.log(discounted))}
-    columns["curvature"] = _standardised(columns["rank"] ** 2)
+    n_columns = n_runs if SEVERAL <= n_runs <= MOST_RUN_COLUMNS else 0
+    richness = _richness(evidence)
+    present = {
+        "below": not near.all(),
+        "share": n_runs > 1,
+        "support": n_runs > 1,
+        "company": n_runs >= SEVERAL,
+        "outside": richness is not None,
+    }
+    names = [name for name in FEATURES if present.get(name, True)]
+    # Columns are written where they stay: there are many documents.
+    design = np.zeros((m, len(names) + n_columns))
+    columns = dict(zip(names, design.T, strict=False))
+    columns["intercept"][:] = 1.0
+    columns["rank"][:] = _standardised(np.log(np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)))
+    columns["curvature"][:] = _standardised(columns["rank"] ** 2)
     # Two slopes of the best rank: pools often end at the cutoff, and judged documents below it were chosen otherwise.
     best, cutoff = evidence.best_rank, evidence.cutoff
-    columns["best"] = _standardised(-np.log(np.minimum(best, cutoff)))
-    if not near.all():
+    columns["best"][:] = _standardised(-np.log(np.minimum(best, cutoff)))
+    if "below" in columns:
         # 0 in the cut: in shallow pools no document below it is judged, and the slope stays 0.
         below = -np.log(np.maximum(best, cutoff) / cutoff)
-        columns["below"] = np.maximum(below / below.std(), -MOST_DEVIATIONS)
-    support = np.zeros((m, evidence.n_runs))
-    support[evidence.item[cut], evidence.run[cut]] = 1.0
-    columns["neighbours"] = _standardised(_neighbours(evidence))
+        columns["below"][:] = np.maximum(below / below.std(), -MOST_DEVIATIONS)
+    support = np.zeros((m, evidence.n_runs), dtype=np.uint8)
+    support[evidence.item[cut], evidence.run[cut]] = 1
+    columns["neighbours"][:] = _standardised(_neighbours(evidence))
     if n_runs > 1:
         retrieving = np.bincount(evidence.item, np.isin(evidence.run, substantial), minlength=m)
-        columns["share"] = _standardised(retrieving / n_runs)
-        of_runs = support[:, substantial]
-        overlap = of_runs[near].T @ of_runs[near]
+        columns["share"][:] = _standardised(retrieving / n_runs)
+        of_runs = support[near][:, substantial].astype(np.float64)
+        overlap = of_runs.T @ of_runs
         size = np.maximum(np.diag(overlap), 1.0)
         weight = 1 / np.maximum((overlap / np.minimum(size[:, None], size[None, :])).sum(axis=1), 1e-9)
-        effective = of_runs @ weight
-        columns["support"] = _standardised(np.log(effective + 0.25), near)
-        if n_runs >= SEVERAL:
+        effective = np.zeros(m)
+        effective[near] = of_runs @ weight
+        columns["support"][:] = _standardised(np.log(effective + 0.25), near)
+        if "company" in columns:
             share = (effective / weight.sum())[evidence.item]
             company = evidence.by_ranking(share) / np.maximum(evidence.n_cut, 1)
-            company = evidence.mean_in_cut(company[evidence.run, evidence.topic[evidence.item]])
-            columns["company"] = _standardised(company, near)
+            company = evidence.mean_in_cut(company[evidence.run[cut], evidence.topic[evidence.item[cut]]])
+            columns["company"][:] = _standardised(company, near)
+    if richness is not None:
+        columns["outside"][:] = richness[evidence.topic]
+    if n_columns:
+        place = np.full(evidence.n_runs, -1)
+        place[substantial] = np.arange(len(names), design.shape[1])
+        own = place[evidence.run] >= 0
+        rank = evidence.rank[own]
+        design[evidence.item[own], place[evidence.run[own]]] = 1 - np.log(rank) / np.log(evidence.depth + 1)
+    return Features(design[:, : len(names)], names, design[:, len(names) :], support, design)
+
+
+def _richness(evidence: Evidence) -> Floats | None:
+    """The feature ``outside`` of each topic, shape (n_topics,); ``None`` if few judgments, or equal ones, show it."""
     n_outside = evidence.outside.sum(axis=1)
-    if n_outside.sum() > LEAST_OUTSIDE:
-        relevant = evidence.outside[:, 1:].sum(axis=1)
-        overall = relevant.sum() / n_outside.sum()
-        richness = logit((relevant + OUTSIDE_COUNT * overall) / (n_outside + OUTSIDE_COUNT))
-        if richness.std() > LEAST_DEVIATION:
-            columns["outside"] = ((richness - richness.mean()) / max(richness.std(), 0.3))[evidence.topic]
-    by_run = np.zeros((m, 0))
-    if SEVERAL <= n_runs <= MOST_RUN_COLUMNS:
-        by_run = np.zeros((m, evidence.n_runs))
-        by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
-        by_run = by_run[:, substantial]
-    design = np.column_stack([*columns.values(), by_run])
-    return Features(design[:, : len(columns)], list(columns), by_run, support, design)
+    if n_outside.sum() <= LEAST_OUTSIDE:
+        return None
+    relevant = evidence.outside[:, 1:].sum(axis=1)
+    overall = relevant.sum() / n_outside.sum()
+    richness = logit((relevant + OUTSIDE_COUNT * overall) / (n_outside + OUTSIDE_COUNT))
+    if richness.std() <= LEAST_DEVIATION:
+        return None
+    return np.asarray((richness - richness.mean()) / max(richness.std(), 0.3))
 
 
 def _neighbours(evidence: Evidence) -> Floats:
@@ -459,25 +498,27 @@ def judging_of(evidence: Evidence, features: Features) -> Judging:
     """
     near, cut = evidence.near, evidence.in_cut
     columns = [place for place, name in enumerate(features.names) if name in JUDGING_FEATURES]
-    design = features.fixed[:, columns]
+    design = features.fixed[near][:, columns]
     if 1 < len(evidence.substantial) <= MOST_RUN_COLUMNS:
-        design = np.column_stack([design, features.support[:, evidence.substantial]])
-    fitted = np.zeros(len(evidence))
+        design = np.column_stack([design, features.support[near][:, evidence.substantial]])
     ridge = np.where(np.arange(design.shape[1]) < len(columns), 0.1, 0.25)
     ridge[0] = 0.01
-    fitted[near] = fit_logit(design[near], evidence.level[near] >= 0, ridge)
+    fitted = np.zeros(len(evidence))
+    fitted[near] = fit_logit(design, evidence.level[near] >= 0, ridge)
     n, judged = _judged_of_runs(evidence)
     variance = n * judged * (1 - judged)
     run, item = evidence.run[cut], evidence.item[cut]
-    residual = np.bincount(run, fitted[item] * (1 - fitted[item]), len(n))
+    chance = fitted[item]
+    del fitted
+    residual = np.bincount(run, chance * (1 - chance), len(n))
     of_run = np.where(variance > LEAST_EXPECTED, np.minimum(residual / np.maximum(variance, 1e-9), 1.0), 0.0)
     share = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
     weight = (n * judged)[:, None] * (evidence.n_cut > 0)
     of_topic = (weight * share).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-9)
-    own = evidence.mean_in_cut(share[evidence.run, evidence.topic[evidence.item]])
-    excess = np.where(near, own - of_topic[evidence.topic], 0.0)
+    excess = evidence.mean_in_cut(share[run, evidence.topic[item]])
+    excess[near] -= of_topic[evidence.topic[near]]
     strange = np.maximum(1 - judged - USUAL, 0) / (1 - USUAL)
-    return Judging(evidence.mean_in_cut(of_run[evidence.run]), excess, evidence.mean_in_cut(strange[evidence.run]))
+    return Judging(evidence.mean_in_cut(of_run[run]), excess, evidence.mean_in_cut(strange[run]))
 
 
 def _by_rank(evidence: Evidence) -> tuple[Ints, Floats]:

@@ -29,7 +29,7 @@ from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
-from vbterrier.unjudged.evidence import features_of
+from vbterrier.unjudged.evidence import MANY, features_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
 
@@ -48,8 +48,6 @@ _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "
 _MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
-# Documents of the evidence whose temporary arrays take much memory.
-MANY = 1 << 17
 # Draws that a model keeps, for other measures and runs.
 _MOST_DRAWS = 8
 # Models by registered name; by digest, as long as they exist; and by folder, with the state of its files.
@@ -117,7 +115,8 @@ class EvidenceModel(Shown):
         """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
         fitted = self.at(self.cutoff)
         evidence = fitted.evidence
-        looks = "seem to be missing at random" if not fitted.gate else f"seem to be selected (gate {fitted.gate:.2f})"
+        gate = fitted.gate
+        looks = "seem to be missing at random" if not gate else f"seem to be selected (gate {gate:.2f})"
         return (
             f"model {self.digest}: {evidence.n_runs} run{'s' * (evidence.n_runs != 1)}, {len(evidence.topics)} "
             f"topic{'s' * (len(evidence.topics) != 1)}, horizon {evidence.depth}; judgments {looks}"
@@ -185,6 +184,8 @@ class EvidenceModel(Shown):
         # The cuts of the model's runs may lack documents of the cuts of other runs.
         draw = partial(self.draw, judged.cutoff, deep=not evidence.near[items].all())
         positions = np.searchsorted(evidence.unjudged, items)
+        if len(evidence) > MANY:
+            release_unused()
         return EstimatedDistribution(judged, metric_of(metric), draw, positions, n_draws, seed)
 
     def run_distribution(
@@ -297,7 +298,7 @@ class EvidenceModel(Shown):
         columns = {
             "qid": np.array(evidence.topics, dtype=object)[evidence.topic[rows]],
             "docno": evidence.docno.take(rows).text.to_pylist(),
-            "best_rank": evidence.best_rank[rows],
+            "best_rank": evidence.best_rank[rows].astype(np.int64),
             "n_runs": evidence.n_retrieving[rows],
             "prob": 1 - drawn.shares[:, 0],
             "expected_grade": drawn.shares @ self.judgments.grades,
@@ -310,7 +311,8 @@ class EvidenceModel(Shown):
         prob = np.full(len(evidence), np.nan)
         prob[evidence.unjudged] = 1 - self._drawn.shares[:, 0]
         names, judged = np.array(evidence.names, dtype=object)[evidence.run], evidence.level[evidence.item] >= 0
-        frame = pd.DataFrame({"name": names, "rank": evidence.rank, "prob": prob[evidence.item], "judged": judged})
+        rank = evidence.rank.astype(np.int64)
+        frame = pd.DataFrame({"name": names, "rank": rank, "prob": prob[evidence.item], "judged": judged})
         grouped = frame.groupby(["name", "rank"], sort=True)
         n_unjudged = grouped["judged"].size() - grouped["judged"].sum()
         means = {"prob": grouped["prob"].mean(), "judged_share": grouped["judged"].mean()}

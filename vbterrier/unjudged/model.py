@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,8 +24,6 @@ from vbterrier.unjudged.evidence import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
@@ -98,6 +95,17 @@ class GradeStep(NamedTuple):
     intercepts: Intercepts | None = None
 
 
+class Shift(NamedTuple):
+    """The parts of the selection shift of unjudged documents by kind: each document in a cut, then each topic.
+
+    Documents below the cuts have the kind of their topic, the mean of its unjudged documents in the cuts.
+    """
+
+    # The kind of each unjudged document, shape (n_unjudged,), and the parts of each kind, (n_kinds, 5).
+    kind: Ints
+    parts: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class GradeModel:
     """A fitted model of the grades of unjudged documents.
@@ -121,37 +129,35 @@ class GradeModel:
         near = self.evidence.near[self.evidence.unjudged]
         if not near.any():
             return 0.0
-        unexplained = self.shift[:, 0] if self.steps else self.judging.unexplained[self.evidence.unjudged]
-        return self.sigma * float(unexplained[near].mean())
+        return self.sigma * float(self.judging.unexplained[self.evidence.unjudged][near].mean())
 
     @property
     def judging(self) -> Judging:
         """The relation of judging to the evidence, computed at each access: the shift is what draws need."""
         return judging_of(self.evidence, self.features)
 
-    @cached_property
-    def shift(self) -> Floats:
-        """The parts of the selection shift of each unjudged document, shape (n_unjudged, 5).
+    @property
+    def shift(self) -> Shift:
+        """The parts of the selection shift of unjudged documents, computed at each access.
 
         The part of judging that the evidence does not explain, g; g times the excess of unjudged documents; g times the
-        pool's logit minus the fitted logit, clipped at 4; 1 - g times the strangeness of runs; and 1 - g. Documents
-        below the cut have the mean of their topic's unjudged documents in the cut.
+        pool's logit minus the fitted logit, clipped at 4; 1 - g times the strangeness of runs; and 1 - g.
         """
         evidence = self.evidence
-        rows = evidence.unjudged
-        topic, near = evidence.topic[rows], evidence.near[rows]
-        pulled = np.empty(len(rows))
-        for start in range(0, len(rows), ROWS):
+        rows, n_topics = evidence.unjudged, len(evidence.topics)
+        near = evidence.near[rows]
+        items = rows[near]
+        topic, pulled = evidence.topic[items], np.empty(len(items))
+        for start in range(0, len(items), ROWS):
             part = slice(start, start + ROWS)
-            pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(rows[part]), -4.0, 4.0)
-        judging, shift = self.judging, np.empty((len(rows), 5))
-        unexplained = judging.unexplained[rows]
-        shift[:, 0] = _topic_mean_below(unexplained, topic, near)
-        shift[:, 1] = _topic_mean_below(unexplained * judging.excess[rows], topic, near)
-        shift[:, 2] = _topic_mean_below(unexplained * pulled, topic, near)
-        shift[:, 3] = _topic_mean_below((1 - unexplained) * judging.strange[rows], topic, near)
-        shift[:, 4] = _topic_mean_below(1 - unexplained, topic, near)
-        return shift
+            pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(items[part]), -4.0, 4.0)
+        judging = self.judging
+        unexplained, excess, strange = (of[items] for of in (judging.unexplained, judging.excess, judging.strange))
+        parts = unexplained, unexplained * excess, unexplained * pulled, (1 - unexplained) * strange, 1 - unexplained
+        kind = evidence.topic[rows] + len(items)
+        kind[near] = np.arange(len(items))
+        means = [_topic_means(values, topic, n_topics) for values in parts]
+        return Shift(kind, np.concatenate([np.column_stack(parts), np.column_stack(means)]))
 
     def _shrunk_logit(self, items: Ints) -> Floats:
         """The logit of the mean probability of relevance of some documents, without machine labels, (n_items,)."""
@@ -239,15 +245,13 @@ def _pool_steps(evidence: Evidence) -> list[GradeStep]:
     return steps
 
 
-def _topic_mean_below(values: Floats, topic: Ints, near: NDArray[np.bool_]) -> Floats:
-    """Values of documents in a cut; the mean of their topic for the others, or of all topics."""
-    if not near.any():
-        return np.zeros_like(values)
-    n_topics = int(topic.max(initial=-1)) + 1
-    n = np.bincount(topic[near], minlength=n_topics)
-    mean = np.bincount(topic[near], values[near], minlength=n_topics) / np.maximum(n, 1)
-    mean = np.where(n > 0, mean, values[near].mean())
-    return np.where(near, values, mean[topic])
+def _topic_means(values: Floats, topic: Ints, n_topics: int) -> Floats:
+    """The mean of each topic, or that of all documents for topics without any, shape (n_topics,)."""
+    if not len(values):
+        return np.zeros(n_topics)
+    n = np.bincount(topic, minlength=n_topics)
+    mean = np.bincount(topic, values, minlength=n_topics) / np.maximum(n, 1)
+    return np.where(n > 0, mean, values.mean())
 
 
 def is_identified(judgments: Judgments) -> bool:
