@@ -94,7 +94,7 @@ class GradeStep(NamedTuple):
 
     regression: MixedLogit
     design: Floats
-    # The posteriors of the intercepts of topics instead of normal ones, of steps above the first.
+    # Exact posteriors of the intercepts of topics instead of normal ones.
     intercepts: Intercepts | None = None
 
 
@@ -161,8 +161,8 @@ class GradeModel:
         return np.asarray(first.regression.logit(design, topic) / np.sqrt(1 + SHRINKAGE * variance))
 
 
-def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> GradeModel:
-    """Fit the model to the evidence."""
+def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
+    """Fit the model to the evidence; ``exact`` takes the exact posteriors of intercepts in the first step too."""
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
         return GradeModel(evidence, Features(nothing, [], nothing, nothing, nothing), 0.0, 0.0, ())
@@ -176,19 +176,21 @@ def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> Grad
         return GradeModel(evidence, features, sigma, ks, tuple(_pool_steps(evidence)), None, constants)
     # Higher levels than the first need a judged document.
     levels = [level for level in range(1, evidence.counts.shape[1]) if level == 1 or (evidence.level >= level).any()]
-    steps = [fit_step(evidence, features, level) for level in levels]
+    steps = [fit_step(evidence, features, level, exact=exact or level > 1) for level in levels]
     without = fit_step(evidence, features, 1, with_labels=False) if len(evidence.labels) and steps else None
     return GradeModel(evidence, features, sigma, ks, tuple(steps), without, constants)
 
 
-def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels: bool = True) -> GradeStep:
+def fit_step(
+    evidence: Evidence, features: Features, level: int, *, with_labels: bool = True, exact: bool = False
+) -> GradeStep:
     """Fit ``P(level >= l | level >= l - 1)`` to the judged documents.
 
     The first step has random intercepts and slopes of the rank; higher steps have random intercepts, and strong ridges,
     because a weak one invents high grades deep in the lists. Some topics have no document of a high grade, which a
-    normal distribution of intercepts does not represent: those of higher steps have the posteriors of
-    :func:`~vbterrier.kernels.grade_regression.exact_intercepts`. Coefficients of runs have an estimated variance.
-    Labellers whose labels would lower the probability of relevance are left out.
+    normal distribution of intercepts does not represent: with ``exact``, as for higher steps, intercepts have the
+    posteriors of :func:`~vbterrier.kernels.grade_regression.exact_intercepts`. Coefficients of runs have an estimated
+    variance. Labellers whose labels would lower the probability of relevance are left out.
     """
     eligible = evidence.level >= level - 1
     hit = evidence.level[eligible] >= level
@@ -216,7 +218,7 @@ def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels:
             break
         columns = columns[:, ~falling]
     intercepts = None
-    if not first:
+    if exact:
         offset = fitted.logit(design[eligible], topic) - fitted.effect[topic, 0]
         variances = {"variance": float(fitted.variance[0]), "variance_prior": float(prior[0])}
         intercepts = exact_intercepts(offset, hit, topic, n_topics, **variances, ridge=INTERCEPT_RIDGE)
