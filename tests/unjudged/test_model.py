@@ -147,7 +147,9 @@ def topics_without_hits(n_topics=120, n=20, share=0.4, seed=3):
 def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
     offset, hit, topic = topics_without_hits(n_topics=24, n=10)
     n_topics, prior_variance = 25, 0.3
-    found = exact_intercepts(offset, hit, topic, n_topics, variance=1.0, variance_prior=prior_variance, ridge=0.01)
+    found = exact_intercepts(
+        offset, hit, topic, n_topics, variance=1.0, variance_prior=prior_variance, ridge=0.01, low_share=0.1
+    )
     mean, variance = found.mean, found.variance
     assert 0.15 < found.low < 0.6
     moments = []
@@ -193,7 +195,9 @@ def test_topics_that_have_no_hit_at_all_do_not_widen_the_distribution_of_the_oth
         variance_prior=np.array([1.0]),
     )
     assert fitted.variance[0] > 2.5
-    found = exact_intercepts(offset, hit, topic, 120, variance=fitted.variance[0], variance_prior=1.0, ridge=0.01)
+    found = exact_intercepts(
+        offset, hit, topic, 120, variance=fitted.variance[0], variance_prior=1.0, ridge=0.01, low_share=0.1
+    )
     # The truth is .4, 0 and 1.
     assert found.low == pytest.approx(0.4, abs=0.05)
     assert found.mean == pytest.approx(0.0, abs=0.3)

@@ -25,9 +25,9 @@ SHARED_WEIGHT, SHARED_SQUARES, LEAST_SHARED = 2.0, 0.2, 0.005
 MOST_STEPS, FEWEST_STEPS = 30, 7
 # The grid of intercepts, documents that are computed at a time, and most steps of expectation-maximisation.
 GRID, GRID_ROWS, GRID_STEPS = np.linspace(-10.0, 8.0, 145), 1 << 13, 200
-# The weight of the prior variance of intercepts on the grid, in topics; the prior share of topics with hardly any hit,
-# and the range of their intercepts below the mean.
-GRID_TOPICS, LOW_SHARE, LOW = 10.0, 0.1, (-6.0, -2.0)
+# The weight of the prior variance of intercepts on the grid, in topics, and the range of the intercepts of topics with
+# hardly any hit, relative to the mean of the others.
+GRID_TOPICS, LOW = 10.0, (-6.0, -2.0)
 TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
 
 
@@ -183,14 +183,22 @@ class Intercepts:
 
 
 def exact_intercepts(
-    offset: Floats, hit: Bools, topic: Ints, n_topics: int, *, variance: float, variance_prior: float, ridge: float
+    offset: Floats,
+    hit: Bools,
+    topic: Ints,
+    n_topics: int,
+    *,
+    variance: float,
+    variance_prior: float,
+    ridge: float,
+    low_share: float = 0.0,
 ) -> Intercepts:
     """Return the posterior of the intercepts of topics, ``logit P(hit) = offset + b_topic``, on a grid.
 
     The prior is a mixture: ``b_t ~ N(c, v)``, and with probability w a uniform distribution between ``c - 6`` and ``c -
     2``, for topics with hardly any hit. c has the prior ``N(0, 1/ridge)``, v an inverse-gamma one with the weight of
-    ten topics of variance ``v_0``, and w a beta one with the weight of four topics of .1. They are estimated by
-    expectation-maximisation, which starts at the variance of a fit without the second component.
+    ten topics of variance ``v_0``, and w a beta one with the weight of four topics of the mean ``low_share``; 0 for a
+    normal distribution. They are estimated by expectation-maximisation, which starts at ``variance``.
 
     The approximation of :func:`fit_mixed_logit` is normal around the mode: for topics without a hit, it is too narrow
     and too high.
@@ -207,7 +215,7 @@ def exact_intercepts(
         topics, starts = np.unique(topic[part], return_index=True)
         log_likelihood[topics] += np.add.reduceat(terms, starts)
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    mean, low, cell = 0.0, LOW_SHARE, GRID[1] - GRID[0]
+    mean, low, cell = 0.0, low_share, GRID[1] - GRID[0]
     for _ in range(GRID_STEPS):
         deviation = GRID - mean
         normal = np.exp(-(deviation**2) / (2 * variance))
@@ -220,7 +228,7 @@ def exact_intercepts(
         before, mean = mean, float(mass @ GRID / (mass.sum() + ridge * variance))
         squares = mass @ (GRID - mean) ** 2 + GRID_TOPICS * variance_prior
         variance = float(squares / (mass.sum() + GRID_TOPICS))
-        low = float(((of_both[:, 1] / total).sum() + PRIOR_TOPICS * LOW_SHARE) / (n_topics + PRIOR_TOPICS))
+        low = float(((of_both[:, 1] / total).sum() + PRIOR_TOPICS * low_share) / (n_topics + PRIOR_TOPICS))
         if abs(mean - before) < TOLERANCE:
             break
     density = likelihood * prior.sum(axis=0) / total[:, None]
