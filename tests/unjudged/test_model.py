@@ -16,7 +16,6 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grade_regression import (
-    GRID,
     exact_intercepts,
     fit_logit,
     fit_mixed_logit,
@@ -137,49 +136,87 @@ def test_the_variance_of_shared_coefficients_is_at_its_fixed_point():
     assert slope[1:] * variance == pytest.approx(found.coef[1:], rel=0.01)
 
 
+def topics_without_hits(n_topics=120, n=20, share=0.4, seed=3):
+    """Offsets, hits and topics, in which a share of the topics has no hit whatever its documents are."""
+    rng = np.random.default_rng(seed)
+    # Documents of a topic are apart, and one more topic has none.
+    topic = np.tile(np.arange(n_topics), n)
+    offset = rng.normal(size=len(topic)) - 1
+    intercept = np.where(np.arange(n_topics) < share * n_topics, -30, rng.normal(size=n_topics))
+    return offset, rng.random(len(topic)) < sigmoid(offset + intercept[topic]), topic
+
+
 def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
-    rng = np.random.default_rng(3)
-    # Documents of a topic are apart, and the last topic has none.
-    topic = np.tile(np.arange(25), 12)
-    offset = rng.normal(size=300) - 2
-    hit = rng.random(300) < sigmoid(offset + rng.normal(scale=1.5, size=25)[topic])
-    without = np.flatnonzero(np.bincount(topic, hit) == 0)
-    assert len(without)
-    options = {"variance_prior": 0.3, "ridge": 0.01}
-    found = exact_intercepts(offset, hit, topic, 26, variance=1.0, **options)
-    mean = found.values.mean()
-    variance = ((found.values[-1] - mean) / GRID[-1]) ** 2
-    moments = []
-    for place in range(26):
-        logits, hits = offset[topic == place] + mean, hit[topic == place]
-
-        def density(b, logits=logits, hits=hits):
-            share = sigmoid(logits + b)
-            return np.prod(np.where(hits, share, 1 - share)) * np.exp(-(b**2) / (2 * variance))
-
-        whole, first, square = (
-            integrate.quad(lambda b, power=power: b**power * density(b), -12, 12, limit=200)[0] for power in range(3)
-        )
-        moments.append((first / whole, square / whole))
-        probability = np.zeros((1, 26))
-        probability[0, place] = integrate.quad(density, -12, first / whole, limit=200)[0] / whole
-        assert found.quantiles(probability)[0, place] == pytest.approx(mean + first / whole, abs=0.02)
-    # The variance and the mean are at the fixed point of expectation-maximisation.
-    assert variance == pytest.approx((sum(square for _, square in moments) + 4 * 0.3) / 30, rel=0.05)
-    normal = fit_mixed_logit(
-        np.column_stack([np.ones(300), offset]), hit, topic, 26, ridge=np.full(2, 0.01), variance_prior=np.array([0.3])
+    offset, hit, topic = topics_without_hits(n_topics=24, n=10)
+    n_topics, prior_variance = 25, 0.3
+    found = exact_intercepts(
+        offset, hit, topic, n_topics, variance=1.0, variance_prior=prior_variance, ridge=0.01, low_share=0.1
     )
-    assert variance > normal.variance[0]
+    mean, variance = found.mean, found.variance
+    assert 0.15 < found.low < 0.6
+    moments = []
+    for place in range(n_topics):
+        offsets, hits = offset[topic == place], hit[topic == place]
+
+        def likelihood(b, offsets=offsets, hits=hits):
+            share = sigmoid(offsets + b)
+            return np.prod(np.where(hits, share, 1 - share))
+
+        def normal(b, likelihood=likelihood):
+            return (1 - found.low) * likelihood(b) * stats.norm.pdf(b, mean, np.sqrt(variance))
+
+        def both(b, likelihood=likelihood, normal=normal):
+            return normal(b) + found.low * likelihood(b) * stats.uniform.pdf(b, mean - 6, 4)
+
+        def integral(of, to=12.0):
+            return integrate.quad(of, -12, to, points=[mean - 6, mean - 2], limit=400)[0]
+
+        whole = integral(both)
+        moments.append([integral(lambda b, power=power: b**power * normal(b)) / whole for power in range(3)])
+        for at in (-4.0, -1.5, 0.0):
+            probability = np.zeros((1, n_topics))
+            probability[0, place] = integral(both, at) / whole
+            if 0.02 < probability[0, place] < 0.98:
+                assert found.quantiles(probability)[0, place] == pytest.approx(at, abs=0.1)
+    # Mean, variance and weight are at the fixed point of expectation-maximisation.
+    mass, first, square = np.sum(moments, axis=0)
+    assert mean == pytest.approx(first / (mass + 0.01 * variance), abs=0.02)
+    spread = square - 2 * mean * first + mean**2 * mass
+    assert variance == pytest.approx((spread + 10 * prior_variance) / (mass + 10), rel=0.02)
+    assert found.low == pytest.approx((n_topics - mass + 4 * 0.1) / (n_topics + 4), abs=0.01)
 
 
-def test_a_model_with_exact_intercepts_draws_them():
+def test_topics_that_have_no_hit_at_all_do_not_widen_the_distribution_of_the_others():
+    offset, hit, topic = topics_without_hits(n=60)
+    fitted = fit_mixed_logit(
+        np.column_stack([np.ones(len(topic)), offset]),
+        hit,
+        topic,
+        120,
+        ridge=np.full(2, 0.01),
+        variance_prior=np.array([1.0]),
+    )
+    assert fitted.variance[0] > 2.5
+    found = exact_intercepts(
+        offset, hit, topic, 120, variance=fitted.variance[0], variance_prior=1.0, ridge=0.01, low_share=0.1
+    )
+    # The truth is .4, 0 and 1.
+    assert found.low == pytest.approx(0.4, abs=0.05)
+    assert found.mean == pytest.approx(0.0, abs=0.3)
+    assert found.variance == pytest.approx(1.0, abs=0.25)
+    # The expected share of hits of further documents with offset 0 is below 2 % in topics without any.
+    shares = sigmoid(found.quantiles(np.tile((np.arange(200) + 0.5)[:, None] / 200, 120))).mean(axis=0)
+    assert shares[:48].mean() < 0.02
+
+
+def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them():
     few = evidence(subsample_qrels(QRELS, 0.9, seed=2))
-    plain, exact = fit_evidence(few), fit_evidence(few, exact=True)
-    assert [step.intercepts is None for step in plain.steps] == [True] * 3
+    model = fit_evidence(few)
+    assert [step.intercepts is None for step in model.steps] == [True, False, False]
+    normal = replace(model, steps=tuple(step._replace(intercepts=None) for step in model.steps))
     number = few.topic[few.unjudged]
     nothing = np.isin(number, np.flatnonzero(few.counts[:, 3] == 0))
-    drawn = [GradeDraws(model, 200, 0).shares[nothing, 3].mean() for model in (plain, exact)]
-    # Topics without a document of the highest grade among the judged ones are drawn fewer of them.
+    drawn = [GradeDraws(each, 200, 0).shares[nothing, 3].mean() for each in (normal, model)]
     assert drawn[1] < 0.9 * drawn[0]
 
 

@@ -23,8 +23,11 @@ LEAST_VARIANCE = 0.02
 # The prior of the variance that shared coefficients have: weight (coefficients), sum of squares, smallest value.
 SHARED_WEIGHT, SHARED_SQUARES, LEAST_SHARED = 2.0, 0.2, 0.005
 MOST_STEPS, FEWEST_STEPS = 30, 7
-# The grid of intercepts in standard deviations, and the steps of their variance and mean.
-GRID, GRID_STEPS = np.linspace(-6.0, 6.0, 81), 15
+# The grid of intercepts, documents that are computed at a time, and most steps of expectation-maximisation.
+GRID, GRID_ROWS, GRID_STEPS = np.linspace(-10.0, 8.0, 145), 1 << 13, 200
+# The weight of the prior variance of intercepts on the grid, in topics, and the range of the intercepts of topics with
+# hardly any hit, relative to the mean of the others.
+GRID_TOPICS, LOW = 10.0, (-6.0, -2.0)
 TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
 
 
@@ -160,11 +163,17 @@ def fit_logit(features: Floats, hit: Bools, ridge: Floats) -> Floats:
 class Intercepts:
     """The posterior distributions of the intercepts of topics on a grid; the result of :func:`exact_intercepts`.
 
-    ``values``: the grid, shape (G,). ``cdf``: the distribution function of each topic, shape (n_topics, G).
+    - ``values``: the grid, shape (G,)
+    - ``cdf``: the distribution function of each topic, shape (n_topics, G)
+    - ``mean``, ``variance``, ``low``: mean and variance of the normal component of the prior, and the weight of the
+      component of topics with hardly any hit
     """
 
     values: Floats
     cdf: Floats
+    mean: float
+    variance: float
+    low: float
 
     def quantiles(self, probability: Floats) -> Floats:
         """Quantiles of each topic, linear between grid points; ``probability``: shape (n, n_topics), as the result."""
@@ -174,35 +183,56 @@ class Intercepts:
 
 
 def exact_intercepts(
-    offset: Floats, hit: Bools, topic: Ints, n_topics: int, *, variance: float, variance_prior: float, ridge: float
+    offset: Floats,
+    hit: Bools,
+    topic: Ints,
+    n_topics: int,
+    *,
+    variance: float,
+    variance_prior: float,
+    ridge: float,
+    low_share: float = 0.0,
 ) -> Intercepts:
-    """Return the posterior of topic intercepts ``b_t ~ N(0, v)`` in ``logit P(hit) = offset + c + b_topic``.
+    """Return the posterior of the intercepts of topics, ``logit P(hit) = offset + b_topic``, on a grid.
 
-    The approximation of :func:`fit_mixed_logit` is normal around the mode. It is too narrow, and too high, for topics
-    without a hit, whose posterior has a long left tail; v and the mean c, ``N(0, 1/ridge)``, are estimated again by
-    expectation-maximisation with the distributions on the grid, c added to the values.
+    The prior is a mixture: ``b_t ~ N(c, v)``, and with probability w a uniform distribution between ``c - 6`` and ``c -
+    2``, for topics with hardly any hit. c has the prior ``N(0, 1/ridge)``, v an inverse-gamma one with the weight of
+    ten topics of variance ``v_0``, and w a beta one with the weight of four topics of the mean ``low_share``; 0 for a
+    normal distribution. They are estimated by expectation-maximisation, which starts at ``variance``.
+
+    The approximation of :func:`fit_mixed_logit` is normal around the mode: for topics without a hit, it is too narrow
+    and too high.
     """
     # The documents of a topic are neighbours.
-    order, mean = np.argsort(topic, kind="stable"), 0.0
+    order = np.argsort(topic, kind="stable")
     offset, hit, topic = offset[order], hit[order], topic[order]
-    y = hit.astype(np.float64)
-    with_documents, starts = np.unique(topic, return_index=True)
-    for step in range(GRID_STEPS):
-        values = GRID * np.sqrt(variance)
-        logits = offset[:, None] + mean + values
+    log_likelihood = np.zeros((n_topics, len(GRID)))
+    for start in range(0, len(topic), GRID_ROWS):
+        part = slice(start, start + GRID_ROWS)
+        logits = offset[part, None] + GRID
         # log P(hit) = logit - softplus(logit), log P(no hit) = -softplus(logit).
-        softplus = np.logaddexp(0, logits)
-        log_density = np.tile(-(GRID**2) / 2, (n_topics, 1))
-        log_density[with_documents] += np.add.reduceat(np.where(hit[:, None], logits, 0) - softplus, starts)
-        density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-        density /= density.sum(axis=1, keepdims=True)
-        if step < GRID_STEPS - 1:
-            squares = (density @ values**2).sum()
-            variance = (squares + PRIOR_TOPICS * variance_prior) / (n_topics + PRIOR_TOPICS)
-            expected = (np.exp(logits - softplus) * density[topic]).sum(axis=1)
-            information = (expected * (1 - expected)).sum() + ridge
-            mean += float(np.clip(((y - expected).sum() - ridge * mean) / information, -MOST_STEP / 2, MOST_STEP / 2))
-    return Intercepts(values + mean, np.cumsum(density, axis=1) - density / 2)
+        terms = np.where(hit[part, None], logits, 0) - np.logaddexp(0, logits)
+        topics, starts = np.unique(topic[part], return_index=True)
+        log_likelihood[topics] += np.add.reduceat(terms, starts)
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    mean, low, cell = 0.0, low_share, GRID[1] - GRID[0]
+    for _ in range(GRID_STEPS):
+        deviation = GRID - mean
+        normal = np.exp(-(deviation**2) / (2 * variance))
+        # The cells at the ends of the range count in part, so that the mean moves without jumps.
+        uniform = np.clip(np.minimum(deviation - LOW[0], LOW[1] - deviation) / cell + 0.5, 0, 1)
+        prior = np.stack([(1 - low) * normal / normal.sum(), low * uniform / uniform.sum()])
+        of_both = likelihood @ prior.T
+        total = of_both.sum(axis=1)
+        mass = prior[0] * (likelihood.T @ (1 / total))
+        before, mean = mean, float(mass @ GRID / (mass.sum() + ridge * variance))
+        squares = mass @ (GRID - mean) ** 2 + GRID_TOPICS * variance_prior
+        variance = float(squares / (mass.sum() + GRID_TOPICS))
+        low = float(((of_both[:, 1] / total).sum() + PRIOR_TOPICS * low_share) / (n_topics + PRIOR_TOPICS))
+        if abs(mean - before) < TOLERANCE:
+            break
+    density = likelihood * prior.sum(axis=0) / total[:, None]
+    return Intercepts(GRID, np.cumsum(density, axis=1) - density / 2, mean, variance, low)
 
 
 def _by_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:

@@ -54,6 +54,8 @@ HIGHER_MEANS = {"rank": 0.15, "neighbours": 0.2, "outside": 0.15}
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps (.2 to 3.7 in
 # collections with nearly all judgments, with a geometric mean of 1).
 FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (1.0,), 1e-6
+# The prior share of topics with hardly any document of a higher level (0 to .57 of topics have none).
+LOW_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class GradeModel:
 
 
 def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
-    """Fit the model to the evidence; ``exact`` takes the exact posteriors of the intercepts of topics."""
+    """Fit the model to the evidence; ``exact`` takes the exact posteriors of intercepts in the first step too."""
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
         return GradeModel(evidence, Features(nothing, [], nothing, nothing, nothing), 0.0, 0.0, ())
@@ -182,7 +184,7 @@ def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exac
         return GradeModel(evidence, features, sigma, ks, tuple(_pool_steps(evidence)), None, constants)
     # Higher levels than the first need a judged document.
     levels = [level for level in range(1, evidence.counts.shape[1]) if level == 1 or (evidence.level >= level).any()]
-    steps = [fit_step(evidence, features, level, exact=exact) for level in levels]
+    steps = [fit_step(evidence, features, level, exact=exact or level > 1) for level in levels]
     without = fit_step(evidence, features, 1, with_labels=False) if len(evidence.labels) and steps else None
     return GradeModel(evidence, features, sigma, ks, tuple(steps), without, constants)
 
@@ -193,8 +195,10 @@ def fit_step(
     """Fit ``P(level >= l | level >= l - 1)`` to the judged documents.
 
     The first step has random intercepts and slopes of the rank; higher steps have random intercepts, and strong ridges,
-    because a weak one invents high grades deep in the lists. Coefficients of runs have an estimated variance. Labellers
-    whose labels would lower the probability of relevance are left out.
+    because a weak one invents high grades deep in the lists. ``exact``: intercepts have the posteriors of
+    :func:`~vbterrier.kernels.grade_regression.exact_intercepts`, in higher steps with a component of topics that have
+    hardly any document of the level, which a normal distribution does not represent. Coefficients of runs have an
+    estimated variance. Labellers whose labels would lower the probability of relevance are left out.
     """
     eligible = evidence.level >= level - 1
     hit = evidence.level[eligible] >= level
@@ -225,7 +229,10 @@ def fit_step(
     if exact:
         offset = fitted.logit(design[eligible], topic) - fitted.effect[topic, 0]
         variances = {"variance": float(fitted.variance[0]), "variance_prior": float(prior[0])}
-        intercepts = exact_intercepts(offset, hit, topic, n_topics, **variances, ridge=INTERCEPT_RIDGE)
+        low_share = 0.0 if first else LOW_SHARE
+        intercepts = exact_intercepts(
+            offset, hit, topic, n_topics, **variances, ridge=INTERCEPT_RIDGE, low_share=low_share
+        )
     return GradeStep(fitted, design, intercepts)
 
 
