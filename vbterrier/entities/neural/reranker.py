@@ -195,7 +195,8 @@ class NeuralStage(Learner):
     @property
     def patience(self) -> int | None:  # type: ignore[override]
         """The number of epochs without a gain after which training stops, ``None`` for never."""
-        return self._training["patience"]
+        epochs: int | None = self._training["patience"]
+        return epochs
 
     @property
     def seed(self) -> int:  # type: ignore[override]
