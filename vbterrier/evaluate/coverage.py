@@ -117,7 +117,8 @@ class CoverageReport(Shown):
             yield Panel("Topics without any entity of a run", missing)
 
     def _figures(self) -> Figures:
-        cutoff, means = self.settings["cutoff"], {"intervals": self.documents}
+        cutoff = self.settings["cutoff"]
+        means: dict[str, Any] = {"intervals": self.documents}
         if not len(self.documents):
             # All measures of entities are too many for one figure.
             means = {"intervals": self.entities, "measure": [f"RelCov@{cutoff}", f"NonRelCov@{cutoff}"]}

@@ -18,7 +18,7 @@ from vbterrier.entities.rankers.selector import document_labels_of, entity_label
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import by_id, normalised
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, warn, whole
+from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, settings_of, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
@@ -153,7 +153,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     ) -> None:
         super().__init__()
         self._set_links(links, None)
-        self._set_training(training, _RANKER)
+        self.training = settings_of("training", Training, training).with_defaults(_RANKER)
         self.names = by_id("names", names)
         if isinstance(supervision, str) and supervision != "binary":
             raise ParameterError(f"supervision={supervision!r}: wanted 'binary' or a frame (qid, entity_id, label)")

@@ -191,16 +191,31 @@ class NeuralStage(Learner):
     """Base class of trained stages over runs with a neural model."""
 
     training: Training
-    epochs: int
-    batch_size: int
-    rate: float | None
-    rel: int
 
-    def _set_training(self, training: Any, defaults: Training) -> None:
-        self.training = settings_of("training", Training, training).with_defaults(defaults)
-        # The names in saved models.
-        for name, value in asdict(self.training).items():
-            setattr(self, name, None if value == math.inf else value)
+    @property
+    def patience(self) -> int | None:  # type: ignore[override]
+        """The number of epochs without a gain after which training stops, ``None`` for never."""
+        epochs: int | None = self._training["patience"]
+        return epochs
+
+    @property
+    def seed(self) -> int:  # type: ignore[override]
+        """The seed of the training."""
+        return int(self._training["seed"])
+
+    @property
+    def rel(self) -> int:
+        """The lowest relevant label."""
+        return int(self._training["rel"])
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """The settings of the training with the names and values of saved models."""
+        return {name: None if value == math.inf else value for name, value in asdict(self.training).items()}
+
+    def _parameters(self) -> dict[str, Any]:
+        own = self._training
+        return {name: own[name] if name in own else getattr(self, name) for name in self.STORED}
 
     @classmethod
     def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +235,7 @@ class NeuralStage(Learner):
         """The model."""
 
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Arrays:
-        options: dict[str, Any] = {name: getattr(self, name) for name in NeuralStage.STORED if name != "rel"}
+        options = {name: value for name, value in self._training.items() if name != "rel"}
         return train(self._network, training, validation, **options)
 
     def _scores(self, learned: Arrays, features: Sequence[Arrays]) -> list[Floats]:
@@ -373,7 +388,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self._set_training(training, _RERANKERS)
+        self.training = settings_of("training", Training, training).with_defaults(_RERANKERS)
         self.model = choice("model", model, MODELS)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
         # Models of sentence-transformers are callable, too.
