@@ -216,7 +216,7 @@ def test_endpoints_are_checked_and_their_secrets_not_repeated(endpoint, message)
 
 
 LIMITED = {"timeout": [0, -1, float("nan")], "deadline": [float("inf"), "60"], "max_bytes": [0], "retries": [-1, True]}
-LIMITED |= {"backoff": [-0.1]}
+LIMITED |= {"backoff": [-0.1], "cache": [3, True, b"answers.jsonl", "", "a\0b", ["a"]]}
 INVALID = {"misplaced": ["guess"], "score": ["probability"], "ids": ["wikidata"], "method": ["PUT"]}
 
 
