@@ -337,6 +337,28 @@ def settings_of(name: str, kind: type[T], value: T | None) -> T:
     return value
 
 
-def whole_or_none(name: str, value: Any) -> int | None:
-    """Return a parameter that is an integer of at least 1, or ``None``."""
-    return None if value is None else whole(name, value)
+def path_of(name: str, value: Any) -> Path:
+    """Return a parameter that names a file or a folder, as text or as an object of the file system.
+
+    >>> path_of("path", "means.csv").name
+    'means.csv'
+    >>> path_of("path", None)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: path=None: wanted the name of a file or folder, some text or a pathlib.Path
+    """
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text:
+        raise ParameterError(f"{name}={value!r}: wanted the name of a file or folder, some text or a pathlib.Path")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        text += "\0"
+    if "\0" in text:
+        raise ParameterError(f"{name}={value!r}: wanted a name that a file can have, without NUL and half characters")
+    return Path(text)
+
+
+def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
+    """Return a parameter that is an integer of at least ``low``, or ``None``."""
+    return None if value is None else whole(name, value, low=low)

@@ -365,6 +365,9 @@ def test_redirects_are_followed_within_their_space(file):
         read_entity_links(path, ids="dbpedia", redirects={"dbr:A": "wd:Q90"})
     with pytest.raises(InputError, match="mapping: 'A' has two targets"):
         read_entity_links(path, ids="dbpedia", mapping=pd.DataFrame({"entity_id": "A", "target": ["B", "C"]}))
+    for missing in ({"A": None}, pd.DataFrame({"entity_id": ["A"], "target": [float("nan")]})):
+        with pytest.raises(InputError, match=r"mapping: row 0 \(A\) lacks an id or its target; leave it out"):
+            read_entity_links(path, ids="dbpedia", mapping=missing)
 
 
 def test_mentions_of_nif_without_link_or_with_other_text_are_reported(file):

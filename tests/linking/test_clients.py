@@ -215,6 +215,12 @@ def test_endpoints_are_checked_and_their_secrets_not_repeated(endpoint, message)
             RequestOptions(proxy=endpoint)
 
 
+@pytest.mark.parametrize("value", [3, True, b"answers.jsonl", "", "a\0b", ["a"]])
+def test_a_cache_of_requests_is_the_name_of_a_file(value):
+    with pytest.raises(ParameterError, match=r"^cache=.*: wanted"):
+        RequestOptions(cache=value)
+
+
 def test_options_of_clients_are_options_of_requests_and_part_of_their_identity():
     with pytest.raises(ParameterError, match=r"options: wanted settings as RequestOptions\(\.\.\.\), found dict"):
         RELClient("http://localhost:5555", options={"timeout": 5})

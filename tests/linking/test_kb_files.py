@@ -259,6 +259,10 @@ def test_redirects_and_a_choice_of_items_are_given_from_outside(files):
         assert (len(base), base.names(["Q6", "Q3"])) == (1, ["Abraham Lincoln", ""])
     with pytest.raises(InputError, match=r"^redirects: the id that 'Q5' redirects to is int, wanted text"):
         files(dump(LINCOLN), kb_from_wikidata, options=WikidataOptions(redirects={"Q5": 91}))
+    # Python takes a text of two letters for a pair.
+    for odd in (["Q1"], ["Q1", ("Q5", "Q91")], "", "Q1", 3, [("Q1",)]):
+        with pytest.raises(ParameterError, match=r"redirects=.*: wanted a mapping or pairs of ids"):
+            WikidataOptions(redirects=odd)
 
 
 def test_items_without_a_name_and_names_that_are_none_are_counted(files):

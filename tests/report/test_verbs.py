@@ -17,6 +17,8 @@ import vbterrier
 from vbterrier.design.removal import Removal
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.frames.notebook import SUFFIXES, cell
+from vbterrier.intents.calibrate import Calibrate
+from vbterrier.report.paper import save_table
 
 PACKAGE = Path(vbterrier.__file__).parent
 # The attribute of which a result's rows are.
@@ -314,6 +316,19 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
             result.save(tmp_path / odd)
     assert [path.name for path in tmp_path.iterdir()] == ["it.csv"]
     assert set(SUFFIXES) == {".html", ".tex", ".md", ".csv", ".json", ".txt"}
+
+
+@pytest.mark.parametrize("path", [None, 3, b"it.html", "", ["it.html"], "a\0.html", "\ud800.html"])
+def test_what_is_no_path_is_refused_wherever_something_is_saved(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result, model = results()["score"], results()["fit"]
+    temperature = Calibrate("prior")
+    for save in (result.save, model.save, temperature.save, lambda path: save_table(result, path)):
+        with pytest.raises(ParameterError, match=r"^path=.*: wanted (the|a) name"):
+            save(path)
+    with pytest.raises(ParameterError, match=r"^path=.*: wanted (the|a) name"):
+        vbterrier.write_report({}, path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_is_saved_in_a_folder_and_its_rows_in_a_file(tmp_path):

@@ -17,7 +17,7 @@ import pyterrier as pt
 from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, warn
+from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
 from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ranking import Run, ranked
@@ -239,7 +239,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """
         if self._learned is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
-        folder, packed, name = Path(path), self._packed(self._learned), f"model{self.SUFFIX}"
+        folder, packed, name = path_of("path", path), self._packed(self._learned), f"model{self.SUFFIX}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -95,9 +95,14 @@ def normalised(
 def table_of(given: Any, what: str) -> dict[str, str]:
     """Return a mapping of ids, from a mapping, or a frame with entity_id and target."""
     if isinstance(given, Mapping):
-        return {str(entity): str(target) for entity, target in given.items()}
+        given = pd.DataFrame({"entity_id": list(given), "target": list(given.values())}, dtype=object)
     frame = frame_of(given, what)
     require(frame, ("entity_id", "target"), what)
+    missing = frame[["entity_id", "target"]].isna().any(axis=1).to_numpy()
+    if missing.any():
+        place = int(missing.argmax())
+        entity = frame["entity_id"].iloc[place]
+        raise InputError(f"{what}: row {place} ({entity}) lacks an id or its target; leave it out")
     frame = frame[["entity_id", "target"]].astype(str).drop_duplicates()
     twice = frame["entity_id"].duplicated()
     if twice.any():

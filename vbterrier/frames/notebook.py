@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, nearest, printable
+from vbterrier.errors import ParameterError, nearest, path_of, printable
 from vbterrier.frames.files.writing import replace_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
 
@@ -380,7 +380,7 @@ class Shown:
         ParameterError, FileError
             Another suffix; the file cannot be written.
         """
-        file = Path(path)
+        file = path_of("path", path)
         if file.suffix not in SUFFIXES:
             raise ParameterError(f"{printable(file)}: wanted a name that ends in {', '.join(SUFFIXES)}")
         style = SUFFIXES[file.suffix]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, warn
+from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, path_of, warn
 from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
@@ -267,7 +267,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write method and parameters as JSON; raise FileError if the file cannot be written."""
         content = {name: getattr(self, name) for name in ("method", "temperature", "smoothing", "parameters")}
-        with replacing(Path(path)) as file:
+        with replacing(path_of("path", path)) as file:
             file.write(f"{json.dumps({'kind': _KIND, **content}, indent=1)}\n".encode())
 
     @classmethod

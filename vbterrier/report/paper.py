@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, printable
+from vbterrier.errors import ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
@@ -41,6 +40,7 @@ from vbterrier.stats.replicas import excludes_its_score
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 
 _KEYS = ["name", "measure"]
@@ -233,7 +233,7 @@ def save_table(result: Any, path: str | os.PathLike[str], **options: Any) -> Non
     ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file. Raises
     ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be written.
     """
-    where = Path(path)
+    where = path_of("path", path)
     style = style_of(where)
     with width(None):
         pages = {where: paper_table(result, style, **options)}

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, whole
+from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, path_of, whole
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
@@ -235,7 +235,7 @@ class EvidenceModel(Shown):
         which :meth:`load` reads. A path that ends in a suffix of files of results, such as ``.html`` or ``.csv``, is a
         file, as for all results.
         """
-        folder = Path(path)
+        folder = path_of("path", path)
         # Suffixes in capitals are refused, as those of all results.
         if folder.suffix.lower() in SUFFIXES:
             return super().save(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -77,11 +77,19 @@ class WikidataOptions:
             raise ParameterError(f"where={self.where!r}: wanted a function from an item to True or False")
         if isinstance(self.excluded, str) or not isinstance(self.excluded, Collection):
             raise ParameterError(f"excluded={self.excluded!r}: wanted a list of ids, such as ['Q4167410']")
+        wrong, redirects = (
+            ParameterError(f"redirects={self.redirects!r:.80}: wanted a mapping or pairs of ids"),
+            self.redirects,
+        )
         try:
             # Pairs may be an iterator, which has them once.
-            object.__setattr__(self, "redirects", dict(self.redirects))
+            pairs = list(redirects.items() if isinstance(redirects, Mapping) else redirects)
+            object.__setattr__(self, "redirects", dict(pairs))
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"redirects={self.redirects!r:.80}: wanted a mapping or pairs of ids") from error
+            raise wrong from error
+        # Python takes a text of two letters, such as Q1, for a pair.
+        if isinstance(redirects, str) or any(isinstance(pair, str) for pair in pairs):
+            raise wrong
         if not isinstance(self.site, str) or not self.site:
             raise ParameterError(f"site={self.site!r}: wanted the name of a project, such as 'enwiki'")
 

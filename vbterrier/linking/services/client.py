@@ -14,7 +14,17 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, number, printable, settings_of, whole
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    ServiceError,
+    number,
+    path_of,
+    printable,
+    settings_of,
+    whole,
+)
 from vbterrier.frames.files.source import Source, is_there, json_of, refuse_constant, require_regular
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
@@ -130,7 +140,7 @@ class RequestOptions:
     Raises
     ------
     ParameterError
-        A value outside its range; a proxy with a password, a query or a fragment.
+        A value outside its range; a proxy with a password, a query or a fragment; a cache that is no path.
 
     Examples
     --------
@@ -155,6 +165,8 @@ class RequestOptions:
         whole("retries", self.retries, low=0)
         if self.proxy is not None:
             require_address(self.proxy, "proxy")
+        if self.cache is not None:
+            path_of("cache", self.cache)
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,13 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata, resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, ParameterError, printable
+from vbterrier.errors import FileError, ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing
@@ -28,6 +27,7 @@ from vbterrier.report.page.verdict import agreement, caveats, sentences, test_se
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import ir_measures
 
@@ -187,7 +187,7 @@ def write_report(
     """
     if content is not None and not isinstance(content, ReportContent):
         raise ParameterError(f"content: wanted a vbterrier.report.ReportContent, found {type(content).__name__}")
-    where = Path(path)
+    where = path_of("path", path)
     if not is_folder(where.parent):
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if is_folder(where):
