@@ -10,8 +10,8 @@ import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
 from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, whole
+from vbterrier.frames.contracts import require_difference
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.score_ranges import require_difference
 from vbterrier.settings import Inference
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.kernels.sampling import total_variance
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.design.strata import Allocation, Strata
-    from vbterrier.frames.score_ranges import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 METHODS = (*STAGES, "uniform", "weighted")

@@ -21,11 +21,11 @@ from vbterrier.evaluate.settings import (
     linked,
     mean_and_interval,
 )
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 

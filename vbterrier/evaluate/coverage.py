@@ -26,11 +26,10 @@ from vbterrier.errors import (
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference

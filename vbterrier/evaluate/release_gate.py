@@ -21,13 +21,21 @@ from vbterrier.evaluate.inputs import (
 from vbterrier.evaluate.release_scores import ReleaseScores
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, in_units, is_nested_table, refuse_near_misses, require, systems_of
+from vbterrier.frames.contracts import (
+    frame_of,
+    in_units,
+    is_nested_table,
+    refuse_near_misses,
+    require,
+    require_difference,
+    score_bounds,
+    systems_of,
+)
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, loaded_run
-from vbterrier.frames.score_ranges import require_difference, score_bounds
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional

@@ -27,11 +27,10 @@ from vbterrier.evaluate.grids import (
 )
 from vbterrier.evaluate.inputs import named_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget

@@ -13,13 +13,12 @@ from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, chosen, examples, warn, whole
 from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import COLUMNS, comparisons
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Bools, Ints
+    from vbterrier.frames.contracts import Bounds
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.frames.score_ranges import Bounds
 
 SETTINGS = ("conditional", "open-world")
 BEYOND = ("keep", "drop")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, check_level, choice, examples, nearest, number, warn, whole
-from vbterrier.frames.score_ranges import is_linearised, require_difference, score_bounds
+from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import mean_draws, stream
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.frames.score_ranges import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 _LETTER = re.compile(r"[a-z]\d*")

@@ -13,7 +13,7 @@ from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.score_ranges import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 _BATCH = 4_000_000

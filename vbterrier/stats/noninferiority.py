@@ -14,7 +14,7 @@ from vbterrier.stats.inverted_intervals import confidence_sequence
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
-    from vbterrier.frames.score_ranges import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Guarantees: Student's t for the mean and Clopper-Pearson for large losses, or limits for any distribution of the mean.

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.score_ranges import score_bounds
 from vbterrier.stats.comparisons import adjusted
 from vbterrier.stats.topic_intervals import Interval, topics_interval
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn, whole
+from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.score_ranges import require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of

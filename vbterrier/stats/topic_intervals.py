@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import check_level, choice, warn, whole
-from vbterrier.frames.score_ranges import UNKNOWN, mean_bounds, score_bounds
+from vbterrier.frames.contracts import UNKNOWN, mean_bounds, score_bounds
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (
     ENDLESS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.frames.score_ranges import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
@@ -87,7 +87,7 @@ def intervals(
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
         each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
-        within the range of the measure, if it is known (:func:`~vbterrier.frames.score_ranges.score_bounds`).
+        within the range of the measure, if it is known (:func:`~vbterrier.frames.contracts.score_bounds`).
 
     Examples
     --------

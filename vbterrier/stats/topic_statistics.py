@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
+from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel, Shown, of_means
-from vbterrier.frames.score_ranges import mean_bounds, score_bounds
 from vbterrier.kernels.resample import (
     acceleration_of,
     constant_limits,
