@@ -143,8 +143,8 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         if not self.same(parameters[name], value):
             made = type(self)(**(parameters | {name: value}))
             # Cached properties depend on the parameters, too.
-            vars(self).clear()
-            vars(self).update(vars(made))
+            self.__dict__.clear()
+            self.__dict__.update(vars(made))
 
     def _given(self) -> list[tuple[inspect.Parameter, Any]]:
         declared = list(inspect.signature(type(self).__init__).parameters.values())[1:]

@@ -95,7 +95,7 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
         row = rows[topic, rank]
         parts.append((row, _narrow(topic), _narrow(rank + 1), _narrow(levels[topic, rank])))
         docnos.append(run.docno.take(row).text)
-    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(row) for row, *_ in parts])
+    owner: Ints = np.repeat(_narrow(np.arange(len(parts))), [len(row) for row, *_ in parts])
     # The entries of a single run need no second copy.
     row, topic, rank, level = (
         column[0] if len(parts) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)
@@ -166,12 +166,13 @@ class Evidence:
     @cached_property
     def unjudged(self) -> Ints:
         """Positions of the unjudged documents."""
-        return _narrow(np.flatnonzero(self.level < 0))
+        places: Ints = _narrow(np.flatnonzero(self.level < 0))
+        return places
 
     @cached_property
     def best_rank(self) -> Ints:
         """The best rank of each document, shape (m,)."""
-        best = np.full(len(self), np.iinfo(np.int32).max, dtype=np.int32)
+        best: Ints = _narrow(np.full(len(self), np.iinfo(np.int32).max))
         np.minimum.at(best, self.item, self.rank)
         return best
 
@@ -211,8 +212,7 @@ class Evidence:
         """The mean of a value of the entries up to the cutoff over the runs of each document, 0 below it, (m,)."""
         item = self.item[self.in_cut]
         total, n = np.bincount(item, values, minlength=len(self)), np.bincount(item, minlength=len(self))
-        total /= np.maximum(n, 1, out=n)
-        return np.asarray(total)
+        return np.asarray(total / np.maximum(n, 1), dtype=np.float64)
 
     @cached_property
     def outside(self) -> Ints:

@@ -173,7 +173,7 @@ def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exac
     """Fit the model to the evidence; ``exact`` takes the exact posteriors of intercepts in the first step too."""
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
-        return GradeModel(evidence, Features(nothing, [], nothing, nothing, nothing), 0.0, 0.0, ())
+        return GradeModel(evidence, Features(nothing, [], nothing, nothing.astype(np.uint8), nothing), 0.0, 0.0, ())
     features, (sigma, ks) = features_of(evidence), selection(evidence)
     constants = constants or Constants()
     if not (evidence.level >= 0).any():

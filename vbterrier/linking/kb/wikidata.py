@@ -77,10 +77,8 @@ class WikidataOptions:
             raise ParameterError(f"where={self.where!r}: wanted a function from an item to True or False")
         if isinstance(self.excluded, str) or not isinstance(self.excluded, Collection):
             raise ParameterError(f"excluded={self.excluded!r}: wanted a list of ids, such as ['Q4167410']")
-        wrong, redirects = (
-            ParameterError(f"redirects={self.redirects!r:.80}: wanted a mapping or pairs of ids"),
-            self.redirects,
-        )
+        redirects: Any = self.redirects
+        wrong = ParameterError(f"redirects={redirects!r:.80}: wanted a mapping or pairs of ids")
         try:
             # Pairs may be an iterator, which has them once.
             pairs = list(redirects.items() if isinstance(redirects, Mapping) else redirects)
