@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 
 import vbterrier
 from vbterrier.demo import copy_demo
-from vbterrier.entities import NeuralReranker
+from vbterrier.entities import NeuralReranker, Training
 from vbterrier.entities.pool import link_pool, write_links
 from vbterrier.errors import FileError
 from vbterrier.evaluate import annotate, release_gate
@@ -59,7 +60,9 @@ def gate(version):
 def reranker(version):
     stage = NeuralReranker.__new__(NeuralReranker)
     for name in NeuralReranker.STORED:
-        setattr(stage, name, version)
+        if name not in {each.name for each in fields(Training)}:
+            setattr(stage, name, version)
+    stage.training = Training(seed=version)
     stage._learned, stage._topics = {"bias": np.full(50, version, dtype=np.float32)}, frozenset()
     return stage
 

@@ -12,10 +12,10 @@ def of_replace_condensed_lists(table, scores, dense, after, covered, rankings):
         (scores.means().loc["lexical", "NDCGBound(max_grade=2)@10"], 0.542),
         (table.loc["the truth: all documents judged", "dense"], 0.8),
         (table.loc["the truth: all documents judged", "lexical"], 0.699),
-        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.5445),
-        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.5365),
+        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.539),
+        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.534),
         (dense.set_index("measure").loc["nDCG@10", "diff"], -0.123),
-        (after.pairs["diff"].iloc[0], 0.092),
+        (after.pairs["diff"].iloc[0], 0.093),
         (covered["covered"].tolist()[2], 0.92),
     ]
     assert all(abs(found - number) < 0.001 for found, number in told), told

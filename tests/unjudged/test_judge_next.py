@@ -388,7 +388,7 @@ def test_plans_are_written_and_read_back(tmp_path, name):
     assert {'a "quoted" id', "NA", "007"} <= set(read["docno"])
 
 
-@pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb", ""])
+@pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb"])
 def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
     run, qrels = frames(1)
     run["docno"] = run["docno"].replace({run["docno"].iloc[1]: bad, run["docno"].iloc[0]: bad + "x"})

@@ -199,15 +199,15 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def set_parameter(self, name: str, value: Any) -> None:
         """Set a parameter; a change of one that training depends on discards the model."""
         learned, topics = self._learned, self._topics
-        before = self._parameters()
+        before = self._stored()
         super().set_parameter(name, value)
-        if before == self._parameters():
+        if before == self._stored():
             self._learned, self._topics = learned, topics
 
     def _require_learned(self, learned: Any) -> None:
         """Refuse a model that was learned from other inputs than those of this stage."""
 
-    def _parameters(self) -> dict[str, Any]:
+    def _stored(self) -> dict[str, Any]:
         """Return the parameters that a folder stores, by name."""
         return {name: getattr(self, name) for name in self.STORED}
 
@@ -246,7 +246,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
         if (folder / name).exists():
             name = f"model-{hashlib.blake2b(packed, digest_size=8).hexdigest()}{self.SUFFIX}"
-        made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._parameters()}
+        made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name}, indent=2) + "\n"
         replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
         for other in folder.glob(f"model*{self.SUFFIX}"):

@@ -257,7 +257,7 @@ def audit_judge(
     >>> run = pool.assign(score=rng.random(600))
     >>> found = audit_judge({"mine": run}, truth.sample(480, random_state=0), {"llm": generous}, budget=100)
     >>> found.systems[["estimate", "value"]].round(2).values.tolist()
-    [['humans alone', 0.45], ['corrected', 0.45], ['judge alone', 0.57]]
+    [['humans alone', 0.44], ['corrected', 0.44], ['judge alone', 0.57]]
     """
     queries, documents, on_topics, duplicates, scale, unit = chosen(
         "audit_judge",

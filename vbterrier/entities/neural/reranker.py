@@ -195,26 +195,26 @@ class NeuralStage(Learner):
     @property
     def patience(self) -> int | None:  # type: ignore[override]
         """The number of epochs without a gain after which training stops, ``None`` for never."""
-        epochs: int | None = self._training["patience"]
+        epochs: int | None = self._own_settings["patience"]
         return epochs
 
     @property
     def seed(self) -> int:  # type: ignore[override]
         """The seed of the training."""
-        return int(self._training["seed"])
+        return int(self._own_settings["seed"])
 
     @property
     def rel(self) -> int:
         """The lowest relevant label."""
-        return int(self._training["rel"])
+        return int(self._own_settings["rel"])
 
     @property
-    def _training(self) -> dict[str, Any]:
+    def _own_settings(self) -> dict[str, Any]:
         """The settings of the training with the names and values of saved models."""
         return {name: None if value == math.inf else value for name, value in asdict(self.training).items()}
 
-    def _parameters(self) -> dict[str, Any]:
-        own = self._training
+    def _stored(self) -> dict[str, Any]:
+        own = self._own_settings
         return {name: own[name] if name in own else getattr(self, name) for name in self.STORED}
 
     @classmethod
@@ -235,7 +235,7 @@ class NeuralStage(Learner):
         """The model."""
 
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Arrays:
-        options = {name: value for name, value in self._training.items() if name != "rel"}
+        options = {name: value for name, value in self._own_settings.items() if name != "rel"}
         return train(self._network, training, validation, **options)
 
     def _scores(self, learned: Arrays, features: Sequence[Arrays]) -> list[Floats]:
