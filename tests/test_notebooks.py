@@ -111,6 +111,8 @@ def test_cells_compile_and_use_public_names_alone(code):
                     assert node.attr in plots.__all__
 
 
+# The checks before a change run it by name.
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_its_text_says_what_it_finds(path, monkeypatch):

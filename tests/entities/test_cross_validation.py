@@ -91,7 +91,7 @@ PIPELINES = {
 # Cases that others contain, or that take seconds.
 SLOW = {f"reranker {model}" for model in MODELS if model not in {"duet", "dreq"}}
 SLOW |= {"entity ranker", "selector after selector", "reranker after reranker", "selector after entity ranker"}
-SLOW |= {"reranker of ranked entities", "reranker of selected entities"}
+SLOW |= {"reranker of ranked entities", "reranker of selected entities", "reranker of a fusion with a selector"}
 
 
 @pytest.mark.parametrize("name", [at_night(name) if name in SLOW else name for name in PIPELINES])

@@ -401,7 +401,7 @@ CORRECTIONS = [None, "bonferroni", "holm", "hs", "fdr_bh"]
 
 
 @pytest.mark.parametrize(
-    ("test", "correction"), [*product(["t"], CORRECTIONS), ("wilcoxon", None), (difference, "holm")]
+    ("test", "correction"), [*product(["t"], CORRECTIONS), ("wilcoxon", None), (difference, "bonferroni")]
 )
 def test_tests_with_a_baseline(test, correction, frames, topics, qrels):
     options = dict(baseline=1, test=test, correction=correction, correction_alpha=0.2)

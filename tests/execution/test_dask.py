@@ -124,7 +124,7 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
             parallel._result(waiting, client)
 
 
-@pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", "tcp://[::1"])
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", at_night("tcp://[::1")])
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
         vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=address))
