@@ -351,10 +351,10 @@ def path_of(name: str, value: Any) -> Path:
     if not isinstance(text, str) or not text:
         raise ParameterError(f"{name}={value!r}: wanted the name of a file or folder, some text or a pathlib.Path")
     try:
-        os.fsencode(text)
+        is_name = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
-        text += "\0"
-    if "\0" in text:
+        is_name = False
+    if not is_name:
         raise ParameterError(f"{name}={value!r}: wanted a name that a file can have, without NUL and half characters")
     return Path(text)
 

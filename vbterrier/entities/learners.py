@@ -208,7 +208,10 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """Refuse a model that was learned from other inputs than those of this stage."""
 
     def _stored(self) -> dict[str, Any]:
-        """Return the parameters that a folder stores, by name."""
+        """Return the parameters that a folder stores, by name.
+
+        Not ``_parameters``: PyTerrier reads a parameter ``parameters`` from an attribute of this name first.
+        """
         return {name: getattr(self, name) for name in self.STORED}
 
     @classmethod

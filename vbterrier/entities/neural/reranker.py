@@ -210,7 +210,10 @@ class NeuralStage(Learner):
 
     @property
     def _own_settings(self) -> dict[str, Any]:
-        """The settings of the training with the names and values of saved models."""
+        """The settings of the training with the names and values of saved models.
+
+        Not ``_training``: PyTerrier reads the parameter ``training`` from an attribute of this name first.
+        """
         return {name: None if value == math.inf else value for name, value in asdict(self.training).items()}
 
     def _stored(self) -> dict[str, Any]:
