@@ -209,6 +209,16 @@ def test_topics_that_have_no_hit_at_all_do_not_widen_the_distribution_of_the_oth
     assert shares[:48].mean() < 0.02
 
 
+def test_intercepts_do_not_depend_on_where_their_variance_starts():
+    rng = np.random.default_rng(5)
+    topic, hit = np.repeat(np.arange(2000), 20), rng.random(40_000) < 0.3
+    options = {"variance_prior": 1.0, "ridge": 0.01}
+    found = [exact_intercepts(np.zeros(40_000), hit, topic, 2000, variance=start, **options) for start in (1.0, 0.03)]
+    # The mean is at its place long before the variance.
+    assert found[0].variance == pytest.approx(found[1].variance, abs=0.02)
+    assert [each.mean for each in found] == pytest.approx([np.log(0.3 / 0.7)] * 2, abs=0.03)
+
+
 def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them():
     few = evidence(subsample_qrels(QRELS, 0.9, seed=2))
     model = fit_evidence(few)

@@ -225,11 +225,12 @@ def exact_intercepts(
         of_both = likelihood @ prior.T
         total = of_both.sum(axis=1)
         mass = prior[0] * (likelihood.T @ (1 / total))
-        before, mean = mean, float(mass @ GRID / (mass.sum() + ridge * variance))
+        before = np.array([mean, variance, low])
+        mean = float(mass @ GRID / (mass.sum() + ridge * variance))
         squares = mass @ (GRID - mean) ** 2 + GRID_TOPICS * variance_prior
         variance = float(squares / (mass.sum() + GRID_TOPICS))
         low = float(((of_both[:, 1] / total).sum() + PRIOR_TOPICS * low_share) / (n_topics + PRIOR_TOPICS))
-        if abs(mean - before) < TOLERANCE:
+        if abs(before - [mean, variance, low]).max() < TOLERANCE:
             break
     density = likelihood * prior.sum(axis=0) / total[:, None]
     return Intercepts(GRID, np.cumsum(density, axis=1) - density / 2, mean, variance, low)
