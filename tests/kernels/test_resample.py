@@ -15,6 +15,7 @@ from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import (
     ENDLESS,
     acceleration_of,
+    binomials,
     bounded_limits,
     constant_limits,
     digits,
@@ -354,6 +355,26 @@ def test_poisson_numbers_are_the_quantiles_of_their_distribution(mean):
     assert np.abs(found - expected).max() <= 1
     assert (found != expected).mean() < (0.0005 if mean < 16 else 0.03)
     assert found.mean() == pytest.approx(mean, rel=0.001, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("size", "prob"),
+    [(0, 0.3), (1, 0.5), (5, 0.02), (9, 0.3), (20, 0.5), (90, 0.1), (90, 0.4), (17, 0.9), (300, 0.9), (1000, 0.001)],
+)
+def test_binomial_numbers_are_the_quantiles_of_their_distribution(size, prob):
+    uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
+    found = binomials(np.float32(size), np.full(len(uniform), prob, dtype=np.float32), uniform, special.ndtri)
+    expected = stats.binom.ppf(uniform.astype(np.float64), size, np.float32(prob))
+    assert np.abs(found - expected).max() <= 1
+    assert (found != expected).mean() < (0.0005 if size * prob < 16 else 0.03)
+    assert found.mean() == pytest.approx(size * prob, rel=0.001, abs=0.001)
+
+
+def test_binomial_numbers_of_a_fraction_have_its_mean_and_variance():
+    uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
+    found = binomials(np.float32(7.5), np.full(len(uniform), 0.2, dtype=np.float32), uniform, special.ndtri)
+    assert found.mean() == pytest.approx(1.5, rel=0.001)
+    assert found.var() == pytest.approx(1.2, rel=0.002)
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.0, 50.0])

@@ -22,11 +22,12 @@ from vbterrier.kernels.grade_regression import (
     sigmoid,
 )
 from vbterrier.settings import Data, Execution, Inference
-from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted
+from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted, groups
 from vbterrier.unjudged import estimated as estimated_scores
 from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
+from vbterrier.unjudged.groups import N_GROUPS, grouped
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
 from vbterrier.unjudged.model import GradeModel, fit_evidence
 from vbterrier.unjudged.pool import Judgments
@@ -665,6 +666,55 @@ def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
     assert (small.levels == plain.levels).all()
     assert (small.counts == plain.counts).all()
     assert (small.shares == plain.shares).all()
+
+
+@pytest.mark.parametrize("names", ["a", "abcdef"])
+def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by_one(names):
+    model = fit({name: RUNS[name] for name in names}, THIN).at(10)
+    binomial, single = (GradeDraws(model, 2000, 1, deep=deep).counts.astype(float) for deep in (False, True))
+    assert (~model.evidence.near[model.evidence.unjudged]).sum() > 300
+    # Means over draws, and the standard deviations of a topic and of the mean over topics.
+    assert binomial.mean(axis=0) == pytest.approx(single.mean(axis=0), rel=0.01, abs=0.1)
+    assert binomial.mean(axis=(0, 1)) == pytest.approx(single.mean(axis=(0, 1)), rel=0.008)
+    assert binomial.std(axis=0).mean(axis=0) == pytest.approx(single.std(axis=0).mean(axis=0), rel=0.01)
+    assert binomial.mean(axis=1).std(axis=0) == pytest.approx(single.mean(axis=1).std(axis=0), rel=0.015)
+
+
+def test_drawn_documents_are_counted_by_topic_and_level():
+    model = fit(RUNS, THIN).at(10)
+    topic = model.evidence.topic[model.evidence.unjudged]
+    drawn = GradeDraws(model, 60, 1, deep=True)._found(slice(0, N_TOPICS))
+    for at in range(N_TOPICS):
+        wanted = [(drawn.levels[topic == at] == level).sum(axis=0) for level in range(1, 4)]
+        assert (drawn.counts[at, 1:] == wanted).all()
+
+
+def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_logits(monkeypatch):
+    model = fit(RUNS, THIN).at(10)
+    below = np.flatnonzero(~model.evidence.near[model.evidence.unjudged])
+    made, items = grouped(model, below), model.evidence.unjudged[below]
+    topic = model.evidence.topic[items]
+    assert np.diff(made.ends).max() == N_GROUPS
+    step = model.steps[0]
+    for at in range(3):
+        logit = step.regression.logit(step.design[items], topic)[topic == at]
+        own = items[topic == at][np.argsort(logit, kind="stable")]
+        parts, first = np.array_split(own, N_GROUPS), made.ends[at]
+        assert made.sizes[first : first + N_GROUPS].sum() == len(own)
+        # Groups have one document more or less.
+        assert np.ptp(made.sizes[first : first + N_GROUPS]) <= 1
+        size = made.sizes[first]
+        design, one = step.design[own[:size]], np.full(size, at)
+        assert len(parts[0]) - size in (0, 1)
+        assert made.means[0][first] == pytest.approx(design.mean(axis=0))
+        spread = np.cov(design.T, ddof=0) * step.regression.coef_cov * model.constants.inflation
+        wanted = step.regression.logit(design, one).var() + spread.sum()
+        assert made.variances[0][first] == pytest.approx(wanted)
+    monkeypatch.setattr(groups, "_DOCUMENTS", 50)
+    again = grouped(model, below)
+    assert (again.sizes == made.sizes).all()
+    for part, other in zip(again.means + again.variances, made.means + made.variances, strict=True):
+        assert part == pytest.approx(other, rel=1e-12, abs=1e-12)
 
 
 def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same(monkeypatch):

@@ -447,23 +447,65 @@ def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> ND
 
     ``ndtri``: normal quantiles.
     """
+    zero = np.zeros(1, dtype=np.float32)
+    return _inverted(
+        mean, mean, np.float32(1), np.exp(-mean), (np.broadcast_to(zero, mean.shape), mean), uniform, ndtri
+    )
+
+
+def binomials(size: Any, prob: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> NDArray[np.int32]:
+    """Binomial numbers, as :func:`poissons`; ``size`` (0 or more, also fractions) and ``prob`` below 1, shape (n, m).
+
+    A fraction as size has the probabilities ``C(size, k) p^k (1 - p)^(size - k)`` as far as they are positive.
+    """
+    mean, odds = size * prob, prob / (np.float32(1) - prob)
+    none = np.exp(size * np.log1p(-prob))
+    return _inverted(
+        mean, mean * (1 - prob), 1 - 2 * prob, none, (-odds, (size + np.float32(1)) * odds), uniform, ndtri
+    )
+
+
+def _inverted(
+    mean: Singles,
+    variance: Singles,
+    third: Any,
+    none: Singles,
+    ratio: tuple[Singles, Singles],
+    uniform: Singles,
+    ndtri: Callable[[Any], Any],
+) -> NDArray[np.int32]:
+    """Quantiles of distributions with ``P(k) = P(k - 1) (a + b/k)``.
+
+    - ``mean``, ``variance``; ``third``: the third central moment in variances
+    - ``none``: ``P(0)``
+    - ``ratio``: a and b
+    """
     counts = np.zeros(mean.shape, dtype=np.int32)
     large = mean > MOST_COUNTED
     if large.any():
         z = ndtri(np.minimum(uniform[large], 1 - 2.0**-24).astype(np.float64))
-        counts[large] = np.maximum(np.floor(mean[large] + z * np.sqrt(mean[large]) + (z * z - 1) / 6 + 0.5), 0)
-    term = np.exp(-mean)
-    # Numbers whose distribution function is not yet reached.
-    at = np.flatnonzero((uniform > term) & ~large)
-    m, left, term = mean.ravel()[at], uniform.ravel()[at], term.ravel()[at]
-    left = left - term
+        skew = np.broadcast_to(third, mean.shape)[large]
+        counts[large] = np.maximum(
+            np.floor(mean[large] + z * np.sqrt(variance[large]) + skew * (z * z - 1) / 6 + 0.5), 0
+        )
+    at: Ints = np.flatnonzero((uniform > none) & ~large)
+    m, left, term, a, b = (each.ravel()[at] for each in (mean, uniform, none, *ratio))
+    left -= term
+    number: NDArray[np.int32] = np.zeros(len(at), dtype=np.int32)
     flat, k = counts.reshape(-1), 0
+    # Numbers whose distribution function is not yet reached.
+    open_ = np.ones(len(at), dtype=bool)
     while len(at):
         k += 1
-        flat[at] = k
-        term = term * (m / np.float32(k))
+        number += open_
+        term *= a + b / np.float32(k)
         # Rounding leaves a rest where the terms have become too small to reach it.
-        open_ = (left > term) & ((term > np.float32(1e-7)) | (m > k))
-        left = left - term
-        at, m, left, term = at[open_], m[open_], left[open_], term[open_]
+        open_ &= (left > term) & ((term > np.float32(1e-7)) | (m > k))
+        left -= term
+        # Selecting takes longer than computing with numbers that are not needed any more.
+        if 2 * np.count_nonzero(open_) < len(at):
+            flat[at] = number
+            at, number = at[open_], number[open_]
+            m, left, term, a, b = (each[open_] for each in (m, left, term, a, b))
+            open_ = np.ones(len(at), dtype=bool)
     return counts

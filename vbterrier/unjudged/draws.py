@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
-from vbterrier.kernels.resample import gammas, poissons, symmetric, uniforms
+from vbterrier.kernels.resample import binomials, gammas, poissons, symmetric, uniforms
+from vbterrier.unjudged.groups import consecutive, grouped
 from vbterrier.unjudged.model import SHRINKAGE, GradeModel
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _BLOCK, _CELLS = 1 << 20, 1 << 18
 KEPT_PER_RUN, MOST_KEPT = 1 << 26, 1 << 30
 # The judged shares of all topics are those of at most about so many topics.
 SHARED_TOPICS = 512
-# Numbers of a topic, of a cell and of a document, which differ by these words.
-_OF_TOPIC, _OF_UNSEEN, _OF_DOCUMENT = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3))
+# Numbers of a topic, of its unseen documents, of a document and of the documents below the cuts differ by these words.
+_OF_TOPIC, _OF_UNSEEN, _OF_DOCUMENT, _OF_GROUPS = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3, 4))
 # The first key of the coefficients among those of what topics share.
 _COEFS = 16
 
@@ -59,8 +60,7 @@ class _Found(NamedTuple):
     """Draws of a block before relevant documents that no run retrieves."""
 
     levels: NDArray[np.uint8]
-    # The number of draws of each unjudged document and level, and drawn documents of each topic and level above 0.
-    shares: Ints
+    # Drawn documents of each topic and level above 0.
     counts: NDArray[np.int32]
 
 
@@ -82,6 +82,11 @@ class GradeDraws:
     random number is a stratified sample over the draws, see :func:`vbterrier.kernels.resample.strata`, and normal ones
     come in pairs of opposite signs, which removes most of the sampling error of means.
 
+    Documents in a cut are drawn one by one. Of the others, which only the ideal ranking needs, the number in each level
+    of each topic is drawn, with the probabilities of :class:`~vbterrier.unjudged.groups.Groups`: the number of those
+    that reach level 1 is binomial with the mean and the variance of their sum, and so is the number of these that reach
+    the next level.
+
     Attributes
     ----------
     model, n_draws, seed
@@ -90,7 +95,7 @@ class GradeDraws:
         The evidence of the model.
     documents
         Positions among the unjudged documents of those whose levels are available: the documents in a cut, or with
-        ``deep`` all, shape (n_documents,).
+        ``deep`` all, which are then drawn one by one, shape (n_documents,).
     """
 
     def __init__(self, model: GradeModel, n_draws: int, seed: int, *, deep: bool = False) -> None:
@@ -119,15 +124,10 @@ class GradeDraws:
         if model.steps:
             self._shift = model.shift
             self._noise = self._noise_of(self._shift)
+        self._groups = grouped(model, np.flatnonzero(~near & (not deep)))
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
-        # Consecutive topics with few documents in total, or one topic.
-        self._blocks: list[slice] = []
-        most, start = max(_BLOCK // n_draws, 1), 0
-        while start < len(evidence.topics):
-            stop = int(np.searchsorted(self._ends, self._ends[start] + most, side="right")) - 1
-            self._blocks.append(slice(start, min(max(stop, start + 1), start + most)))
-            start = self._blocks[-1].stop
+        self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK // n_draws, 1))
         cells = len(self.documents) + 4 * evidence.counts.size
         self.is_kept = cells * n_draws <= min(KEPT_PER_RUN * max(evidence.n_runs, 1), MOST_KEPT)
         self._kept: list[DrawnTopics] = []
@@ -175,7 +175,17 @@ class GradeDraws:
     @cached_property
     def shares(self) -> Floats:
         """The share of draws in which each unjudged document has each level, shape (n_unjudged, L)."""
-        return np.concatenate([self._found(topics, with_shares=True).shares for topics in self._blocks]) / self.n_draws
+        shares = np.empty((len(self.evidence.unjudged), self.evidence.counts.shape[1]))
+        for topics in self._blocks:
+            documents = np.arange(self._ends[topics.start], self._ends[topics.stop])
+            steps = [self._of_topics(number, topics) for number in range(len(self.model.steps))]
+            levels = np.zeros((len(documents), self.n_draws), dtype=np.uint8)
+            for part, drawn in self._drawn(topics, documents, steps):
+                levels[:, part] = drawn
+            shares[documents] = np.stack(
+                [np.count_nonzero(levels == level, axis=1) for level in range(shares.shape[1])], axis=1
+            )
+        return shares / self.n_draws
 
     def _noise_of(self, shift: Shift) -> Floats:
         """The variance of all errors of the logit of a kind of documents, except of regressions, shape (n_kinds,)."""
@@ -231,27 +241,29 @@ class GradeDraws:
             steps.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
         return steps
 
-    def _step(self, number: int, topics: slice, rows: slice) -> tuple[Singles, Singles]:
-        """The step of a block of topics.
-
-        Features of the unjudged documents for the rows of weights, shape (n_rows, n_weights), and draws of the effects
-        and of the noise of each topic, shape (n_topics, q + 1, n_draws).
-        """
-        model, constants = self.model, self.model.constants
-        step, items = model.steps[number], self.evidence.unjudged[rows]
+    def _factor(self, number: int, kind: Ints) -> Floats:
+        """The factor of the logits of some kinds of documents in a step, for which their noise compensates."""
+        constants = self.model.constants
         part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
-        kind = self._shift.kind[rows]
-        keep = np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2))[:, None]
-        features, support = step.design[items], model.features.support[items]
+        return np.asarray(np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)))
+
+    def _weighed(self, number: int, features: Floats, kind: Ints, support: NDArray[Any]) -> Singles:
+        """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights)."""
+        n_random, keep = self.model.steps[number].regression.n_random, self._factor(number, kind)[:, None]
         of_run = support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1))
-        scaled = np.column_stack([features, self._shift.parts[kind], features[:, : step.regression.n_random]]) * keep
-        design = np.column_stack([scaled, np.ones(len(scaled)), of_run]).astype(np.float32)
+        scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * keep
+        return np.column_stack([scaled, np.ones(len(scaled)), of_run]).astype(np.float32)
+
+    def _of_topics(self, number: int, topics: slice) -> Singles:
+        """Draws of the effects and of the noise of each topic in a step, shape (n_topics, q + 1, n_draws)."""
+        step = self.model.steps[number]
+        extra = self.model.constants.topic_higher
         n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _OF_TOPIC
         # Numbers of the noise of all steps, of that of this step, and of each effect.
         numbers = np.array([0, 1 + number, *range(64 * (number + 1), 64 * (number + 1) + n_random)], dtype=np.uint64)
         normals = symmetric(fingerprints.mix(keys[:, None] + numbers).reshape(-1), self.n_draws, self._normal)
         normals = normals.reshape(len(keys), len(numbers), -1)
-        root = np.linalg.cholesky(step.regression.effect_cov[topics] * constants.inflation)
+        root = np.linalg.cholesky(step.regression.effect_cov[topics] * self.model.constants.inflation)
         effects = root.astype(np.float32) @ normals[:, 2:]
         effects += step.regression.effect[topics, :, None].astype(np.float32)
         if step.intercepts is not None:
@@ -263,62 +275,123 @@ class GradeDraws:
         noise = normals[:, 0] * of_topic + shared
         if number:
             noise += np.float32(extra) * normals[:, 1]
-        return design, np.concatenate([effects, noise[:, None]], axis=1)
+        return np.concatenate([effects, noise[:, None]], axis=1)
 
-    def _found(self, topics: slice, *, with_shares: bool = False) -> _Found:
+    def _logits(self, number: int, design: Singles, of_topic: Singles, ends: list[int], part: slice) -> Singles:
+        """The logits of a step of the documents of a block, shape (n_documents, n_part).
+
+        ``of_topic``: see :meth:`_of_topics`; ``ends``: the first document of each topic and the number of all.
+        """
+        shared = self._shared[number]
+        value = np.empty((len(design), part.stop - part.start), dtype=np.float32)
+        weights = shared.weights[:, part].copy()
+        # A product for each topic, so that its numbers do not depend on other topics.
+        for place, (low, high) in enumerate(pairwise(ends)):
+            if low < high:
+                weights[shared.of_topic] = of_topic[place, :, part]
+                np.matmul(design[low:high], weights, out=value[low:high])
+        return value
+
+    def _found(self, topics: slice) -> _Found:
         """Draw the levels of the unjudged documents of some topics."""
+        n_levels, n_steps = self.evidence.counts.shape[1], len(self.model.steps)
+        documents = self.documents[self._stored_ends[topics.start] : self._stored_ends[topics.stop]]
+        levels = np.zeros((len(documents), self.n_draws), dtype=np.uint8)
+        counts = np.zeros((topics.stop - topics.start, n_levels, self.n_draws), dtype=np.int32)
+        if not n_steps:
+            return _Found(levels, counts)
+        steps = [self._of_topics(number, topics) for number in range(n_steps)]
+        ends = (self._stored_ends[topics.start : topics.stop + 1] - self._stored_ends[topics.start]).tolist()
+        for part, drawn in self._drawn(topics, documents, steps):
+            levels[:, part] = drawn
+            for level in range(1, n_steps + 1):
+                reached = (drawn >= level).view(np.uint8)
+                for place, (low, high) in enumerate(pairwise(ends)):
+                    # A quarter of the time of wider numbers.
+                    kind = np.uint8 if high - low <= np.iinfo(np.uint8).max else np.int32
+                    counts[place, level, part] = np.add.reduce(reached[low:high], axis=0, dtype=kind)
+        if self._groups.ends[topics.stop] > self._groups.ends[topics.start]:
+            counts[:, 1 : n_steps + 1] += self._below(topics, steps)
+        counts[:, 1:n_steps] -= counts[:, 2 : n_steps + 1]
+        return _Found(levels, counts)
+
+    def _drawn(self, topics: slice, documents: Ints, steps: list[Singles]) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+        """Yield some of the draws, and the levels of documents of a block one by one, shape (n_documents, n_part).
+
+        ``documents``: positions among the unjudged documents; ``steps``: see :meth:`_of_topics`.
+        """
         evidence, constants, n = self.evidence, self.model.constants, self.n_draws
-        rows = slice(int(self._ends[topics.start]), int(self._ends[topics.stop]))
-        stored = self.documents[self._stored_ends[topics.start] : self._stored_ends[topics.stop]] - rows.start
-        n_levels, n_rows, n_steps = evidence.counts.shape[1], rows.stop - rows.start, len(self.model.steps)
-        counts = np.zeros((topics.stop - topics.start, n_levels, n), dtype=np.int32)
-        levels, shares = np.zeros((len(stored), n), dtype=np.uint8), np.zeros((n_rows, n_levels), dtype=np.int64)
-        shares[:, 0] = n
-        if not n_rows or not n_steps:
-            return _Found(levels, shares, counts)
-        ends = self._ends[topics.start : topics.stop + 1] - rows.start
-        near = evidence.near[evidence.unjudged[rows]]
+        if not len(documents) or not steps:
+            return
+        items, kind = evidence.unjudged[documents], self._shift.kind[documents]
+        ends = np.searchsorted(documents, self._ends[topics.start : topics.stop + 1]).tolist()
         # Documents in a cut are the first kinds.
-        cells, own = np.unique(self._cell[self._shift.kind[rows][near]], return_inverse=True)
-        document_keys = fingerprints.mix(evidence.keys[evidence.unjudged[rows]] + self._seed_key) ^ _OF_DOCUMENT
-        steps = [self._step(number, topics, rows) for number in range(n_steps)]
-        step = max(_CELLS // n_rows, 1)
+        near = evidence.near[items]
+        cells, own = np.unique(self._cell[kind[near]], return_inverse=True)
+        keys = fingerprints.mix(evidence.keys[items] + self._seed_key) ^ _OF_DOCUMENT
+        support = self.model.features.support[items]
+        designs = [
+            self._weighed(number, step.design[items], kind, support) for number, step in enumerate(self.model.steps)
+        ]
+        step = max(_CELLS // len(documents), 1)
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            uniform = uniforms(document_keys, n, part.start, part.stop)
+            uniform = uniforms(keys, n, part.start, part.stop)
             errors = symmetric(self._cell_keys[cells], n, self._normal, part.start, part.stop) * np.float32(
                 constants.of_run_topic
             )
-            drawn = np.zeros(uniform.shape, dtype=np.uint8)
-            at_least = np.zeros((n_steps + 1, len(counts), uniform.shape[1]), dtype=np.int32)
-            reached = np.ones(1, dtype=np.float32)
-            for number, (design, of_topic) in enumerate(steps):
-                shared, value = self._shared[number], np.empty(uniform.shape, dtype=np.float32)
-                weights = shared.weights[:, part].copy()
-                # A product for each topic, so that its numbers do not depend on other topics.
-                for place, (low, high) in enumerate(pairwise(ends.tolist())):
-                    if low < high:
-                        weights[shared.of_topic] = of_topic[place, :, part]
-                        np.matmul(design[low:high], weights, out=value[low:high])
+            drawn, reached = np.zeros(uniform.shape, dtype=np.uint8), np.ones(1, dtype=np.float32)
+            for number, of_topic in enumerate(steps):
+                value = self._logits(number, designs[number], of_topic, ends, part)
                 value[near] += errors[own.reshape(-1)] * np.float32(constants.higher if number else 1.0)
-                # 1 / (1 + exp(-value)), in place.
-                with np.errstate(over="ignore"):
-                    np.exp(np.negative(value, out=value), out=value)
-                value += np.float32(1)
                 # The probability of a level at least, which the uniform number of a document falls below.
-                reached = reached / value
-                hit = uniform < reached
-                drawn += hit
-                for place, (low, high) in enumerate(pairwise(ends.tolist())):
-                    # A quarter of the time of wider numbers.
-                    kind = np.uint8 if high - low <= np.iinfo(np.uint8).max else np.int32
-                    at_least[number, place] = np.add.reduce(hit[low:high].view(np.uint8), axis=0, dtype=kind)
-            levels[:, part] = drawn[stored]
-            counts[:, 1 : n_steps + 1, part] = np.moveaxis(at_least[:-1] - at_least[1:], 0, 1)
-            if with_shares:
-                shares += np.stack([np.count_nonzero(drawn == level, axis=1) for level in range(n_levels)], axis=1)
-        shares[:, 0] -= n * with_shares
-        return _Found(levels, shares, counts)
+                reached = reached * _sigmoid(value)
+                drawn += uniform < reached
+            yield part, drawn
+
+    def _below(self, topics: slice, steps: list[Singles]) -> NDArray[np.int32]:
+        """Draws of the documents below the cuts that reach each level above 0, shape (n_topics, n_steps, n_draws)."""
+        from scipy import special
+
+        n, groups = self.n_draws, slice(*self._groups.ends[[topics.start, topics.stop]].tolist())
+        ends = (self._groups.ends[topics.start : topics.stop + 1] - groups.start).tolist()
+        # The kind of all documents of a topic below the cuts.
+        kind = len(self._cell) + np.repeat(np.arange(topics.start, topics.stop), np.diff(ends))
+        sizes = self._groups.sizes[groups, None].astype(np.float32)
+        # No run has them in its cut.
+        support = np.zeros((len(kind), self.evidence.n_runs))
+        designs = [self._weighed(number, of[groups], kind, support) for number, of in enumerate(self._groups.means)]
+        # Differences within a group reduce the logit of its mean probability, as noise does.
+        shrunk = [
+            1 / np.sqrt(1 + SHRINKAGE * of[groups] * self._factor(number, kind) ** 2)
+            for number, of in enumerate(self._groups.variances)
+        ]
+        expected = np.zeros((len(steps), len(ends) - 1, n), dtype=np.float32)
+        squares = np.zeros(expected.shape[1:], dtype=np.float32)
+        step = max(_CELLS // len(kind), 1)
+        for start in range(0, n, step):
+            part, reached = slice(start, min(start + step, n)), np.ones(1, dtype=np.float32)
+            for number, of_topic in enumerate(steps):
+                value = self._logits(number, designs[number], of_topic, ends, part)
+                value *= shrunk[number].astype(np.float32)[:, None]
+                reached = reached * _sigmoid(value)
+                documents = reached * sizes
+                for place, (low, high) in enumerate(pairwise(ends)):
+                    expected[number, place, part] = documents[low:high].sum(axis=0)
+                    if not number:
+                        squares[place, part] = (documents[low:high] * reached[low:high]).sum(axis=0)
+        # Their sum has the mean Σ p and the variance Σ p (1 - p), those of Σ p / P trials of P = Σ p² / Σ p.
+        counts, tiny = np.empty((len(ends) - 1, len(steps), n), dtype=np.int32), np.float32(1e-30)
+        prob = squares / (expected[0] + tiny)
+        size, most = expected[0] / (prob + tiny), np.diff(self._ends - self._stored_ends)[topics, None]
+        for number in range(len(steps)):
+            if number:
+                prob = expected[number] / (expected[number - 1] + tiny)
+                size, most = counts[:, number - 1].astype(np.float32), counts[:, number - 1]
+            keys = self._topic_keys[topics] ^ _OF_GROUPS ^ np.uint64(number)
+            drawn = binomials(size, np.minimum(prob, np.float32(1 - 1e-6)), uniforms(keys, n), special.ndtri)
+            counts[:, number] = np.minimum(drawn, most)
+        return counts
 
     @cached_property
     def _overall_of_some(self) -> _Overall:
@@ -407,3 +480,11 @@ class _StepDraws(NamedTuple):
     noise: Singles
     # The rows of the weights for the effects and the noise of a topic.
     of_topic: slice
+
+
+def _sigmoid(value: Singles) -> Singles:
+    """``1 / (1 + exp(-value))``, in place."""
+    with np.errstate(over="ignore"):
+        np.exp(np.negative(value, out=value), out=value)
+    value += np.float32(1)
+    return np.divide(np.float32(1), value, out=value)

@@ -1,0 +1,79 @@
+"""Groups of documents of similar probability below the cuts, of which only the numbers in each level are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.unjudged.model import GradeModel
+
+
+# Groups of a topic.
+N_GROUPS = 8
+# Documents whose features are copied at a time.
+_DOCUMENTS = 1 << 16
+
+
+class Groups(NamedTuple):
+    """Groups of unjudged documents, sorted by topic.
+
+    ``means``, ``variances``: the mean features of each group in each step, shape (n_groups, p) each, and the variance
+    of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients.
+    ``sizes``: the number of documents, shape (n_groups,). ``ends``: the first group of each topic, and the number of
+    all groups, shape (n_topics + 1,).
+    """
+
+    means: list[Floats]
+    variances: list[Floats]
+    sizes: Ints
+    ends: Ints
+
+
+def consecutive(ends: Ints, most: int) -> list[slice]:
+    """Divide topics into runs of consecutive ones with at most so many rows in total, or one topic each.
+
+    ``ends``: the first row of each topic, and the number of all rows, shape (n_topics + 1,). Topics without rows count
+    as one row.
+    """
+    slices, start = [], 0
+    while start < len(ends) - 1:
+        stop = int(np.searchsorted(ends, ends[start] + most, side="right")) - 1
+        slices.append(slice(start, min(max(stop, start + 1), start + most)))
+        start = slices[-1].stop
+    return slices
+
+
+def grouped(model: GradeModel, documents: Ints) -> Groups:
+    """Divide documents of each topic into groups of equal size, by the logit of their probability of relevance.
+
+    ``documents``: positions among the unjudged documents of the evidence, ascending, shape (n,).
+    """
+    evidence, steps = model.evidence, model.steps
+    items = evidence.unjudged[documents]
+    ends = np.searchsorted(evidence.topic[items], np.arange(len(evidence.topics) + 1))
+    n_groups = np.minimum(np.diff(ends), N_GROUPS if steps else 0)
+    group_ends = np.concatenate([[0], np.cumsum(n_groups)])
+    sizes = np.zeros(group_ends[-1], dtype=np.int64)
+    means = [np.zeros((len(sizes), step.design.shape[1])) for step in steps]
+    variances = [np.zeros(len(sizes)) for _ in steps]
+    for topics in consecutive(ends, _DOCUMENTS):
+        own, groups = items[ends[topics.start] : ends[topics.stop]], slice(*group_ends[[topics.start, topics.stop]])
+        if not len(own) or not steps:
+            continue
+        topic = evidence.topic[own]
+        own = own[np.lexsort((steps[0].regression.logit(steps[0].design[own], topic), topic))]
+        turn = np.arange(ends[topics.start], ends[topics.stop]) - ends[topic]
+        group = group_ends[topic] - groups.start + turn * n_groups[topic] // np.diff(ends)[topic]
+        size = sizes[groups] = np.bincount(group)
+        first = np.cumsum(size) - size
+        for number, step in enumerate(steps):
+            fitted, design = step.regression, step.design[own]
+            root = np.linalg.cholesky(fitted.coef_cov * model.constants.inflation)
+            means[number][groups] = np.add.reduceat(design, first, axis=0) / size[:, None]
+            for part in (fitted.logit(design, topic), *(design @ column for column in root.T)):
+                squares = np.add.reduceat(part**2, first) / size
+                variances[number][groups] += squares - (np.add.reduceat(part, first) / size) ** 2
+    return Groups(means, variances, sizes, group_ends)
