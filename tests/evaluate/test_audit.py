@@ -362,8 +362,9 @@ def test_a_generous_judge_is_to_be_calibrated_and_few_judgments_settle_nothing()
 
 def test_what_the_labels_save_is_said_with_both_numbers(judged):
     found = judged("good")
-    assert found.summary()[-1] == "±0.02 takes 33 more human judgments with labels, more than 50 without"
-    assert found.verdicts["n_with"].tolist() == [33]
+    (more,) = found.verdicts["n_with"]
+    assert 25 <= more <= 45
+    assert found.summary()[-1] == f"±0.02 takes {more:.0f} more human judgments with labels, more than 50 without"
     assert found.verdicts["n_without"].isna().all()
 
 
