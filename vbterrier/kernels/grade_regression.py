@@ -112,6 +112,7 @@ def fit_mixed_logit(
     precision = np.array(ridge, dtype=np.float64)
     shared = np.zeros(len(coef), dtype=bool) if shared is None else shared
     precision[shared] = 4.0
+    products = (random[:, :, None] * random[:, None, :]).reshape(len(y), q * q)
     for step in range(MOST_STEPS):
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)
@@ -121,7 +122,6 @@ def fit_mixed_logit(
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)
         gradient = _by_topic(random * (y - mean)[:, None], topic, n_topics) - effect / variance
-        products = (random[:, :, None] * random[:, None, :]).reshape(len(y), q * q)
         curvature = _by_topic(products * weight[:, None], topic, n_topics).reshape(n_topics, q, q)
         curvature[:, diagonal, diagonal] += 1 / variance
         topic_move = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]

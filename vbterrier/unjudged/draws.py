@@ -301,15 +301,15 @@ class GradeDraws:
         if not n_steps:
             return _Found(levels, counts)
         steps = [self._of_topics(number, topics) for number in range(n_steps)]
-        ends = (self._stored_ends[topics.start : topics.stop + 1] - self._stored_ends[topics.start]).tolist()
+        ends = self._stored_ends[topics.start : topics.stop + 1] - self._stored_ends[topics.start]
+        open_ = np.flatnonzero(np.diff(ends))
+        # A quarter of the time of wider numbers.
+        kind = np.uint8 if np.diff(ends).max() <= np.iinfo(np.uint8).max else np.int32
         for part, drawn in self._drawn(topics, documents, steps):
             levels[:, part] = drawn
             for level in range(1, n_steps + 1):
                 reached = (drawn >= level).view(np.uint8)
-                for place, (low, high) in enumerate(pairwise(ends)):
-                    # A quarter of the time of wider numbers.
-                    kind = np.uint8 if high - low <= np.iinfo(np.uint8).max else np.int32
-                    counts[place, level, part] = np.add.reduce(reached[low:high], axis=0, dtype=kind)
+                counts[open_, level, part] = np.add.reduceat(reached, ends[open_], axis=0, dtype=kind)
         if self._groups.ends[topics.stop] > self._groups.ends[topics.start]:
             counts[:, 1 : n_steps + 1] += self._below(topics, steps)
         counts[:, 1:n_steps] -= counts[:, 2 : n_steps + 1]
@@ -354,7 +354,9 @@ class GradeDraws:
         from scipy import special
 
         n, groups = self.n_draws, slice(*self._groups.ends[[topics.start, topics.stop]].tolist())
-        ends = (self._groups.ends[topics.start : topics.stop + 1] - groups.start).tolist()
+        ends = self._groups.ends[topics.start : topics.stop + 1] - groups.start
+        open_ = np.flatnonzero(np.diff(ends))
+        first = ends[open_]
         # The kind of all documents of a topic below the cuts.
         kind = len(self._cell) + np.repeat(np.arange(topics.start, topics.stop), np.diff(ends))
         sizes = self._groups.sizes[groups, None].astype(np.float32)
@@ -372,14 +374,13 @@ class GradeDraws:
         for start in range(0, n, step):
             part, reached = slice(start, min(start + step, n)), np.ones(1, dtype=np.float32)
             for number, of_topic in enumerate(steps):
-                value = self._logits(number, designs[number], of_topic, ends, part)
+                value = self._logits(number, designs[number], of_topic, ends.tolist(), part)
                 value *= shrunk[number].astype(np.float32)[:, None]
                 reached = reached * _sigmoid(value)
                 documents = reached * sizes
-                for place, (low, high) in enumerate(pairwise(ends)):
-                    expected[number, place, part] = documents[low:high].sum(axis=0)
-                    if not number:
-                        squares[place, part] = (documents[low:high] * reached[low:high]).sum(axis=0)
+                expected[number, open_, part] = np.add.reduceat(documents, first, axis=0)
+                if not number:
+                    squares[open_, part] = np.add.reduceat(documents * reached, first, axis=0)
         # Their sum has the mean Σ p and the variance Σ p (1 - p), those of Σ p / P trials of P = Σ p² / Σ p.
         counts, tiny = np.empty((len(ends) - 1, len(steps), n), dtype=np.int32), np.float32(1e-30)
         prob = squares / (expected[0] + tiny)

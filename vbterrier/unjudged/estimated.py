@@ -213,11 +213,13 @@ class EstimatedDistribution(ScoreDistributions):
         """The part of each topic in the variance of the sum over topics, ``Σ_s Cov(X_t, X_s)``, shape (n,)."""
         total, part = np.zeros(self.n_draws), np.zeros(len(self))
         for _, scores in self._parts():
-            total += (scores - scores.mean(axis=1, keepdims=True)).sum(axis=0)
+            total += scores.sum(axis=0)
+        # The covariance with a sum without its mean needs no other means.
+        total -= total.mean()
         for own, scores in self._parts():
             # Equal numbers have no variance, which the rounding of their mean would give them.
             varies = (scores != scores[:, :1]).any(axis=1)
-            part[own] = np.where(varies, ((scores - scores.mean(axis=1, keepdims=True)) * total).mean(axis=1), 0.0)
+            part[own] = np.where(varies, scores @ total / self.n_draws, 0.0)
         return part
 
 

@@ -73,7 +73,9 @@ def grouped(model: GradeModel, documents: Ints) -> Groups:
             fitted, design = step.regression, step.design[own]
             root = np.linalg.cholesky(fitted.coef_cov * model.constants.inflation)
             means[number][groups] = np.add.reduceat(design, first, axis=0) / size[:, None]
-            for part in (fitted.logit(design, topic), *(design @ column for column in root.T)):
-                squares = np.add.reduceat(part**2, first) / size
-                variances[number][groups] += squares - (np.add.reduceat(part, first) / size) ** 2
+            # The square root of the covariance of the logits of documents, and their expected values.
+            parts = np.column_stack([design @ root, fitted.logit(design, topic)])
+            squares = np.add.reduceat(parts**2, first, axis=0) / size[:, None]
+            squares -= (np.add.reduceat(parts, first, axis=0) / size[:, None]) ** 2
+            variances[number][groups] = squares.sum(axis=1)
     return Groups(means, variances, sizes, group_ends)
