@@ -683,7 +683,7 @@ def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by
 def test_drawn_documents_are_counted_by_topic_and_level():
     model = fit(RUNS, THIN).at(10)
     topic = model.evidence.topic[model.evidence.unjudged]
-    drawn = GradeDraws(model, 60, 1, deep=True)._found(slice(0, N_TOPICS))
+    drawn = GradeDraws(model, 60, 1, deep=True)._retrieved(slice(0, N_TOPICS))
     for at in range(N_TOPICS):
         wanted = [(drawn.levels[topic == at] == level).sum(axis=0) for level in range(1, 4)]
         assert (drawn.counts[at, 1:] == wanted).all()

@@ -56,7 +56,7 @@ class DrawnTopics(NamedTuple):
     counts: NDArray[np.int32]
 
 
-class _Found(NamedTuple):
+class _Retrieved(NamedTuple):
     """Draws of a block before relevant documents that no run retrieves."""
 
     levels: NDArray[np.uint8]
@@ -142,7 +142,7 @@ class GradeDraws:
         if self._kept:
             yield from (block for block in self._kept if block.topics in wanted)
             return
-        parts: Iterable[tuple[slice, _Found]] = ((each, self._found(each)) for each in wanted)
+        parts: Iterable[tuple[slice, _Retrieved]] = ((each, self._retrieved(each)) for each in wanted)
         if self.is_kept:
             parts = list(parts)
             overall = self._overall(parts)
@@ -167,7 +167,7 @@ class GradeDraws:
     @cached_property
     def unseen(self) -> Ints:
         """Documents that no run retrieves and nobody judged, shape (n_draws, n_topics, L)."""
-        inside = [self._found(topics).counts + self._inside[topics, :, None] for topics in self._blocks]
+        inside = [self._retrieved(topics).counts + self._inside[topics, :, None] for topics in self._blocks]
         outside: Ints = self.counts - np.moveaxis(np.concatenate(inside), 2, 0) - self.evidence.outside
         outside[:, :, 0] = 0
         return outside
@@ -292,14 +292,14 @@ class GradeDraws:
                 np.matmul(design[low:high], weights, out=value[low:high])
         return value
 
-    def _found(self, topics: slice) -> _Found:
+    def _retrieved(self, topics: slice) -> _Retrieved:
         """Draw the levels of the unjudged documents of some topics."""
         n_levels, n_steps = self.evidence.counts.shape[1], len(self.model.steps)
         documents = self.documents[self._stored_ends[topics.start] : self._stored_ends[topics.stop]]
         levels = np.zeros((len(documents), self.n_draws), dtype=np.uint8)
         counts = np.zeros((topics.stop - topics.start, n_levels, self.n_draws), dtype=np.int32)
         if not n_steps:
-            return _Found(levels, counts)
+            return _Retrieved(levels, counts)
         steps = [self._of_topics(number, topics) for number in range(n_steps)]
         ends = self._stored_ends[topics.start : topics.stop + 1] - self._stored_ends[topics.start]
         open_ = np.flatnonzero(np.diff(ends))
@@ -313,7 +313,7 @@ class GradeDraws:
         if self._groups.ends[topics.stop] > self._groups.ends[topics.start]:
             counts[:, 1 : n_steps + 1] += self._below(topics, steps)
         counts[:, 1:n_steps] -= counts[:, 2 : n_steps + 1]
-        return _Found(levels, counts)
+        return _Retrieved(levels, counts)
 
     def _drawn(self, topics: slice, documents: Ints, steps: list[Singles]) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
         """Yield some of the draws, and the levels of documents of a block one by one, shape (n_documents, n_part).
@@ -398,9 +398,9 @@ class GradeDraws:
     def _overall_of_some(self) -> _Overall:
         """See :meth:`_overall`, over some blocks: all of them would be drawn twice."""
         every = max(len(self.evidence.topics) // SHARED_TOPICS, 1)
-        return self._overall([(topics, self._found(topics)) for topics in self._blocks[::every]])
+        return self._overall([(topics, self._retrieved(topics)) for topics in self._blocks[::every]])
 
-    def _overall(self, parts: Sequence[tuple[slice, _Found]]) -> _Overall:
+    def _overall(self, parts: Sequence[tuple[slice, _Retrieved]]) -> _Overall:
         judged = sum(self._inside[topics, 1:].sum() for topics, _ in parts)
         drawn = np.sum([step.counts.sum(axis=0) for _, step in parts], axis=0)
         share = judged / np.maximum(judged + drawn[1:].sum(axis=0), 1e-9)
