@@ -277,7 +277,7 @@ def _score(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
         return model.value(topic, landed)
     scores = np.full(len(drawn), model.base[topic])
     for document in range(drawn.shape[1]):
-        scores += model.weights[topic, document] * model.gain[landed[:, document]]
+        scores += (model.weights[topic, document] * model.gain).take(landed[:, document])
     return scores
 
 
@@ -294,7 +294,7 @@ def land(drawn: Ints, caps: Ints) -> Ints:
     n_documents = drawn.shape[1]
     small = _small(max(len(caps), n_documents))
     # One contiguous array per document.
-    landed = np.ascontiguousarray(drawn.T, dtype=small)
+    landed = np.array(drawn.T, dtype=small, order="C")
     for level in range(len(caps) - 1, 0, -1):
         if caps[level] < n_documents:
             n_here = np.zeros(len(drawn), dtype=small)
@@ -302,7 +302,7 @@ def land(drawn: Ints, caps: Ints) -> Ints:
                 here = landed[place] == level
                 n_here += here
                 landed[place] -= here & (n_here > caps[level])
-    return np.ascontiguousarray(landed.T, dtype=np.int64)
+    return landed.T
 
 
 def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
@@ -312,9 +312,11 @@ def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
     levels = np.flatnonzero((prob > 0).any(axis=0))
     places = sequences(len(levels), n_unjudged)
     probs = _probs(model, topic, prob[:, levels], places)
-    happens = np.flatnonzero(probs)
-    drawn = levels.astype(places.dtype)[places[happens]]
-    return atoms_of(scored(model, topic, drawn), probs[happens])
+    if not probs.all():
+        happens = np.flatnonzero(probs)
+        places, probs = places[happens], probs[happens]
+    drawn = places if len(levels) == prob.shape[1] else levels.astype(places.dtype)[places]
+    return atoms_of(scored(model, topic, drawn), probs)
 
 
 def sequences(n_levels: int, n_documents: int) -> Ints:
@@ -323,7 +325,7 @@ def sequences(n_levels: int, n_documents: int) -> Ints:
         # Of any length: arrays have at most 64 dimensions.
         return np.zeros((1, n_documents), dtype=np.uint8)
     by_document = np.indices((n_levels,) * n_documents, dtype=_small(n_levels))
-    return np.ascontiguousarray(by_document.reshape(n_documents, n_levels**n_documents).T)
+    return by_document.reshape(n_documents, n_levels**n_documents).T
 
 
 def _small(largest: int) -> type[np.integer[Any]]:
