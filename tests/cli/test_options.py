@@ -1,5 +1,6 @@
 """What all commands share: tables written to files, and messages that name options."""
 
+import gc
 import os
 import re
 import subprocess
@@ -220,6 +221,40 @@ def test_help_and_completion_import_neither_numpy_nor_pandas(arguments, complete
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "vbterrier.cli" in imported
     assert imported.isdisjoint({"numpy", "pandas", "pyarrow", "ir_measures", "rich.console"})
+
+
+def test_scoring_imports_neither_scipy_nor_matplotlib_nor_pyterrier(tmp_path):
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "mine.run"
+    qrels.write_text("q1 0 a 1\nq2 0 a 1\nq2 0 b 0\n")
+    run.write_text("q1 Q0 a 1 2.0 mine\nq2 Q0 b 1 2.0 mine\nq2 Q0 a 2 1.0 mine\n")
+    asked = ["score", str(run), "-q", str(qrels), "-m", "nDCG@10"]
+    script = "import sys; from vbterrier.cli import _group; _group()(sys.argv[1:], standalone_mode=False)"
+    script += "; print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    root = str(Path(vbterrier.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *asked],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "0.8155" in done.stdout
+    imported = set(done.stderr.split())
+    assert {"pandas", "vbterrier"} <= imported
+    assert imported.isdisjoint(
+        {"scipy", "matplotlib", "pyterrier", "dask", "distributed", "sklearn", "lightgbm", "torch"}
+    )
+
+
+def test_commands_leave_the_collection_of_garbage_as_it_was(command):
+    before = gc.isenabled()
+    try:
+        for is_enabled in (True, False):
+            (gc.enable if is_enabled else gc.disable)()
+            command("doctor", "nowhere.run", "--qrels", "nowhere.txt")
+            assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_the_help_shows_whole_summaries_of_commands(command):

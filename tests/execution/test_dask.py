@@ -124,6 +124,18 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
             parallel._result(waiting, client)
 
 
+@pytest.mark.parametrize(("n_workers", "n_there"), [(1, 0), (2, 0), (4, 6)])
+def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(monkeypatch, n_workers, n_there):
+    clock = iter(range(100))
+    monkeypatch.setattr(parallel.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(parallel.Workers, "n", n_workers)
+    monkeypatch.setattr(parallel.Workers, "mapped", lambda _, function, items: map(function, items))
+    workers = parallel.Workers(client="tcp://127.0.0.1:8786")
+    found = list(workers.shared_out(lambda run: (run, "there"), range(8), lambda run: (run, "here")))
+    assert [run for run, _ in found] == [*range(8)]
+    assert sum(place == "there" for _, place in found) == n_there
+
+
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", at_night("tcp://[::1")])
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):

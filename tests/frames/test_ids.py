@@ -304,6 +304,8 @@ def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeyp
     changes = pc.not_equal(texts, ids_module._folded(texts)).to_numpy(zero_copy_only=False)
     folded = np.array([ids_module.Ids(texts.slice(row, 1)).is_folded for row in range(len(texts))])
     assert not (changes & folded).any()
+    forms = pa.chunked_array([ids_module.Ids(texts.slice(row, 1)).folded for row in range(len(texts))])
+    assert forms.combine_chunks().equals(ids_module._folded(texts))
     assert "".join(text[1] for text in texts.filter(pa.array(folded)).to_pylist()) == (
         "!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~"
     )

@@ -12,6 +12,7 @@ from vbterrier.kernels.vb import (
     bernoulli_variance,
     binary_gain,
     dcg_gain,
+    distinct_matches,
     graded_gain,
     joint_coverage,
     lowest_point,
@@ -250,6 +251,17 @@ def test_the_joint_coverage_is_the_least_of_the_parts_so_far(case, data):
                 before = min(best)
                 expected.append((place, k, before))
     assert rises == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([0.25, 0.5, 1.0])), max_size=12))
+def test_repeated_matches_keep_their_largest_weight_by_intent_and_rank(rows):
+    largest = {}
+    for intent, rank, weight in rows:
+        largest[intent, rank] = max(weight, largest.get((intent, rank), 0.0))
+    pairs = list(largest) if len(largest) == len(rows) else sorted(largest)
+    columns = np.array(rows).reshape(-1, 3).T
+    found = distinct_matches(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == [(*pair, largest[pair]) for pair in pairs]
 
 
 # Sums over topics

@@ -6,6 +6,8 @@ signal, 128 and its number. Errors are one line on stderr, where ``--verbose`` r
 
 from __future__ import annotations
 
+import atexit
+import gc
 import re
 import signal
 import sys
@@ -78,6 +80,8 @@ def _group() -> Any:
 
 def main() -> None:
     """Run the command line; the console script."""
+    # At its end, the process would look for garbage among all objects that were imported.
+    atexit.register(gc.freeze)
     called = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     # A script must not take an error of usage for a release that fails.
     usage = BAD_INPUT if called == "gate" else BAD_USAGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import logging
@@ -260,11 +261,12 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
     def command(
         *arguments: Any, verbose: int = 0, max_bytes: str | None = None, digits: int | None = None, **options: Any
     ) -> None:
-        from vbterrier import _registration  # noqa: F401 - measures, figures and pages
-        from vbterrier.frames.files.blocks import amount
-        from vbterrier.frames.files.source import LIMIT
-        from vbterrier.report.latex import DIGITS
-        from vbterrier.report.tables import WIDTH, terminal_columns
+        with _no_collections():
+            from vbterrier import _registration  # noqa: F401 - measures, figures and pages
+            from vbterrier.frames.files.blocks import amount
+            from vbterrier.frames.files.source import LIMIT
+            from vbterrier.report.latex import DIGITS
+            from vbterrier.report.tables import WIDTH, terminal_columns
 
         show_log(verbose)
         context = copy_context()
@@ -284,6 +286,18 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage: imports make many objects that stay, and collections look at all of them time and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def show_log(times: int) -> None:

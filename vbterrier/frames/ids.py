@@ -35,10 +35,11 @@ _NARROW_SEARCHES, FEW = 8, 1 << 14
 COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
-# True for bytes of characters that :func:`_folded` may change: capitals, percent signs, underscores, blanks, control
-# characters and all beyond ASCII. Ids without them, such as numbers, are in one spelling.
-_CHANGING = np.ones(256, dtype=bool)
-_CHANGING[list(b"!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~")] = False
+# How :func:`_folded` changes the characters of a byte: 0 not at all, so that ids of such bytes, as numbers, are in one
+# spelling; 1 to lower case; 2 percent signs, underscores, blanks, control characters and all beyond ASCII.
+_CHANGES = np.full(256, 2, dtype=np.uint8)
+_CHANGES[list(b"!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~")] = 0
+_CHANGES[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = 1
 # Rows of a run, and of judgments or tags, whose spelling stands for that of all.
 FEW_ROWS, MANY_ROWS = 1000, 100_000
 
@@ -67,13 +68,20 @@ class Ids:
     @cached_property
     def folded(self) -> Any:
         """The form of each id that its spellings share, see :func:`near_matches`."""
-        return self.text if self.is_folded else _folded(self.text)
+        if self.is_folded:
+            return self.text
+        return pc.ascii_lower(self.text) if self._change == 1 else _folded(self.text)
 
-    @cached_property
+    @property
     def is_folded(self) -> bool:
         """True if all ids have the form of :attr:`folded`."""
+        return self._change == 0
+
+    @cached_property
+    def _change(self) -> int:
+        """The largest number of ``_CHANGES`` among the bytes of all ids."""
         data, bounds = self.utf8_bytes()
-        return not bool(_CHANGING[data[bounds[0] : bounds[-1]]].any())
+        return int(_CHANGES[data[bounds[0] : bounds[-1]]].max(initial=0))
 
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """Return the concatenated bytes of all ids, and their n + 1 offsets."""
@@ -190,7 +198,8 @@ def keys_of(column: Column, where: str) -> Ids:
     Files are refused for empty ids, too, and external engines crash on them. Among entities, an empty id is none.
     """
     ids = ids_of(column, where)
-    if len(ids) and not pc.min(pc.binary_length(ids.text)).as_py():
+    _, bounds = ids.utf8_bytes()
+    if (bounds[1:] == bounds[:-1]).any():
         raise InputError(f"{where}: row {pc.index(ids.text, '').as_py()} is empty; give it an id, or remove the row")
     return ids
 
@@ -481,11 +490,13 @@ def near_matches(ids: Ids, others: Ids) -> list[tuple[str, str]]:
     """
     if ids.is_folded and others.is_folded:
         return []
-    unknown = ids.distinct()[0]
     # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
-    same = others.text.filter(pc.is_in(others.text, value_set=unknown.text))
-    unknown = Ids(unknown.text.filter(pc.invert(pc.is_in(unknown.text, value_set=same))))
+    same = others.text.filter(pc.is_in(others.text, value_set=ids.text))
+    unknown = Ids(ids.text.filter(pc.invert(pc.is_in(ids.text, value_set=same))))
     near = pc.is_in(others.folded, value_set=unknown.folded)
+    if not pc.any(near).as_py():
+        return []
+    unknown = unknown.distinct()[0]
     place = pc.index_in(unknown.folded, value_set=others.folded.filter(near))
     matched = unknown.text.filter(place.is_valid()).to_pylist()
     return list(zip(matched, others.text.filter(near).take(place.drop_null()).to_pylist(), strict=True))

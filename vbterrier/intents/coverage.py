@@ -37,6 +37,7 @@ from vbterrier.kernels.vb import (
     best_success,
     binary_gain,
     dcg_gain,
+    distinct_matches,
     graded_gain,
     joint_coverage,
     per_topic,
@@ -294,10 +295,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     warn_of_near_matches(other, intents.ids, tags.name, "entities", intents.name)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
-    matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
-    if matches.duplicated(["intent", "rank"]).any():
-        matches = matches.groupby(["intent", "rank"])["weight"].max().reset_index()
-    covered, place, extent = (matches[name].to_numpy() for name in ("intent", "rank", "weight"))
+    covered, place, extent = distinct_matches(intent[met], rank[document[met]], weight[met])
     if intents.members is not None:
         covered, place, extent = joint_coverage(covered, place, extent, *intents.members)
     some = weight > 0

@@ -106,15 +106,21 @@ def from_diversity(
         repeated = _repeated(frame.assign(entity_id=named[code]), repeated, label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
-    stated = pd.DataFrame({"intent": intent[rows]})
+    stated = intent[rows]
     if "prob" in frame.columns:
-        stated["prob"] = frame["prob"].take(rows).to_numpy()
-    first = rows[~stated.duplicated().to_numpy()]
-    intents = pd.DataFrame({"qid": frame["qid"].take(first).array, "entity_id": named[code[first]]})
-    if "prob" in frame.columns:
-        intents["prob"] = frame["prob"].take(first).array
-    else:
-        intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
+        # Two probabilities of an intent are two intents here, which are refused later.
+        prob, probs = pd.factorize(frame["prob"].take(rows).to_numpy(), use_na_sentinel=False)
+        stated = stated * len(probs) + prob
+    first = rows[~pd.Index(stated).duplicated()]
+    intents = pd.DataFrame(
+        {
+            "qid": frame["qid"].take(first).array,
+            "entity_id": named[code[first]],
+            "prob": frame["prob"].take(first).array
+            if "prob" in frame.columns
+            else 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]],
+        }
+    )
     if subtopics is not None:
         intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in frame.columns)
     is_covering = np.zeros(len(frame), dtype=bool)

@@ -80,6 +80,23 @@ def dcg_gain(
     return np.divide(dcg, ideal, out=np.zeros(n_intents), where=ideal > 0)
 
 
+def distinct_matches(intent: Ints, rank: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return matches of intents with ranks, each pair once with its largest weight.
+
+    - ``intent``, ``rank``, ``weight``: the intent, the 0-based rank and the weight of each match, each of shape
+      (n_matches,)
+
+    Returns the same arrays if no pair is repeated, otherwise shorter ones, by intent, then by rank.
+    """
+    pair = intent * (int(rank.max(initial=0)) + 1) + rank
+    order = np.argsort(pair)
+    firsts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    if len(firsts) == len(pair):
+        return intent, rank, weight
+    kept = order[firsts]
+    return intent[kept], rank[kept], np.maximum.reduceat(weight[order], firsts)
+
+
 def joint_coverage(part: Ints, rank: Ints, weight: Floats, member: Ints, starts: Ints) -> tuple[Ints, Ints, Floats]:
     """The ranks at which the coverage of intents with several parts rises: intents, ranks and coverage from there on.
 
