@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    excerpt,
+    number,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
 from vbterrier.frames.files.exports import delimited, guarded
 from vbterrier.frames.files.reading import read_annotations
@@ -317,9 +328,11 @@ class Annotations(Shown):
         try:
             day = calendar_date.fromisoformat(date).isoformat()
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"date={date!r}: wanted the date of the labels, as '2026-01-31'") from error
+            raise ParameterError(f"date={excerpt(date)}: wanted the date of the labels, as '2026-01-31'") from error
         if not hasattr(sources, "items") or not sources:
-            raise ParameterError(f"sources={sources!r}: wanted the origin of the parts, as {{'queries': 'my log'}}")
+            raise ParameterError(
+                f"sources={excerpt(sources)}: wanted the origin of the parts, as {{'queries': 'my log'}}"
+            )
         intents = self.benchmark(min_votes=min_votes, probs=probs, nil=nil)
         rule = f"labelled 1 by at least {min_votes:g} of the annotators; probabilities: {probs}"
         text = _datasheet(self, intents, title, {"date": day, "intents": rule}, sources)

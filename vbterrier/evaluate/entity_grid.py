@@ -25,6 +25,7 @@ from vbterrier.errors import (
     choice,
     chosen,
     examples,
+    excerpt,
     float_array,
     nearest,
     number,
@@ -147,7 +148,9 @@ class _Context:
             names, fused, weight = parameters["rankers"], parameters["fusion"], number("weight", parameters["weight"])
             for name, pair in (("rankers", names), ("fusion", fused)):
                 if not isinstance(pair, (list, tuple)) or len(pair) != len(("first", "second")):
-                    raise ParameterError(f"grid: {name}={pair!r} of a hybrid: wanted a list of pairs, as [('rrf', 60)]")
+                    raise ParameterError(
+                        f"grid: {name}={excerpt(pair)} of a hybrid: wanted a list of pairs, as [('rrf', 60)]"
+                    )
             (fusion, k), rankers = fused, [self.ranker(name, {}) for name in names]
             own = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
             return HybridEntities(rankers, **own)

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    choice,
+    examples,
+    excerpt,
+    nearest,
+    number,
+    warn,
+    whole,
+)
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -49,7 +60,7 @@ class BaselineTests:
         if baseline is None:
             if correction is not None:
                 raise ParameterError(
-                    f"correction={correction!r}: there are no tests without a baseline; give baseline="
+                    f"correction={excerpt(correction)}: there are no tests without a baseline; give baseline="
                 )
             return None
         if perquery:
@@ -57,7 +68,8 @@ class BaselineTests:
         if isinstance(baseline, str):
             if names.count(baseline) != 1:
                 raise ParameterError(
-                    f"baseline={baseline!r}: {names.count(baseline)} systems have this name; found {examples(names)}."
+                    f"baseline={excerpt(baseline)}: {names.count(baseline)} systems have this name; "
+                    f"found {examples(names)}."
                     f"{nearest(baseline, map(str, names))}"
                 )
             place = names.index(baseline)

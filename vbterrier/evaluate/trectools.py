@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.errors import InputError, ParameterError, excerpt, nearest
 from vbterrier.evaluate.experiment import scores_on_all_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.hosts.trectools import (
@@ -167,7 +167,9 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         measures = {kind.NAME: kind for kind in MEASURES if isinstance(kind, Bootstrapped)}
         if measure not in measures:
             wanted = ", ".join(map(repr, measures))
-            raise ParameterError(f"measure={measure!r}: wanted one of {wanted}.{nearest(str(measure), measures)}")
+            raise ParameterError(
+                f"measure={excerpt(measure)}: wanted one of {wanted}.{nearest(str(measure), measures)}"
+            )
         return self._get({f"{measure}@{depth}": measures[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(

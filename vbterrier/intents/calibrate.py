@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, path_of, warn
+from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, excerpt, number, path_of, warn
 from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
@@ -154,10 +154,12 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         self.method = choice("method", method, METHODS)
         self.temperature = number("temperature", temperature, low=0, open_low=True)
         if method not in _TEMPERED and self.temperature != 1:
-            raise ParameterError(f"temperature={temperature!r}: method {method!r} has none")
+            raise ParameterError(f"temperature={excerpt(temperature)}: method {method!r} has none")
         self.smoothing = number("smoothing", smoothing, low=0)
         if method != "prior" and self.smoothing:
-            raise ParameterError(f"smoothing={smoothing!r}: method {method!r} has none; it is that of method 'prior'")
+            raise ParameterError(
+                f"smoothing={excerpt(smoothing)}: method {method!r} has none; it is that of method 'prior'"
+            )
         self.parameters = None if parameters is None else _checked(method, parameters)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -313,7 +315,7 @@ def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
     wanted = _FITTED.get(method, ())
     if not hasattr(parameters, "keys") or set(parameters) != set(wanted):
-        raise ParameterError(f"parameters={parameters!r}: method {method!r} has {', '.join(wanted) or 'none'}")
+        raise ParameterError(f"parameters={excerpt(parameters)}: method {method!r} has {', '.join(wanted) or 'none'}")
     if method == "temperature":
         return {"temperature": number("temperature", parameters["temperature"], low=0, open_low=True)}
     if method == "platt":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn
+from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, excerpt, nearest, number, warn
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.resample import left_out_slopes
 
@@ -235,7 +235,7 @@ def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
     if not is_base.any():
         names = list(joined["name"].unique())
         choices = f"{examples(names)}.{nearest(baseline, names)}"
-        raise ParameterError(f"baseline={baseline!r}: no such system; found {choices}")
+        raise ParameterError(f"baseline={excerpt(baseline)}: no such system; found {choices}")
     keys = ["qid", "measure"]
     base = joined.loc[is_base, [*keys, "value", "truth"]]
     parts = []

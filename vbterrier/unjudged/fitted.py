@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, path_of, whole
+from vbterrier.errors import FileError, InputError, ParameterError, examples, excerpt, nearest, path_of, whole
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
@@ -224,7 +224,7 @@ class EvidenceModel(Shown):
     def register(self, name: str) -> EvidenceModel:
         """Register the model under a name for this process, for ``ENDCG(model=name)``; return the model."""
         if not isinstance(name, str) or not name:
-            raise InputError(f"name={name!r}: wanted the name of a model, some text")
+            raise InputError(f"name={excerpt(name)}: wanted the name of a model, some text")
         _MODELS[name] = self
         return self
 
@@ -477,7 +477,8 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
         return model
     if not isinstance(model, (str, os.PathLike)):
         raise ParameterError(
-            f"model={model!r}: wanted a model fitted by vbterrier.unjudged.fit, its name or digest, or its folder"
+            f"model={excerpt(model)}: wanted a model fitted by vbterrier.unjudged.fit, its name or "
+            "digest, or its folder"
         )
     name = os.fspath(model)
     if name in _MODELS:
@@ -487,7 +488,7 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
     folder = Path(name)
     if not is_folder(folder):
         raise InputError(
-            f"model={name!r}: no model is registered under this name and no such folder exists; registered: "
+            f"model={excerpt(name)}: no model is registered under this name and no such folder exists; registered: "
             f"{examples(list(_MODELS)) or 'none'}; use vbterrier.unjudged.fit(runs, qrels).register(name)."
             f"{nearest(name, list(_MODELS))}"
         )

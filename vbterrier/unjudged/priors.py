@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, nearest, whole
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.grades.choice import METHODS
 
@@ -247,7 +247,8 @@ class Process:
         number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
         if strength != "auto" and not (number and float(strength) > 0):
             raise ParameterError(
-                f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or "
+                f"prior_strength={excerpt(strength)}: wanted 'auto', or a number above 0, the "
+                "pseudo-count of the prior, or "
                 "inf for a prior known exactly"
             )
         if self.compat and self.prior not in PAPER:

@@ -20,6 +20,7 @@ from vbterrier.errors import (
     agreeing,
     choice,
     examples,
+    excerpt,
     module_of_extra,
     warn,
     whole,
@@ -238,7 +239,7 @@ class EntitySelector(Learner, RunReranker):
         self._set_links(links, pool_cutoff)
         self.features = tuple(features)
         if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
-            raise ParameterError(f"features={features!r}: wanted a list of different names")
+            raise ParameterError(f"features={excerpt(features)}: wanted a list of different names")
         self.names, self.parameters = names, None if parameters is None else dict(parameters)
         if isinstance(supervision, str):
             self.supervision: Any = choice("supervision", supervision, SUPERVISION)

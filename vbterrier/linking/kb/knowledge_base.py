@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, module_of_extra
+from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra
 from vbterrier.frames.files.source import is_there
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
@@ -305,7 +305,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         choice("how", how, _MODES)
         limit = None if limit is None else positive("limit", limit)
         if not 0 < min_similarity <= 1:
-            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1")
+            raise ParameterError(f"min_similarity={excerpt(min_similarity)}: wanted a number above 0 and at most 1")
         keys = texts if how == "exact" else normal_forms(texts)
         wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))
