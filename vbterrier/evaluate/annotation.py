@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import date as calendar_date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from vbterrier.errors import (
     examples,
     excerpt,
     number,
+    path_of,
     printable,
     warn,
     whole,
@@ -44,6 +44,7 @@ from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
 
@@ -110,7 +111,7 @@ class AnnotationTask(Shown):
         ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
         ``ann.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
-        path = Path(path)
+        path = path_of("path", path)
         if path.suffix not in _SUFFIXES:
             raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SUFFIXES)}")
         if is_there(path):

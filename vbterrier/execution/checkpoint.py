@@ -20,10 +20,10 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier._version import __version__
-from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
+from vbterrier.errors import DegenerateWarning, FileError, InputError, path_of, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.files.source import require_regular
+from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
@@ -144,7 +144,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, inputs: str, kinds: str = _GRID_INPUTS) -> None:
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else path_of("resume", path)
         self.done: dict[str, Any] = {}
         if self._path is not None:
             try:
@@ -162,7 +162,7 @@ class Journal:
             return
         lines = whole.decode("utf-8", errors="replace").splitlines()
         try:
-            header, *entries = [json.loads(line) for line in lines]
+            header, *entries = [json_of(line) for line in lines]
             done = {entry["name"]: entry["result"] for entry in entries}
             is_journal = header["format"] == FORMAT
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, excerpt, number, path_of, warn
-from vbterrier.frames.files.source import json_of, require_regular
+from vbterrier.frames.files.source import content_of, json_of
 from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
@@ -275,24 +274,21 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
         """Read what :meth:`save` wrote; raise FileError if the file is missing or not a saved calibration."""
-        require_regular(Path(path))
+        path = path_of("path", path)
         try:
-            with Path(path).open("rb") as file:
-                text = file.read(_MAX_BYTES + 1)
+            text = content_of(path, _MAX_BYTES)
         except OSError as error:
-            raise FileError(Path(path), f"cannot be read: {error.strerror or error}") from error
-        if len(text) > _MAX_BYTES:
-            raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: not a saved calibration")
+            raise FileError(path, f"cannot be read: {error.strerror or error}") from error
         try:
             content = json_of(text)
         except (ValueError, RecursionError) as error:
-            raise FileError(Path(path), f"wanted JSON of Calibrate.save: {error}") from error
+            raise FileError(path, f"wanted JSON of Calibrate.save: {error}") from error
         if not isinstance(content, dict) or content.pop("kind", None) != _KIND:
-            raise FileError(Path(path), f"wanted a saved calibration ({_KIND!r}), found another file")
+            raise FileError(path, f"wanted a saved calibration ({_KIND!r}), found another file")
         try:
             return cls(**content)
         except (TypeError, ValueError) as error:
-            raise FileError(Path(path), str(error)) from error
+            raise FileError(path, str(error)) from error
 
 
 def _warn_of_missed(targets: Targets, topics: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
@@ -262,7 +262,7 @@ def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", 
     """Write one line a row; a field is an Arrow array, or a text that all rows share."""
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
-    with replacing(Path(path)) as file:
+    with replacing(path_of("path", path)) as file:
         if header:
             file.write(f"{header}\n".encode())
         for start in range(0, n_rows, _MAX_ROWS):

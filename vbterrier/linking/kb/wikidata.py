@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt, settings_of
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, settings_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import EntityPriors, counted_entities, parsed
@@ -18,6 +17,7 @@ from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -156,7 +156,7 @@ def kb_from_wikidata(
     _require_lists(languages, properties)
     priors = settings_of("priors", EntityPriors, priors)
     options = settings_of("options", WikidataOptions, options)
-    source = Path(source)
+    source = path_of("source", source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
