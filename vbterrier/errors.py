@@ -162,7 +162,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
     import difflib
 
     folded = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name)[:_EXCERPT].casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
 
@@ -185,11 +185,15 @@ def examples(ids: Iterable[object], n: int = 3) -> str:
 
     >>> examples(["q1", "q2", "q3", "q4"])
     "'q1', 'q2', 'q3', ..."
+    >>> examples([])
+    'none'
     """
     # The ids may be an iterator over millions of rows.
     from itertools import islice
 
     first = list(islice(iter(ids), n + 1))
+    if not first:
+        return "none"
     return ", ".join(repr(i) for i in first[:n]) + (", ..." if len(first) > n else "")
 
 
@@ -225,6 +229,25 @@ def choice(name: str, value: Any, legal: Iterable[str]) -> str:
     return value
 
 
+def require_system(name: str, value: Any, systems: Iterable[Any]) -> None:
+    """Raise an error unless a parameter is the name of one of some systems.
+
+    >>> require_system("baseline", "BM25", ["bm25", "dense"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: baseline='BM25': no such system; found 'bm25', 'dense'. Did you mean bm25?
+    """
+    names = list(systems)
+    try:
+        is_known = value in set(names)
+    except TypeError:  # frames and lists have no hash
+        is_known = False
+    if not is_known:
+        raise ParameterError(
+            f"{name}={excerpt(value)}: no such system; found {examples(names)}.{nearest(value, map(str, names))}"
+        )
+
+
 def number(
     name: str,
     value: Any,
@@ -253,6 +276,8 @@ def number(
     bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
     bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
     asked = percent(made) if high == 1 else ""
+    if math.isinf(made) and math.isinf(high if made > 0 else low):
+        raise ParameterError(f"{name}={excerpt(value)}: wanted a finite number {' and '.join(bounds)}".rstrip())
     raise ParameterError(f"{name}={excerpt(value)}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
 
 
@@ -312,7 +337,7 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
     """
     import numpy as np
 
-    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)) and not np.ndim(value)
     if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
         wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ParameterError(f"{name}={excerpt(value)}: wanted a whole number {wanted}{meaning}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -215,10 +216,13 @@ def _taken(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Floats:
 
 
 def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
-    try:
-        return kind(**shared, **parameters)
-    except TypeError as error:
-        raise ParameterError(f"grid: {kind.__name__} refuses {dict(parameters)}: {error}") from error
+    accepted = inspect.signature(kind).parameters
+    if unknown := [name for name in parameters if name not in accepted or name in shared]:
+        names = [name for name in accepted if name not in shared]
+        raise ParameterError(
+            f"grid: {kind.__name__} has no parameter {excerpt(unknown[0])} to vary; it has {', '.join(names)}"
+        )
+    return kind(**shared, **parameters)
 
 
 def entity_grid(

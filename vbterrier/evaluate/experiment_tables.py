@@ -16,8 +16,8 @@ from vbterrier.errors import (
     choice,
     examples,
     excerpt,
-    nearest,
     number,
+    require_system,
     warn,
     whole,
 )
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 MEAN_RESPONSE_TIME = "mrt"
+# Corrections of statsmodels by their full names; it also takes short ones.
+_CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
 _TESTS = {"t": "ttest_rel", "wilcoxon": "wilcoxon"}
 # The styles of the best cells of a column and of the last one of them.
 _BOLD = ("font-weight: bold", "font-weight: bold")
@@ -41,6 +43,16 @@ STYLES = {"bold": _BOLD, "color": _COLOURS, "colour": _COLOURS}
 _UNMARKED = (" p-value", " p-value corrected", " reject")
 # Limits of messages: items, and characters of a name.
 _LISTED, _WIDTH = 6, 80
+
+
+def _require_correction(correction: Any) -> None:
+    """Refuse what statsmodels does not correct by, before systems are run."""
+    from statsmodels.stats.multitest import multipletests
+
+    try:
+        multipletests([0.5, 1.0], method=correction)
+    except (ValueError, TypeError, KeyError):
+        choice("correction", correction, _CORRECTIONS)
 
 
 @dataclass(frozen=True)
@@ -67,11 +79,8 @@ class BaselineTests:
             raise ParameterError("baseline: tests are columns of means; leave it out, or ask for perquery=False")
         if isinstance(baseline, str):
             if names.count(baseline) != 1:
-                raise ParameterError(
-                    f"baseline={excerpt(baseline)}: {names.count(baseline)} systems have this name; "
-                    f"found {examples(names)}."
-                    f"{nearest(baseline, map(str, names))}"
-                )
+                require_system("baseline", baseline, names)
+                raise ParameterError(f"baseline={excerpt(baseline)}: {names.count(baseline)} systems have this name")
             place = names.index(baseline)
         else:
             place = whole("baseline", baseline, low=0, high=len(names) - 1, meaning=", the position of a system")
@@ -80,6 +89,8 @@ class BaselineTests:
 
             test = getattr(stats, _TESTS[choice("test", test, _TESTS)])
         number("correction_alpha", alpha, low=0, high=1)
+        if correction is not None:
+            _require_correction(correction)
         return cls(place, test, correction, alpha)
 
     def columns(self, measure: str, values: Floats) -> dict[str, Any]:
@@ -113,10 +124,7 @@ class BaselineTests:
         tested, finite = np.arange(len(p_values)) != self.place, np.isfinite(p_values)
         if finite.any():
             every = np.where(finite, p_values, 1.0)[tested]
-            try:
-                corrected_tests = multipletests(every, alpha=self.alpha, method=self.correction)
-            except ValueError as error:
-                raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
+            corrected_tests = multipletests(every, alpha=self.alpha, method=self.correction)
             reject[tested], corrected[tested] = corrected_tests[0], corrected_tests[1]
             corrected[~finite] = nan
         return reject, corrected

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, nearest
+from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, require_system
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
 from vbterrier.frames.notebook import Panel, Shown, systems_line
 from vbterrier.kernels.resample import stream
@@ -159,8 +159,8 @@ def rank_systems(
     choice("uncertainty", uncertainty, UNCERTAINTY)
     judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
-    if baseline is not None and baseline not in loaded:
-        raise ParameterError(f"baseline={excerpt(baseline)}: wanted a system's name.{nearest(baseline, loaded)}")
+    if baseline is not None:
+        require_system("baseline", baseline, loaded)
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     if uncertainty != "unjudged" and len(target.topics) == 1:

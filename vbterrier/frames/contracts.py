@@ -193,9 +193,10 @@ def refuse_near_misses(frame: pd.DataFrame, optional: Iterable[str], what: str, 
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and runs from a mapping or from pairs, refusing repeated names."""
+    """Yield names, as text, and runs from a mapping or from pairs, refusing repeated names."""
     seen: set[str] = set()
-    for name, run in runs.items() if hasattr(runs, "items") else runs:
+    for key, run in runs.items() if hasattr(runs, "items") else runs:
+        name = str(key)
         if name in seen:
             raise InputError(f"two systems are called {name!r}; give each its own name")
         seen.add(name)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, check_level, choice, examples, excerpt, nearest, number, warn, whole
+from vbterrier.errors import (
+    ParameterError,
+    check_level,
+    choice,
+    excerpt,
+    number,
+    require_system,
+    warn,
+    whole,
+)
 from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import mean_draws, stream
@@ -246,10 +255,7 @@ def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list
         return list(combinations(names, 2))
     bases: list[Any] = list(baseline) if isinstance(baseline, (list, tuple)) else [baseline]
     for base in bases:
-        if base not in names:
-            raise ParameterError(
-                f"baseline={excerpt(base)}: no such system; found {examples(names)}.{nearest(base, names)}"
-            )
+        require_system("baseline", base, names)
     if len(set(bases)) < len(bases) or (len(names) > 1 and set(bases) >= set(names)):
         raise ParameterError(
             f"baseline={excerpt(bases)}: wanted different systems, and another one to compare with them"

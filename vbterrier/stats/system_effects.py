@@ -11,13 +11,12 @@ import pandas as pd
 
 from vbterrier.errors import (
     InputError,
-    ParameterError,
     check_level,
     choice,
     examples,
-    excerpt,
     nearest,
     number,
+    require_system,
     warn,
     whole,
 )
@@ -343,10 +342,8 @@ def risk_table(
     if asked not in tables:
         raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
     _, names, scores, qids = tables[asked]
-    if baseline is not None and baseline not in names:
-        raise ParameterError(
-            f"baseline={excerpt(baseline)}: wanted one of {examples(names)}.{nearest(baseline, names)}"
-        )
+    if baseline is not None:
+        require_system("baseline", baseline, names)
     base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]
     c = len(scores)
 

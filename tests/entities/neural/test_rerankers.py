@@ -1,10 +1,10 @@
 """Neural rerankers on a planted collection, where it is known how much each entity says of relevance."""
 
+import hashlib
 import json
-from functools import hashlib
+from functools import cache
 from types import SimpleNamespace
 
-import cache
 import numpy as np
 import pandas as pd
 import pyterrier as pt
