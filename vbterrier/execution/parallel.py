@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError, excerpt
-from vbterrier.execution.pending import Shared, in_processes, n_processes, windowed
+from vbterrier.execution.pending import Sent, Shared, in_processes, n_processes, unsendable, windowed
 from vbterrier.log import tracked
 from vbterrier.settings import check_jobs
 
@@ -205,7 +205,10 @@ def on_cluster(
         kept: dict[int, tuple[Shared, Any]] = {}
 
         def sent(item: T) -> Any:
-            packed, shared = _packed((function, item))
+            try:
+                packed, shared = _packed((Sent(function), item))
+            except Exception as error:
+                raise unsendable("client=", error) from error
             for value in shared:
                 if id(value) not in kept:
                     # A task, because scattered data are lost with the worker that holds them.
