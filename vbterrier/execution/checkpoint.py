@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -154,11 +154,19 @@ class Journal:
 
     def _open(self, path: Path, head: dict[str, str], kinds: str) -> None:
         require_regular(path)
-        text = path.read_bytes() if path.exists() else b""
+        # Another process may be writing a line, which would be taken for one of a killed process.
+        with path.open("a+b") as file:
+            lock(file)
+            file.seek(0)
+            self._read(file, path, head, kinds)
+
+    def _read(self, file: IO[bytes], path: Path, head: dict[str, str], kinds: str) -> None:
+        text = file.read()
         first = f"{json.dumps(head)}\n".encode()
         whole = text[: text.rfind(b"\n") + 1]
         if not whole and first.startswith(text):
-            path.write_bytes(first)
+            file.truncate(0)
+            file.write(first)
             return
         lines = whole.decode("utf-8", errors="replace").splitlines()
         try:
@@ -173,15 +181,14 @@ class Journal:
             raise FileError(path, f"holds results of other inputs ({kinds}); give another path, or remove the file")
         self.done = done
         _LOG.info("%s: %d results are there", printable(path), len(self.done))
-        if len(whole) < len(text):
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
+        file.truncate(len(whole))
 
     def add(self, name: str, result: Any) -> None:
         """Write a result to the file before it counts as done."""
         if self._path is not None:
-            with kept_in(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"name": name, "result": result}) + "\n")
+            with kept_in(self._path), self._path.open("ab") as file:
+                lock(file)
+                file.write(f"{json.dumps({'name': name, 'result': result})}\n".encode())
             _LOG.debug("%s: %s is done", printable(self._path), printable(name))
         self.done[name] = result
 
