@@ -185,3 +185,29 @@ def test_a_full_temporary_folder_is_one_error(monkeypatch, tmp_path):
         with pytest.raises(InputError, match=words):
             list(mapped(partial(_plus, shared), [1, 2], n_jobs=2))
         assert list(tmp_path.iterdir()) == []
+
+
+class QuotaError(Exception):
+    """An error as those of clients of web services, which cannot be unpickled."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+def refused(_):
+    raise QuotaError(429, "no more requests today")
+
+
+def test_errors_that_cannot_be_sent_back_keep_their_text():
+    """The process that raises one was taken for dead, four times, for want of memory."""
+    with pytest.raises(VBTerrierError, match=r"^QuotaError: no more requests today$"):
+        list(mapped(refused, [1, 2], n_jobs=2))
+
+
+def test_work_that_cannot_be_sent_is_named():
+    lock = threading.Lock()
+    for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):
+        with pytest.raises(InputError, match=r"^n_jobs=2: the work cannot be sent .*cannot pickle '_thread\.lock' obj"):
+            list(mapped(function, items, n_jobs=2))
+    assert list(mapped(abs, [-1, 2], n_jobs=2)) == [1, 2]

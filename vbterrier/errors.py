@@ -8,6 +8,7 @@ import importlib
 import math
 import os
 import re
+import reprlib
 import sys
 import warnings
 from contextvars import ContextVar
@@ -120,6 +121,35 @@ def printable(text: object) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(text))
 
 
+class _Excerpts(reprlib.Repr):
+    """Short representations; tables and arrays are described, also those in lists and mappings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxother = self.maxlong = self.maxstring = _EXCERPT
+
+    def repr1(self, x: Any, level: int) -> str:
+        shape = getattr(x, "shape", None)
+        if isinstance(shape, tuple) and shape:
+            return f"<{type(x).__name__} of {' x '.join(map(str, shape))}>"
+        return super().repr1(x, level)
+
+
+# The length of the text of a value in a message.
+_EXCERPT = 100
+
+
+def excerpt(value: object) -> str:
+    """Return the value of a parameter for a message: its ``repr`` in one short line, a table by its kind and size.
+
+    >>> import numpy as np
+    >>> excerpt("softmx"), excerpt(np.zeros((300, 2))), excerpt(list(range(1000)))
+    ("'softmx'", '<ndarray of 300 x 2>', '[0, 1, 2, 3, 4, 5, ...]')
+    """
+    text = " ".join(_Excerpts().repr(value).split())
+    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
     """Suggest the closest legal word to a wrong one, as the end of a message.
 
@@ -132,7 +162,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
     import difflib
 
     folded = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name)[:_EXCERPT].casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
 
@@ -155,11 +185,15 @@ def examples(ids: Iterable[object], n: int = 3) -> str:
 
     >>> examples(["q1", "q2", "q3", "q4"])
     "'q1', 'q2', 'q3', ..."
+    >>> examples([])
+    'none'
     """
     # The ids may be an iterator over millions of rows.
     from itertools import islice
 
     first = list(islice(iter(ids), n + 1))
+    if not first:
+        return "none"
     return ", ".join(repr(i) for i in first[:n]) + (", ..." if len(first) > n else "")
 
 
@@ -190,9 +224,28 @@ def choice(name: str, value: Any, legal: Iterable[str]) -> str:
     legal = list(legal)
     if not isinstance(value, str) or value not in legal:
         raise ParameterError(
-            f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}"
+            f"{name}={excerpt(value)}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}"
         )
     return value
+
+
+def require_system(name: str, value: Any, systems: Iterable[Any]) -> None:
+    """Raise an error unless a parameter is the name of one of some systems.
+
+    >>> require_system("baseline", "BM25", ["bm25", "dense"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: baseline='BM25': no such system; found 'bm25', 'dense'. Did you mean bm25?
+    """
+    names = list(systems)
+    try:
+        is_known = value in set(names)
+    except TypeError:  # frames and lists have no hash
+        is_known = False
+    if not is_known:
+        raise ParameterError(
+            f"{name}={excerpt(value)}: no such system; found {examples(names)}.{nearest(value, map(str, names))}"
+        )
 
 
 def number(
@@ -223,7 +276,9 @@ def number(
     bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
     bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
     asked = percent(made) if high == 1 else ""
-    raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
+    if math.isinf(made) and math.isinf(high if made > 0 else low):
+        raise ParameterError(f"{name}={excerpt(value)}: wanted a finite number {' and '.join(bounds)}".rstrip())
+    raise ParameterError(f"{name}={excerpt(value)}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
 
 
 def float_array(what: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -266,7 +321,7 @@ def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[s
     if given is None:
         return None
     if not hasattr(given, "items"):
-        raise ParameterError(f"{name}={given!r}: wanted a mapping of names to numbers")
+        raise ParameterError(f"{name}={excerpt(given)}: wanted a mapping of names to numbers")
     return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in given.items()}
 
 
@@ -282,10 +337,10 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
     """
     import numpy as np
 
-    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)) and not np.ndim(value)
     if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
         wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}{meaning}")
+        raise ParameterError(f"{name}={excerpt(value)}: wanted a whole number {wanted}{meaning}")
     made: int = value.__index__()
     return made
 
@@ -316,7 +371,7 @@ def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[
         if value is not None and name not in defaults:
             used = f"it uses {', '.join(defaults)}"
             raise ParameterError(
-                f"{call}: {kind.__name__}({name}={value!r:.80}) has no effect; leave {name} out, {used}"
+                f"{call}: {kind.__name__}({name}={excerpt(value)}) has no effect; leave {name} out, {used}"
             )
     return tuple(default if values[name] is None else values[name] for name, default in defaults.items())
 
@@ -349,13 +404,17 @@ def path_of(name: str, value: Any) -> Path:
     """
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text:
-        raise ParameterError(f"{name}={value!r}: wanted the name of a file or folder, some text or a pathlib.Path")
+        raise ParameterError(
+            f"{name}={excerpt(value)}: wanted the name of a file or folder, some text or a pathlib.Path"
+        )
     try:
         is_name = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         is_name = False
     if not is_name:
-        raise ParameterError(f"{name}={value!r}: wanted a name that a file can have, without NUL and half characters")
+        raise ParameterError(
+            f"{name}={excerpt(value)}: wanted a name that a file can have, without NUL and half characters"
+        )
     return Path(text)
 
 

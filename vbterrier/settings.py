@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import ParameterError, check_level, choice, number, whole
+from vbterrier.errors import ParameterError, check_level, choice, excerpt, number, whole
 
 if TYPE_CHECKING:
     import os
@@ -217,4 +217,4 @@ class Data:
 def check_jobs(n_jobs: int) -> None:
     """Raise an error unless a number of processes is at least 1, or -1."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
+        raise ParameterError(f"n_jobs={excerpt(n_jobs)}: wanted a whole number of at least 1, or -1 for all processors")

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -542,7 +543,11 @@ BAD = {
     "numbers as queries": (dict(query=[1, 1, 2]), {}, "column 'query' holds text, run column 'query' holds integers"),
     "numbers as documents": (dict(docid=[1, 2, 1]), {}, "column 'docid' holds text, run column 'docid' holds integers"),
     "other queries": (dict(query=["7", "7", "9"]), {}, "no topic in common: the run has '7', '9'"),
-    "an empty run": ({key: [] for key in ("query", "docid", "score", "q0", "rank")}, {}, "no topic in common"),
+    "an empty run": (
+        {key: [] for key in ("query", "docid", "score", "q0", "rank")},
+        {},
+        "no topic in common: the run has none",
+    ),
 }
 
 
@@ -554,6 +559,31 @@ def test_trectools_methods_refuse_data_that_they_would_miscount(run, qrels, mess
     for name in (*OF_RUN_TOPICS.split(), "get_urbp", "get_ubpref"):
         with pytest.raises(InputError, match=message):
             getattr(evaluation, name)(*[other] * (name in ("get_urbp", "get_ubpref")))
+
+
+def test_files_of_several_systems_are_no_run():
+    """TrecTools ranks the documents of all systems as one run."""
+    run, qrels = trec_objects()
+    run.run_data["system"] = ["a", "b", "a"]
+    with pytest.raises(InputError, match=r"run: holds 2 systems \('a', 'b'\), whose rankings would be one"):
+        VBTrecEval(run, qrels)
+    run.run_data["system"] = [math.nan, "b", "b"]
+    assert VBTrecEval(run, qrels).results(["P@1"]).get_runid() == "b"
+
+
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        (5, "runs=5"),
+        ("a.run", "runs='a.run'"),
+        (pd.DataFrame({"a": [1, 2]}), "runs=<DataFrame of 2 x 1>"),
+        (trec_objects()[0], "runs="),
+        ([pd.DataFrame({"a": [1]})], "runs: holds <DataFrame of 1 x 1>"),
+    ],
+)
+def test_runs_of_an_experiment_are_a_list_or_a_mapping(runs, found):
+    with pytest.raises(ParameterError, match=f"^{re.escape(found)}.*wanted a list of TrecRun, or a mapping of names"):
+        VBTrecEval(*trec_objects(), runs=runs)
 
 
 def test_topics_without_judgments_are_refused_where_trectools_looks_up_their_documents():

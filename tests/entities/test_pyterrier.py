@@ -1,6 +1,7 @@
 """Linked pools and trained stages as PyTerrier's artifacts, in caches, in pipelines and in its inspection."""
 
 import json
+import os
 import tarfile
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -126,6 +127,28 @@ def test_artifacts_with_other_content_are_refused(tmp_path):
     with pytest.raises(FileError, match=r"wanted \{'type': 'trained_stage'.*use pt.Artifact.load"):
         TrainedStage(tmp_path / "links")
 
+    (tmp_path / "links" / "pt_meta.json").unlink()
+    os.mkfifo(tmp_path / "links" / "pt_meta.json")
+    with pytest.raises(FileError, match="is no regular file"):
+        LinkSet(tmp_path / "links")
+
+
+@pytest.mark.parametrize("name", ["pt_meta.json", "model.json", "model.txt"])
+def test_pipes_and_files_of_any_size_are_not_read(tmp_path, name):
+    """A pipe would be waited for, and a file of holes would fill the memory."""
+    pytest.importorskip("lightgbm")
+    given = data()
+    selector(features=["df", "score"]).fit(given.every, given.qrels).save(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FileError, match="is no regular file"):
+        TrainedStage(tmp_path).stage(given.links)
+    (tmp_path / name).unlink()
+    (tmp_path / name).touch()
+    os.truncate(tmp_path / name, 1 << 40)
+    with pytest.raises(FileError, match=r"is larger than [\d,]+ bytes"):
+        TrainedStage(tmp_path).stage(given.links)
+
 
 def test_pyterrier_finds_trained_selectors(tmp_path, installed):
     pytest.importorskip("lightgbm")
@@ -140,6 +163,11 @@ def test_pyterrier_finds_trained_selectors(tmp_path, installed):
         selector().save(tmp_path / "other")
     with pytest.raises(ParameterError, match="rounds: is a parameter of the saved model"):
         EntitySelector.load(tmp_path, given.links, rounds=3)
+    trees = (tmp_path / "model.txt").read_bytes()
+    # LightGBM crashes on half a file.
+    (tmp_path / "model.txt").write_bytes(trees[: len(trees) // 2])
+    with pytest.raises(FileError, match=r"model\.txt: is not the model that was saved with these parameters"):
+        EntitySelector.load(tmp_path, given.links)
     (tmp_path / "model.txt").unlink()
     with pytest.raises(FileError, match=r"model\.txt: is not a saved model"):
         EntitySelector.load(tmp_path, given.links)
@@ -148,7 +176,7 @@ def test_pyterrier_finds_trained_selectors(tmp_path, installed):
     with pytest.raises(FileError, match="holds a stage 'Other'; there are EntitySelector"):
         TrainedStage(tmp_path).stage(given.links)
     (tmp_path / "model.json").write_text(json.dumps(made | {"topics": 3}))
-    with pytest.raises(FileError, match="is not a saved stage of format 2"):
+    with pytest.raises(FileError, match="is not a saved stage of format 3"):
         TrainedStage(tmp_path).stage(given.links)
 
 

@@ -1,11 +1,15 @@
 """Folders and journals of finished parts: damaged rows, and files that are no journal."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pandas as pd
 import pytest
 
 from vbterrier.errors import FileError
 from vbterrier.evaluate.scores import score
 from vbterrier.execution.checkpoint import FORMAT, Journal
+from vbterrier.frames.files.writing import lock
 from vbterrier.settings import Execution
 
 ROWS = [(f"q{t}", f"d{d}", 9.0 - d) for t in range(6) for d in range(4)]
@@ -54,3 +58,24 @@ def test_results_of_other_inputs_are_an_error_and_a_cut_line_is_removed(tmp_path
     assert path.read_bytes().endswith(b"\n")
     with pytest.raises(FileError, match="holds results of other inputs"):
         Journal(path, "others")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of files")
+def test_a_line_that_another_process_is_writing_is_waited_for(tmp_path):
+    """It was taken for one of a killed process and removed, and the journal was broken."""
+    path = tmp_path / "journal"
+    Journal(path, "inputs").add("a", 1)
+    with path.open("ab", buffering=0) as other, ThreadPoolExecutor(1) as thread:
+        lock(other)
+        other.write(b'{"name": "b", ')
+        opened = thread.submit(Journal, path, "inputs")
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.1)
+        other.write(b'"result": 2}\n')
+        other.close()
+        assert opened.result(timeout=5).done == {"a": 1, "b": 2}
+    path.write_bytes(path.read_bytes() + b'{"name": "c", ')
+    assert Journal(path, "inputs").done == {"a": 1, "b": 2}
+    path.write_bytes(path.read_bytes() + b'{"name": "c", "name": "d", "result": 1}\n')
+    with pytest.raises(FileError, match="found something else"):
+        Journal(path, "inputs")

@@ -370,7 +370,7 @@ def test_one_topic_is_enough_to_rank_systems():
         ({"measure": "BNDCG@10", "model": "mine"}, "model=: BNDCG@10 would not use it"),
         ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
         ({"on_topics": "some"}, "on_topics='some': wanted"),
-        ({"baseline": "r33"}, "baseline='r33': wanted a system's name. Did you mean r3?"),
+        ({"baseline": "r33"}, "baseline='r33': no such system; found 'r0', 'r1', 'r2', .... Did you mean r3?"),
         ({"level": 90}, "level=90"),
         ({"n_draws": 0}, "n_draws=0: wanted a whole number of at least 1"),
         ({"seed": -1}, "seed=-1"),

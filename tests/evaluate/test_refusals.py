@@ -11,7 +11,7 @@ import pytest
 from flat import grouped
 from refusals import check_message, refusals
 
-from vbterrier import Experiment, TagEntities, compare, score
+from vbterrier import Experiment, TagEntities, compare, rank_systems, score
 from vbterrier.entities import link_pool
 from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.errors import FileError, InputError, ParameterError
@@ -40,8 +40,10 @@ from vbterrier.evaluate.sensitivity import intent_sensitivity
 from vbterrier.evaluate.simulation import simulate
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.parallel import mapped
+from vbterrier.report.page.build import write_report
 from vbterrier.settings import Data, Execution
 from vbterrier.stats.perturbations import TagDropout
+from vbterrier.unjudged.fitted import fit
 from vbterrier.unjudged.incomplete import subsample_qrels
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -432,7 +434,7 @@ REFUSALS = [
         "a grid of entity rankers",
         graded,
         ({"consenus": {}}, "grid: no family 'consenus'; there are 'chance', 'consensus', 'pagerank', 'vectors', 'texts', 'hybrid'. Did you mean consensus?"),
-        ({"consensus": {"min": 1}}, "grid: ConsensusEntities refuses {'min': 1}: ConsensusEntities.__init__() got an unexpected keyword argument 'min'"),
+        ({"consensus": {"min": 1}}, "grid: ConsensusEntities has no parameter 'min' to vary; it has support, min_documents, pool_cutoff, cutoff"),
         ({"consensus": {"support": "x"}}, "support='x': wanted one of 'rank', 'rho', 'rho+rank'."),
         ({"texts": {}}, "grid: family 'texts' needs embed"),
         ({"hybrid": {"weight": 0.5}}, "grid: family 'hybrid' needs the parameters rankers, fusion and weight, no others"),
@@ -453,7 +455,7 @@ REFUSALS = [
         "a grid of rerankers",
         reranked,
         ({"overlaps": {}}, {}, "grid: no family 'overlaps'; there are 'overlap', 'expansion', 'embedding', 'propagation', 'similarity'. Did you mean overlap?"),
-        ({"overlap": {"steps": 1}}, {}, "grid: family 'overlap' has no parameter 'steps'"),
+        ({"overlap": {"steps": 1}}, {}, "grid: family 'overlap' has no parameter 'steps' to vary; it has cutoff, weight, entity_weight, link_weight, confidence, norm"),
         ({"overlap": {"weight": [0.5, 2]}}, {}, "weight=2: wanted a number of at least 0 and at most 1; did you mean 0.02, 2 per cent?"),
         ({}, {}, "grid: no configuration; name at least a family and an entity run"),
         ({"overlap": {"cutoff": []}}, {}, "grid: no configuration; name at least a family and an entity run"),
@@ -510,8 +512,8 @@ REFUSALS = [
         ({"baseline": 0, "perquery": True}, "baseline: tests are columns of means; leave it out, or ask for perquery=False"),
         ({"baseline": 0, "perquery": "both"}, "baseline: tests are columns of means; leave it out, or ask for perquery=False"),
         ({"baseline": 0, "test": "welch"}, "test='welch': wanted one of 't', 'wilcoxon'."),
-        ({"baseline": 0, "test": lambda _a, _b: (0.0, 0.5), "correction": "holms"}, "correction='holms': method not recognized; wanted one of statsmodels"),
-        ({"baseline": "word"}, "baseline='word': 0 systems have this name; found 'good', 'bad'. Did you mean good?"),
+        ({"baseline": 0, "test": lambda _a, _b: (0.0, 0.5), "correction": "holms"}, "correction='holms': wanted one of 'bonferroni', 'sidak', 'holm', 'holm-sidak', 'simes-hochberg', 'hommel', 'fdr_bh', 'fdr_by'. Did you mean holm?"),
+        ({"baseline": "word"}, "baseline='word': no such system; found 'good', 'bad'. Did you mean good?"),
         ({"baseline": 3}, "baseline=3: wanted a whole number from 0 to 1, the position of a system"),
         ({"baseline": -1}, "baseline=-1: wanted a whole number from 0 to 1, the position of a system"),
         ({"round": -1}, "round=-1: wanted a whole number of at least 0"),
@@ -588,3 +590,51 @@ REFUSALS = [
 def test_bad_input_has_this_message(request, call, given, error, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     check_message(request, call, given, error, message)
+
+
+SYSTEM_CALLS = {
+    "compare": lambda runs, **options: compare(runs, QRELS, ["P@1"], **options),
+    "rank_systems": lambda runs, **options: rank_systems(runs, QRELS, **options),
+    "judge_next": lambda runs: judge_next(runs, QRELS, 2),
+    "fit": lambda runs: fit(runs, QRELS),
+    "leaderboard": lambda runs: leaderboard(runs, QRELS),
+    "variance_shares": lambda runs: variance_shares(runs, QRELS, "ENDCG@10"),
+}
+
+
+@pytest.mark.parametrize("call", ["rank_systems", "judge_next", "variance_shares"])
+def test_no_system_is_named_as_such(call):
+    with pytest.raises(InputError, match=r"^no systems; name at least one"):
+        SYSTEM_CALLS[call]({})
+
+
+@pytest.mark.parametrize("call", SYSTEM_CALLS)
+def test_names_of_systems_may_be_numbers(call):
+    """Names are text: models sort and hash them."""
+    one, other = RUNS.values()
+    SYSTEM_CALLS[call]({1: one, "b": other})
+
+
+FRAME = pd.DataFrame({"qid": ["q1"] * 500, "docno": "d", "score": 1.0})
+
+
+@pytest.mark.parametrize("call", ["compare", "rank_systems", "experiment", "report"])
+@pytest.mark.parametrize("baseline", [FRAME, [FRAME], ["odd"], {"odd": 1}, np.zeros(5), "odd" * 999, math.nan])
+def test_a_baseline_is_the_name_of_a_system(call, baseline, tmp_path):
+    calls = {
+        **SYSTEM_CALLS,
+        "experiment": lambda runs, baseline: experiment(runs, {"baseline": baseline}),
+        "report": lambda runs, baseline: write_report(runs, tmp_path / "page.html", QRELS, baseline=baseline),
+    }
+    with pytest.raises(ParameterError, match=r"^baseline=.*: (no such system; found|wanted a whole number)") as refused:
+        calls[call](RUNS, baseline=baseline)
+    assert len(str(refused.value)) < 250
+    assert "\n" not in str(refused.value)
+
+
+def test_a_correction_is_refused_before_any_system_is_run():
+    n_calls = []
+    system = pt.apply.generic(lambda topics: n_calls.append(1) or topics)
+    with pytest.raises(ParameterError, match="correction='holms': wanted one of"):
+        experiment([system, system], {"baseline": 0, "correction": "holms"})
+    assert not n_calls

@@ -16,7 +16,7 @@ from night import at_night
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
-from vbterrier.errors import FileError, ServiceError
+from vbterrier.errors import FileError, InputError, ServiceError, VBTerrierError
 from vbterrier.execution import parallel, streaming
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
@@ -167,3 +167,25 @@ def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, c
         assert len(str(refused.value).splitlines()) == 1
         gc.collect()
     assert "Traceback" not in capfd.readouterr().err
+
+
+class QuotaError(Exception):
+    """An error that cannot be unpickled."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+def test_work_that_cannot_be_sent_to_a_cluster_or_back_is_named(client):
+    lock = threading.Lock()
+
+    def refused(_):
+        raise QuotaError(429, "no more requests today")
+
+    for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):
+        with pytest.raises(InputError, match=r"^client=: the work cannot be sent .*cannot pickle '_thread\.lock"):
+            list(parallel.mapped(function, items, client=client))
+    with pytest.raises((VBTerrierError, QuotaError), match="no more requests today"):
+        list(parallel.mapped(refused, [1, 2], client=client))
+    assert list(parallel.mapped(abs, [-1, 2], client=client)) == [1, 2]

@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import warnings
 import zipfile
 
 import pandas as pd
@@ -202,3 +203,19 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path, how):
     path.write_text(HEADER + ROWS + "# BM25 tuned 12 0.9 anserini\nq2 Q0 d2 2 x t\n")
     with pytest.raises(FileError, match=r"a\.run:10: score must be a number"):
         vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))
+
+
+def test_a_file_of_several_systems_warns_that_it_is_ranked_as_one_run(tmp_path):
+    path = tmp_path / "both.run"
+    path.write_text("1 Q0 a 1 3 dense\n1 Q0 b 2 2 dense\n1 Q0 c 1 9 sparse\n")
+    with pytest.warns(DegenerateWarning, match=r"both\.run: topics have rows of several of 2 systems \('dense', 's"):
+        assert read_run(path)["docno"].tolist() == ["a", "b", "c"]
+    table = tmp_path / "both.csv"
+    table.write_text("qid,docno,score,system\n1,a,3,dense\n1,c,9,sparse\n")
+    with pytest.warns(DegenerateWarning, match=r"both\.csv: topics have rows of several of 2 systems"):
+        read_run(table)
+    # Parts of a run by topic, as those of folds, may have names of their own.
+    path.write_text("1 Q0 a 1 3 fold1\n2 Q0 b 1 2 fold2\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_run(path)

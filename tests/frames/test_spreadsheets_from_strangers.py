@@ -151,3 +151,15 @@ def test_parts_with_names_of_other_folders_are_not_written(tmp_path):
     assert [found.name for found in tmp_path.parent.rglob("evil")] == []
     with pytest.raises(FileError, match="is not a readable spreadsheet"):
         read_run(spreadsheet(tmp_path, HEAD, **{"xl/workbook.xml": f'<workbook xmlns="{MAIN}"><sheets/></workbook>'}))
+
+
+def test_parts_of_one_name_and_parts_without_number_are_refused(tmp_path):
+    """Of two sheets of one name, each program reads another one."""
+    path = spreadsheet(tmp_path, HEAD + DOCUMENT)
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(FileError, match="more than spreadsheets have, or two of one name"):
+        read_run(path)
+    path = spreadsheet(tmp_path, HEAD + DOCUMENT, **{f"part{n}": "" for n in range(8_200)})
+    with pytest.raises(FileError, match=r"has 8,2\d\d parts, more than spreadsheets have"):
+        read_run(path)

@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import vbterrier
 from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics, score
-from vbterrier.errors import FileError
+from vbterrier.entities.pool import read_links
+from vbterrier.errors import FileError, ParameterError
 from vbterrier.frames.files.blocks import blocks
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.settings import Execution
@@ -249,3 +251,51 @@ def test_files_of_other_kinds_are_named(stored, read, content, words):
     with pytest.raises(FileError, match=words) as refused:
         read(stored(content))
     assert len(str(refused.value).splitlines()) == 1
+
+
+TEXT = {"qid": ["q1", "q2"], "docno": ["d1", "d2"], "entity_id": ["A", "B"], "query": ["a", "b"], "text": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("read", "columns"),
+    [
+        (read_run, ("qid", "docno")),
+        (read_qrels, ("qid", "docno")),
+        (read_tags, ("docno", "entity_id")),
+        (read_topics, ("qid", "query")),
+        (read_documents, ("docno", "text")),
+        (read_links, ("qid", "docno", "entity_id")),
+        (lambda path: next(blocks([path], 1 << 20)), ("qid", "docno")),
+    ],
+    ids=["run", "qrels", "tags", "topics", "documents", "links", "blocks"],
+)
+def test_text_of_parquet_is_utf_8(tmp_path, read, columns):
+    """Arrow reads any bytes as text, which Python then cannot decode."""
+    offsets, latin1 = np.array([0, 2, 4], dtype="<i4"), pa.py_buffer("dédé".encode("latin1"))
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), latin1])
+    numbers = {"score": [2.0, 1.0], "label": [1, 0], "rank": [0, 0], "weight": [1.0, 1.0]}
+    for name in columns:
+        table = {key: pa.array(TEXT[key]) for key in columns} | numbers
+        pq.write_table(pa.table({**table, name: broken}), tmp_path / "t.parquet")
+        with pytest.raises(FileError, match=r"t\.parquet: is not a readable Parquet file .*Invalid UTF8"):
+            read(tmp_path / "t.parquet")
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    read(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a.run", ["a.run"], {"a": 1}, pd.DataFrame(TEXT), "a\0", "\ud800"])
+def test_what_is_no_path_is_refused_by_readers_in_one_line(path):
+    readers = [
+        *(getattr(vbterrier, name) for name in dir(vbterrier) if name.startswith("read_")),
+        *(getattr(vbterrier.frames, name) for name in dir(vbterrier.frames) if name.startswith("read_")),
+        vbterrier.Calibrate.load,
+        vbterrier.IntentSet,
+        vbterrier.linking.KnowledgeBase,
+        vbterrier.unjudged.EvidenceModel.load,
+        read_links,
+    ]
+    for read in readers:
+        with pytest.raises(ParameterError, match=r"^path=.*: wanted (the|a) name") as refused:
+            read(path)
+        assert len(str(refused.value)) < 250
+        assert "\n" not in str(refused.value)

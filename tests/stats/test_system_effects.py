@@ -183,7 +183,7 @@ def test_risk_that_is_undefined_is_not_invented():
         found = risk_table(frame, baseline="b")
     assert found[["ZRisk", "GeoRisk"]].isna().all(axis=None)
     assert found["TRisk"].isna().tolist() == [False, True]
-    with pytest.raises(ParameterError, match="baseline='c': wanted one of 'a', 'b'"):
+    with pytest.raises(ParameterError, match="baseline='c': no such system; found 'a', 'b'"):
         risk_table(frame, baseline="c")
     with pytest.raises(InputError, match="no ES@10; found 'VB@10'"):
         risk_table(frame, measure="ES@10")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, gain_covariance, greedy
 from vbterrier.unjudged import judge_next
@@ -403,3 +404,16 @@ def test_an_empty_plan_is_a_header(tmp_path):
     empty = plan([system(name, run, qrels, prior="pool") for name in "ab"], 2, difference=("a", "b"))
     write_judging(empty, tmp_path / "plan.tsv")
     assert (tmp_path / "plan.tsv").read_text().split() == ["qid", "docno", "reason"]
+
+
+def test_a_plan_holds_no_formulas_and_is_read_back(tmp_path):
+    """People open plans in spreadsheets, add labels and save them."""
+    ids = ["=cmd|' /C calc'!A0", "+1", "-d", "@SUM(1)", "d=1"]
+    plan = pd.DataFrame({"qid": ["q1"] * 5, "docno": ids, "reason": "rank 1 of mine"})
+    write_judging(plan, tmp_path / "plan.tsv")
+    head, *lines = (tmp_path / "plan.tsv").read_text().splitlines()
+    assert [line.split("\t")[1][0] for line in lines] == ["'", "'", "'", "'", "d"]
+    (tmp_path / "rated.tsv").write_text("\n".join([f"{head}\tlabel", *(f"{line}\t1" for line in lines)]) + "\n")
+    assert read_qrels(tmp_path / "rated.tsv")["docno"].tolist() == ids
+    with pytest.raises(InputError, match="plan column 'docno'"):
+        write_judging(plan.assign(docno=[None, *ids[1:]]), tmp_path / "plan.tsv")

@@ -160,9 +160,10 @@ REFUSALS = [
         ({"inference": Inference(level=0.9)}, "bootstrap_distribution: Inference(level=0.9) has no effect; leave level out, it uses n_draws, seed"),
         ({"metric": "AP"}, "metric='AP': wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None for nDCG"),
         ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' needs one of the priors 'pool', 'run', 'pool+run'"),
-        ({"prior": {0: -0.5, 1: 1.5}}, InputError, ("prior {0: -0.5, 1: 1.5}: wanted probabilities of at least 0 that sum to 1, found a sum of 1")),
-        ({"prior": {0: math.nan, 1: 1.0}}, InputError, ("prior {0: nan, 1: 1.0}: wanted probabilities of at least 0 that sum to 1, found a sum of nan")),
-        ({"prior": {0: math.inf, 1: 0.0}}, InputError, ("prior {0: inf, 1: 0.0}: wanted probabilities of at least 0 that sum to 1, found a sum of inf")),
+        ({"prior": {0: -0.5, 1: 1.5}}, "prior[0]=-0.5: wanted a number of at least 0 and at most 1"),
+        ({"prior": {0: math.nan, 1: 1.0}}, "prior[0]=nan: wanted a number of at least 0 and at most 1"),
+        ({"prior": {0: "high"}}, "prior[0]='high': wanted a number of at least 0 and at most 1"),
+        ({"prior": {0: 0.5, 1: 0.6}}, InputError, "prior {0: 0.5, 1: 0.6}: wanted probabilities that sum to 1, found 1.1"),
         error=ParameterError,
     ),
     *refusals(

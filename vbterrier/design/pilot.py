@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
 from vbterrier.frames.values import measure_tables, values_of
 from vbterrier.kernels.resample import stream
 
@@ -145,7 +145,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None) -> Pi
         raise ParameterError(f"values contain {len(names)} systems ({examples(names)}); select two with pair=")
     pair = names if pair is None else pair
     if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:  # noqa: PLR2004 - a pair
-        raise ParameterError(f"pair={pair!r}: wanted the names of two systems, as ('a', 'b')")
+        raise ParameterError(f"pair={excerpt(pair)}: wanted the names of two systems, as ('a', 'b')")
     one, other = (names.index(_known("pair", name, names)) for name in pair)
     values = tables[chosen].values
     return Pilot(values[:, one] - values[:, other])
@@ -167,7 +167,7 @@ def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Ite
 def _known(parameter: str, word: str, words: Iterable[str]) -> str:
     words = list(words)
     if word not in words:
-        raise ParameterError(f"{parameter}={word!r} is unknown; found {examples(words)}.{nearest(word, words)}")
+        raise ParameterError(f"{parameter}={excerpt(word)} is unknown; found {examples(words)}.{nearest(word, words)}")
     return word
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.frames.ids import Ids, ids_of, numbers_of
@@ -183,7 +183,7 @@ def _given(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
 def _by_stratum(what: str, names: Sequence[str], values: Any, *, low: int) -> Floats:
     """A number for each stratum from a mapping with exactly these strata."""
     if not hasattr(values, "items"):
-        raise ParameterError(f"{what}={values!r}: wanted a mapping of strata to numbers")
+        raise ParameterError(f"{what}={excerpt(values)}: wanted a mapping of strata to numbers")
     by_name = {str(name): value for name, value in values.items()}
     if set(by_name) != set(names):
         raise ParameterError(f"{what}: wanted the strata {examples(names, 9)}; found {examples(by_name, 9)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
@@ -14,8 +13,8 @@ from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import LinkedPool, read_links, write_links
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.stage import pool_of_links
-from vbterrier.errors import FileError
-from vbterrier.frames.files.source import json_of
+from vbterrier.errors import FileError, path_of
+from vbterrier.frames.files.source import content_of, json_of, require_regular
 from vbterrier.frames.files.writing import new_folder
 
 if TYPE_CHECKING:
@@ -34,10 +33,9 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
     ARTIFACT_FORMAT = ARTIFACT_PACKAGE_HINT = FORMAT
 
     def __init__(self, path: StrPath) -> None:
-        super().__init__(Path(path))
+        super().__init__(path_of("path", path))
         try:
-            with (self.path / META).open("rb") as file:
-                meta = json_of(file.read(_MOST_BYTES))
+            meta = json_of(content_of(self.path / META, _MOST_BYTES))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(self.path, f"has no {META} that can be read ({error})") from error
         wanted = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
@@ -94,7 +92,7 @@ class LinkSet(_Folder):
             The path exists, or the folder cannot be written.
         """
         pool = pool_of_links(pool, "LinkSet.build")
-        with new_folder(Path(path)) as part:
+        with new_folder(path_of("path", path)) as part:
             write_links(pool, part / _LINKS)
             (part / META).write_text(metadata(cls.ARTIFACT_TYPE), encoding="utf-8")
         return cls(path)
@@ -102,6 +100,7 @@ class LinkSet(_Folder):
     @cached_property
     def pool(self) -> LinkedPool:
         """The linked pool, which is read once."""
+        require_regular(self.path / _LINKS)
         return read_links(self.path / _LINKS)
 
 

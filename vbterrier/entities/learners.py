@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,12 +17,13 @@ from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, ref
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
-from vbterrier.frames.files.source import json_of, require_regular
+from vbterrier.frames.files.source import content_of, json_of, require_regular
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from typing_extensions import Self
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 META, FORMAT, TRAINED = "pt_meta.json", "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
-_VERSION = 2
+_VERSION = 3
+# The size of the files of a stage: parameters with the topics of the training, and trees as text.
+MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +67,28 @@ def metadata(kind: str) -> str:
 def stored(folder: Path) -> dict[str, Any]:
     """Return the stage, the parameters and the topics of a saved stage, and the name of the file of its model."""
     try:
-        made = json_of((folder / _PARAMETERS).read_text(encoding="utf-8"))
+        made = json_of(content_of(folder / _PARAMETERS, MOST_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
-    kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str}
+    kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
     is_own = isinstance(made, dict) and made.get("format") == _VERSION
     if not is_own or not all(isinstance(made.get(name), kind) for name, kind in kinds.items()):
         raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_VERSION}; write it with save")
     return dict(made)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _require_digest(path: Path, wanted: str) -> None:
+    """Refuse a model that is not the one saved with the parameters: readers of models crash on damaged ones."""
+    try:
+        content = content_of(path, MOST_BYTES)
+    except OSError as error:
+        raise FileError(path, f"is not a saved model ({error.strerror or error}); write it with save") from error
+    if _digest(content) != wanted:
+        raise FileError(path, "is not the model that was saved with these parameters; save the stage again")
 
 
 class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
@@ -243,14 +259,15 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         if self._learned is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
         folder, packed, name = path_of("path", path), self._packed(self._learned), f"model{self.SUFFIX}"
+        digest = _digest(packed)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
         if (folder / name).exists():
-            name = f"model-{hashlib.blake2b(packed, digest_size=8).hexdigest()}{self.SUFFIX}"
+            name = f"model-{digest}{self.SUFFIX}"
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
-        text = json.dumps({**made, "topics": sorted(self._topics), "weights": name}, indent=2) + "\n"
+        text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
         for other in folder.glob(f"model*{self.SUFFIX}"):
             if self._is_model(other.name) and other.name != name:
@@ -270,13 +287,14 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         FileError
             A file that is missing or has other contents.
         """
-        folder = Path(path)
+        folder = path_of("path", path)
         require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
         made = stored(folder)
         parameters, name = made["parameters"], made["weights"]
         if made["stage"] != cls.__name__ or set(parameters) != set(cls.STORED) or not cls._is_model(name):
             wanted = f"{cls.__name__} of format {_VERSION}"
             raise FileError(folder / _PARAMETERS, f"is not a saved {wanted}; write it with save")
+        _require_digest(folder / name, made["digest"])
         learned = cls._unpacked(folder / name)
         try:
             arguments = cls._arguments(parameters)
@@ -286,7 +304,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             raise ParameterError(f"{repeated[0]}: is a parameter of the saved model; leave it out")
         try:
             stage = cls(*inputs, **arguments, **options)
-        except ParameterError as error:
+        except (TypeError, ParameterError) as error:
             raise FileError(folder / _PARAMETERS, f"{error}") from error
         stage._require_learned(learned)
         stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
-from vbterrier.errors import FileError, InputError, whole_or_none
+from vbterrier.errors import FileError, InputError, path_of, whole_or_none
 from vbterrier.frames.contracts import LabelFrame, TagFrame
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import require_columns
@@ -352,7 +351,7 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
         )
     document, link = pool.rows()
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
-    with replacing(Path(path)) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
+    with replacing(path_of("path", path)) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
         for start in range(0, len(link), _CHUNK):
             at, of = document[start : start + _CHUNK], link[start : start + _CHUNK]
             codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
@@ -406,6 +405,7 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
             file = pq.ParquetFile(raw, read_dictionary=list(_IDS))
             _require_size(source, file.metadata)
             table = file.read([field.name for field in _SCHEMA if field.name in file.schema_arrow.names])
+            table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise FileError(source.path, f"is not a readable Parquet file ({error}): write it again") from error
     try:

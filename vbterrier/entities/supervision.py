@@ -14,7 +14,7 @@ from vbterrier.entities.provenance import OWN, marked
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import pool_of_links, require_judged
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -302,7 +302,7 @@ def supervision_report(
     """
     choice("negatives", negatives, NEGATIVES)
     if ranking is not None and negatives != "hard":
-        raise ParameterError(f"ranking is for negatives='hard', not for negatives={negatives!r}")
+        raise ParameterError(f"ranking is for negatives='hard', not for negatives={excerpt(negatives)}")
     if (df is None) != (n_documents is None):
         raise ParameterError("df and n_documents belong together: give both, or neither")
     pool = pool_of_links(pool, "supervision_report")

@@ -7,14 +7,16 @@ import mmap
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import FileError, choice
+from vbterrier.errors import FileError, choice, path_of
+from vbterrier.frames.files.source import require_regular
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vbterrier.annotations import Floats, Ints, StrPath
 
 
@@ -152,7 +154,8 @@ def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> Vect
     ([1.0, 0.0, 0.5], False)
     """
     choice("form", form, FORMATS)
-    path = Path(path)
+    path = path_of("path", path)
+    require_regular(path)
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _indexed(path, data, prefix.encode(), form)

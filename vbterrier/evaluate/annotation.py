@@ -6,13 +6,24 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import date as calendar_date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    excerpt,
+    number,
+    path_of,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
 from vbterrier.frames.files.exports import delimited, guarded
 from vbterrier.frames.files.reading import read_annotations
@@ -33,6 +44,7 @@ from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
 
@@ -99,7 +111,7 @@ class AnnotationTask(Shown):
         ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
         ``ann.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
-        path = Path(path)
+        path = path_of("path", path)
         if path.suffix not in _SUFFIXES:
             raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SUFFIXES)}")
         if is_there(path):
@@ -317,9 +329,11 @@ class Annotations(Shown):
         try:
             day = calendar_date.fromisoformat(date).isoformat()
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"date={date!r}: wanted the date of the labels, as '2026-01-31'") from error
+            raise ParameterError(f"date={excerpt(date)}: wanted the date of the labels, as '2026-01-31'") from error
         if not hasattr(sources, "items") or not sources:
-            raise ParameterError(f"sources={sources!r}: wanted the origin of the parts, as {{'queries': 'my log'}}")
+            raise ParameterError(
+                f"sources={excerpt(sources)}: wanted the origin of the parts, as {{'queries': 'my log'}}"
+            )
         intents = self.benchmark(min_votes=min_votes, probs=probs, nil=nil)
         rule = f"labelled 1 by at least {min_votes:g} of the annotators; probabilities: {probs}"
         text = _datasheet(self, intents, title, {"date": day, "intents": rule}, sources)

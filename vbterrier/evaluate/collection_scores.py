@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, examples, nearest, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, warn
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     loaded_runs,
@@ -76,7 +76,7 @@ def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], 
     kinds = list(frame["measure"].astype(str).unique())
     wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
     if wanted not in kinds:
-        raise ParameterError(f"measure={measure!r}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
+        raise ParameterError(f"measure={excerpt(measure)}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
     require_means([wanted])
     frame = frame[frame["measure"].astype(str) == wanted]
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]

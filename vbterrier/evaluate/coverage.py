@@ -18,6 +18,7 @@ from vbterrier.errors import (
     ParameterError,
     chosen,
     examples,
+    excerpt,
     nearest,
     settings_of,
     warn,
@@ -444,7 +445,7 @@ def _documents(
     """Level 1: scores of the document systems; empty without any."""
     if doc_runs is None:
         if baseline is not None:
-            raise ParameterError(f"baseline={baseline!r}: there are no document systems; give doc_runs")
+            raise ParameterError(f"baseline={excerpt(baseline)}: there are no document systems; give doc_runs")
         return Scores(pd.DataFrame(columns=list(VALUES)), pd.DataFrame(columns=list(COLUMNS)), pd.DataFrame())
     if qrels is None:
         raise InputError("document systems are evaluated against qrels; give qrels")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from vbterrier.errors import (
     choice,
     chosen,
     examples,
+    excerpt,
     float_array,
     nearest,
     number,
@@ -147,7 +149,9 @@ class _Context:
             names, fused, weight = parameters["rankers"], parameters["fusion"], number("weight", parameters["weight"])
             for name, pair in (("rankers", names), ("fusion", fused)):
                 if not isinstance(pair, (list, tuple)) or len(pair) != len(("first", "second")):
-                    raise ParameterError(f"grid: {name}={pair!r} of a hybrid: wanted a list of pairs, as [('rrf', 60)]")
+                    raise ParameterError(
+                        f"grid: {name}={excerpt(pair)} of a hybrid: wanted a list of pairs, as [('rrf', 60)]"
+                    )
             (fusion, k), rankers = fused, [self.ranker(name, {}) for name in names]
             own = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
             return HybridEntities(rankers, **own)
@@ -212,10 +216,13 @@ def _taken(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Floats:
 
 
 def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
-    try:
-        return kind(**shared, **parameters)
-    except TypeError as error:
-        raise ParameterError(f"grid: {kind.__name__} refuses {dict(parameters)}: {error}") from error
+    accepted = inspect.signature(kind).parameters
+    if unknown := [name for name in parameters if name not in accepted or name in shared]:
+        names = [name for name in accepted if name not in shared]
+        raise ParameterError(
+            f"grid: {kind.__name__} has no parameter {excerpt(unknown[0])} to vary; it has {', '.join(names)}"
+        )
+    return kind(**shared, **parameters)
 
 
 def entity_grid(

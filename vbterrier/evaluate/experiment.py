@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype as is_integer
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, choice, examples, heard, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, heard, warn, whole
 from vbterrier.evaluate.experiment_tables import (
     MEAN_RESPONSE_TIME,
     STYLES,
@@ -180,7 +180,7 @@ def Experiment(
     if kwargs:
         raise TypeError(f"Experiment() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if perquery not in (False, True, "both"):
-        raise ParameterError(f"perquery={perquery!r}: wanted False, True or 'both'")
+        raise ParameterError(f"perquery={excerpt(perquery)}: wanted False, True or 'both'")
     if batch_size is not None:
         whole("batch_size", batch_size)
     if highlight is not None:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    choice,
+    examples,
+    excerpt,
+    number,
+    require_system,
+    warn,
+    whole,
+)
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 MEAN_RESPONSE_TIME = "mrt"
+# Corrections of statsmodels by their full names; it also takes short ones.
+_CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
 _TESTS = {"t": "ttest_rel", "wilcoxon": "wilcoxon"}
 # The styles of the best cells of a column and of the last one of them.
 _BOLD = ("font-weight: bold", "font-weight: bold")
@@ -30,6 +43,16 @@ STYLES = {"bold": _BOLD, "color": _COLOURS, "colour": _COLOURS}
 _UNMARKED = (" p-value", " p-value corrected", " reject")
 # Limits of messages: items, and characters of a name.
 _LISTED, _WIDTH = 6, 80
+
+
+def _require_correction(correction: Any) -> None:
+    """Refuse what statsmodels does not correct by, before systems are run."""
+    from statsmodels.stats.multitest import multipletests
+
+    try:
+        multipletests([0.5, 1.0], method=correction)
+    except (ValueError, TypeError, KeyError):
+        choice("correction", correction, _CORRECTIONS)
 
 
 @dataclass(frozen=True)
@@ -49,17 +72,15 @@ class BaselineTests:
         if baseline is None:
             if correction is not None:
                 raise ParameterError(
-                    f"correction={correction!r}: there are no tests without a baseline; give baseline="
+                    f"correction={excerpt(correction)}: there are no tests without a baseline; give baseline="
                 )
             return None
         if perquery:
             raise ParameterError("baseline: tests are columns of means; leave it out, or ask for perquery=False")
         if isinstance(baseline, str):
             if names.count(baseline) != 1:
-                raise ParameterError(
-                    f"baseline={baseline!r}: {names.count(baseline)} systems have this name; found {examples(names)}."
-                    f"{nearest(baseline, map(str, names))}"
-                )
+                require_system("baseline", baseline, names)
+                raise ParameterError(f"baseline={excerpt(baseline)}: {names.count(baseline)} systems have this name")
             place = names.index(baseline)
         else:
             place = whole("baseline", baseline, low=0, high=len(names) - 1, meaning=", the position of a system")
@@ -68,6 +89,8 @@ class BaselineTests:
 
             test = getattr(stats, _TESTS[choice("test", test, _TESTS)])
         number("correction_alpha", alpha, low=0, high=1)
+        if correction is not None:
+            _require_correction(correction)
         return cls(place, test, correction, alpha)
 
     def columns(self, measure: str, values: Floats) -> dict[str, Any]:
@@ -101,10 +124,7 @@ class BaselineTests:
         tested, finite = np.arange(len(p_values)) != self.place, np.isfinite(p_values)
         if finite.any():
             every = np.where(finite, p_values, 1.0)[tested]
-            try:
-                corrected_tests = multipletests(every, alpha=self.alpha, method=self.correction)
-            except ValueError as error:
-                raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
+            corrected_tests = multipletests(every, alpha=self.alpha, method=self.correction)
             reject[tested], corrected[tested] = corrected_tests[0], corrected_tests[1]
             corrected[~finite] = nan
         return reject, corrected

@@ -11,7 +11,7 @@ from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fr
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
-from vbterrier.errors import InputError, ParameterError, choice, chosen, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
 from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
@@ -166,7 +166,9 @@ def evaluate_frozen(
     choice("train_on", train_on, TRAIN_ON)
     choice("unreached", unreached, UNREACHED)
     if not (isinstance(reranker, OnEntities) and hasattr(reranker, "fit")):
-        raise ParameterError(f"reranker={reranker!r}: wanted a trained stage with entities, such as NeuralReranker")
+        raise ParameterError(
+            f"reranker={excerpt(reranker)}: wanted a trained stage with entities, such as NeuralReranker"
+        )
     cutoff, seed = whole("cutoff", cutoff), whole("seed", seed, low=0)
     further = dict(systems_of(runs or {}))
     names = [POOL, TRAINING, *entities, *further]

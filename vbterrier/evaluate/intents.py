@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, chosen, settings_of, warn, whole
+from vbterrier.errors import (
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    choice,
+    chosen,
+    excerpt,
+    settings_of,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
@@ -480,7 +490,7 @@ def _check(
     if parts is not None:
         choice("parts", parts, READINGS)
     if undefined not in ("raise", "skip"):
-        raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
+        raise ParameterError(f"undefined={excerpt(undefined)}: wanted 'raise' or 'skip'")
     choice("interval", interval, TOPIC_METHODS)
     if is_modelled and pool == "collection":
         raise ParameterError("tagger_model= estimates means over queries; ask for pool='query', or drop it")
@@ -531,7 +541,7 @@ def at_cutoffs(measures: Any, cutoff: Sequence[int] | int) -> list[ir_measures.M
     cutoffs = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
     for one in cutoffs:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
-            raise ParameterError(f"cutoff={cutoff!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
+            raise ParameterError(f"cutoff={excerpt(cutoff)}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
     if not cutoffs:
         raise ParameterError("cutoff=[]: wanted at least one cutoff")
     asked = []

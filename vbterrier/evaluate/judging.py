@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, chosen, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    chosen,
+    examples,
+    excerpt,
+    nearest,
+    number,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import systems_of
@@ -188,7 +199,7 @@ def judge_next(
 def _of_topics(name: str, by_topic: Any, topics: Sequence[str]) -> Mapping[str, float]:
     """A quota or a cost of each topic."""
     if not hasattr(by_topic, "items"):
-        raise ParameterError(f"{name}={by_topic!r}: wanted a mapping of topics to numbers, as {{'q1': 2}}")
+        raise ParameterError(f"{name}={excerpt(by_topic)}: wanted a mapping of topics to numbers, as {{'q1': 2}}")
     numbers = {str(topic): value for topic, value in by_topic.items()}
     for topic in topics:
         if topic not in numbers:
@@ -202,7 +213,7 @@ def _of_topics(name: str, by_topic: Any, topics: Sequence[str]) -> Mapping[str, 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:
     if isinstance(difference, str) or len(difference) != 2 or difference[0] == difference[1]:  # noqa: PLR2004 - a pair
-        raise ParameterError(f"difference={difference!r}: wanted the names of two runs, as ('mine', 'baseline')")
+        raise ParameterError(f"difference={excerpt(difference)}: wanted the names of two runs, as ('mine', 'baseline')")
     for name in difference:
         if name not in named:
             raise ParameterError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, printable, whole
+from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, printable, whole
 from vbterrier.evaluate.automatic_judges import judge_correlations
 from vbterrier.evaluate.collection_scores import Collection, collections_of_runs, collections_of_values, ranked_systems
 from vbterrier.evaluate.inputs import measure_with_distribution
@@ -295,7 +295,8 @@ def _sources(collections: list[Collection], uncertainty: str) -> list[str]:
     single = next((each for each in collections if len(each.topics) == 1), None)
     if uncertainty in ("topics", "both") and single is not None:
         raise InputError(
-            f"uncertainty={uncertainty!r} resamples topics, but there is only {single.topics[0]!r}; ask for 'unjudged'"
+            f"uncertainty={excerpt(uncertainty)} resamples topics, but there is only "
+            f"{single.topics[0]!r}; ask for 'unjudged'"
         )
     if uncertainty == "collections" and len(collections) == 1:
         raise ParameterError("uncertainty='collections' needs several; give mappings of runs and qrels by collection")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, nearest
+from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, require_system
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
 from vbterrier.frames.notebook import Panel, Shown, systems_line
 from vbterrier.kernels.resample import stream
@@ -159,13 +159,14 @@ def rank_systems(
     choice("uncertainty", uncertainty, UNCERTAINTY)
     judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
-    if baseline is not None and baseline not in loaded:
-        raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
+    if baseline is not None:
+        require_system("baseline", baseline, loaded)
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
-            f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
+            f"uncertainty={excerpt(uncertainty)} resamples topics, but there is only "
+            f"{target.topics[0]!r}; ask for 'unjudged'"
         )
     joint, shares = joint_scores(loaded, target, wanted, models)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, printable, settings_of, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    choice,
+    chosen,
+    examples,
+    excerpt,
+    number,
+    printable,
+    settings_of,
+    whole,
+)
 from vbterrier.evaluate.inputs import (
     is_path,
     named_runs,
@@ -343,7 +354,9 @@ def release_gate(
     require_difference("large_loss", large_loss, str(wanted))
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or guarantee == ANY):
-        raise ParameterError(f"{wanted}: its range of scores is unknown; use guarantee={BOTH!r} without daily=True")
+        raise ParameterError(
+            f"{wanted}: its range of scores is unknown; use guarantee={excerpt(BOTH)} without daily=True"
+        )
     if unit != 1:
         require_proportional([wanted])
     ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)

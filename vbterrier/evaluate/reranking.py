@@ -15,7 +15,7 @@ from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
-from vbterrier.errors import ParameterError, chosen, examples, warn
+from vbterrier.errors import ParameterError, chosen, examples, excerpt, warn
 from vbterrier.evaluate.grids import (
     GridOptions,
     GridResult,
@@ -108,7 +108,10 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     accepted = inspect.signature(made).parameters
     unknown = [name for name in parameters if name not in accepted or name in {"links", "entities", *RESOURCES}]
     if unknown:
-        raise ParameterError(f"grid: family {family!r} has no parameter {unknown[0]!r}")
+        names = [name for name in accepted if name not in {"links", "entities", *RESOURCES}]
+        raise ParameterError(
+            f"grid: family {family!r} has no parameter {excerpt(unknown[0])} to vary; it has {', '.join(names)}"
+        )
     arguments = dict(parameters) | {name: value for name, value in resources.items() if name in accepted}
     if "links" in accepted:
         arguments["links"] = _NO_LINKS

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.errors import InputError, ParameterError, excerpt, nearest
 from vbterrier.evaluate.experiment import scores_on_all_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.hosts.trectools import (
     EvaluationResult,
     TrecEval,
+    TrecRun,
     check_run_topics,
     name_of,
     over_run_topics,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
-    from trectools import TrecQrel, TrecRun
+    from trectools import TrecQrel
 
     from vbterrier.evaluate.scores import Scores
     from vbterrier.unjudged.fitted import EvidenceModel
@@ -167,7 +168,9 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         measures = {kind.NAME: kind for kind in MEASURES if isinstance(kind, Bootstrapped)}
         if measure not in measures:
             wanted = ", ".join(map(repr, measures))
-            raise ParameterError(f"measure={measure!r}: wanted one of {wanted}.{nearest(str(measure), measures)}")
+            raise ParameterError(
+                f"measure={excerpt(measure)}: wanted one of {wanted}.{nearest(str(measure), measures)}"
+            )
         return self._get({f"{measure}@{depth}": measures[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(
@@ -246,9 +249,17 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
 
 def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:
     """Frames of all runs by name; the run itself is added if it is not among them."""
-    if runs is not None and not hasattr(runs, "items"):
-        runs = [(name_of(run), run) for run in runs]
-    every = {str(other): run_frame(run) for other, run in systems_of(runs or {})}
+    wanted = "a list of TrecRun, or a mapping of names to TrecRun or frames"
+    if runs is None:
+        runs = {}
+    if hasattr(runs, "columns") or isinstance(runs, (str, TrecRun)) or not hasattr(runs, "__iter__"):
+        raise ParameterError(f"runs={excerpt(runs)}: wanted {wanted}")
+    if not hasattr(runs, "items"):
+        listed = list(runs)
+        if odd := [run for run in listed if not isinstance(run, TrecRun)]:
+            raise ParameterError(f"runs: holds {excerpt(odd[0])}, wanted {wanted}")
+        runs = [(name_of(run), run) for run in listed]
+    every = {str(other): run_frame(run) for other, run in systems_of(runs)}
     ranked = ["qid", "docno", "score"]
     if name in every and not every[name][ranked].equals(own[ranked]):
         raise InputError(f"runs: another run than that of the evaluation is called {name!r}; give each its own name")

@@ -13,17 +13,17 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from vbterrier._version import __version__
-from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
+from vbterrier.errors import DegenerateWarning, FileError, InputError, path_of, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.files.source import require_regular
+from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
@@ -144,7 +144,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, inputs: str, kinds: str = _GRID_INPUTS) -> None:
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else path_of("resume", path)
         self.done: dict[str, Any] = {}
         if self._path is not None:
             try:
@@ -154,15 +154,23 @@ class Journal:
 
     def _open(self, path: Path, head: dict[str, str], kinds: str) -> None:
         require_regular(path)
-        text = path.read_bytes() if path.exists() else b""
+        # Another process may be writing a line, which would be taken for one of a killed process.
+        with path.open("a+b") as file:
+            lock(file)
+            file.seek(0)
+            self._read(file, path, head, kinds)
+
+    def _read(self, file: IO[bytes], path: Path, head: dict[str, str], kinds: str) -> None:
+        text = file.read()
         first = f"{json.dumps(head)}\n".encode()
         whole = text[: text.rfind(b"\n") + 1]
         if not whole and first.startswith(text):
-            path.write_bytes(first)
+            file.truncate(0)
+            file.write(first)
             return
         lines = whole.decode("utf-8", errors="replace").splitlines()
         try:
-            header, *entries = [json.loads(line) for line in lines]
+            header, *entries = [json_of(line) for line in lines]
             done = {entry["name"]: entry["result"] for entry in entries}
             is_journal = header["format"] == FORMAT
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -173,15 +181,14 @@ class Journal:
             raise FileError(path, f"holds results of other inputs ({kinds}); give another path, or remove the file")
         self.done = done
         _LOG.info("%s: %d results are there", printable(path), len(self.done))
-        if len(whole) < len(text):
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
+        file.truncate(len(whole))
 
     def add(self, name: str, result: Any) -> None:
         """Write a result to the file before it counts as done."""
         if self._path is not None:
-            with kept_in(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"name": name, "result": result}) + "\n")
+            with kept_in(self._path), self._path.open("ab") as file:
+                lock(file)
+                file.write(f"{json.dumps({'name': name, 'result': result})}\n".encode())
             _LOG.debug("%s: %s is done", printable(self._path), printable(name))
         self.done[name] = result
 

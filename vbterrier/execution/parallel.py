@@ -15,8 +15,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.execution.pending import Shared, in_processes, n_processes, windowed
+from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError, excerpt
+from vbterrier.execution.pending import Sent, Shared, in_processes, n_processes, unsendable, windowed
 from vbterrier.log import tracked
 from vbterrier.settings import check_jobs
 
@@ -192,7 +192,7 @@ def require_client(client: Any) -> None:
     Client = _distributed().Client
     if not isinstance(client, (str, Client)):
         raise ParameterError(
-            f"client={client!r}: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"
+            f"client={excerpt(client)}: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"
         )
     if isinstance(client, Client) and client.asynchronous:
         raise ParameterError("client=: is asynchronous; wanted distributed.Client(..., asynchronous=False)")
@@ -209,7 +209,10 @@ def on_cluster(
         kept: dict[int, tuple[Shared, Any]] = {}
 
         def sent(item: T) -> Any:
-            packed, shared = _packed((function, item))
+            try:
+                packed, shared = _packed((Sent(function), item))
+            except Exception as error:
+                raise unsendable("client=", error) from error
             for value in shared:
                 if id(value) not in kept:
                     # A task, because scattered data are lost with the worker that holds them.
@@ -368,7 +371,8 @@ def connected(client: Any) -> Iterator[Any]:
     except Exception as error:  # Dask raises what sockets and parsers raise, and bare assertions.
         raise ServiceError(
             client,
-            f"client={client!r}: no Dask scheduler answers there ({str(error) or type(error).__name__}); wanted the "
+            f"client={excerpt(client)}: no Dask scheduler answers there "
+            f"({str(error) or type(error).__name__}); wanted the "
             "address that `dask scheduler` prints, as 'tcp://host:8786', and a way to it",
         ) from error
     # A lost connection becomes an error here; Dask would log its tracebacks, too.

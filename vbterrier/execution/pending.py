@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections import deque
 from concurrent.futures import BrokenExecutor
@@ -132,16 +133,74 @@ class _Task:
         return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
 
+class Sent:
+    """A function for another process; errors that cannot be sent back become errors of this package.
+
+    Errors of clients of web services are often such: their class wants more arguments than their text.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, item: Any) -> Any:
+        """Return the result of the function."""
+        try:
+            return self.function(item)
+        except Exception as error:
+            if _is_sendable(error):
+                raise
+            message = f"{type(error).__name__}: {error}"
+        # Outside the handler, whose error would be sent as the context of this one.
+        raise VBTerrierError(message)
+
+
+def _is_sendable(error: Exception) -> bool:
+    from joblib.externals.loky.backend.reduction import dumps
+
+    try:
+        pickle.loads(dumps(error))  # noqa: S301 - it was just pickled here
+    except Exception:  # noqa: BLE001 - pickling may run any code
+        return False
+    return True
+
+
+def unsendable(argument: str, error: BaseException) -> InputError:
+    """Return the error of work that cannot be pickled."""
+    # The cause of an error of the thread that sends items is a traceback as text.
+    lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip(' "')]
+    return InputError(
+        f"{argument}: the work cannot be sent to other processes ({lines[-1].strip() if lines else error!r}); leave it "
+        "out, or pass functions and objects without open files, locks and connections"
+    )
+
+
+def _require_sendable(function: Any, argument: str) -> None:
+    """Write shared values, and raise the errors of pickling here: those of the thread that sends items are loky's."""
+    from joblib.externals.loky.backend.reduction import dumps
+
+    try:
+        dumps(function)
+    except VBTerrierError:
+        raise
+    except Exception as error:
+        raise unsendable(argument, error) from error
+
+
+def _result(future: Any, n_jobs: int) -> Any:
+    try:
+        return future.result()
+    except pickle.PicklingError as error:
+        raise unsendable(f"n_jobs={n_jobs}", error) from error
+
+
 def in_processes(
     function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
 ) -> Iterator[R]:
     """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
-    from joblib.externals.loky.backend.reduction import dumps
-
     n = n_processes(n_jobs)
     tasks: list[_Task] = []
-    # Shared values are written here: errors of the thread that sends items would be those of loky.
-    dumps(function)
+    _require_sendable(function, f"n_jobs={n_jobs}")
+    function = Sent(function)
 
     def sent(item: T) -> _Task:
         tasks.append(_Task(item, _submitted(n, function, item)))
@@ -161,7 +220,7 @@ def in_processes(
                 if each.is_lost:
                     each.future = _submitted(n, function, each.item)
         tasks.remove(task)
-        result: R = task.future.result()
+        result: R = _result(task.future, n_jobs)
         return result
 
     try:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, nearest, number, warn
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, nearest, number, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
@@ -193,9 +193,10 @@ def refuse_near_misses(frame: pd.DataFrame, optional: Iterable[str], what: str, 
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and runs from a mapping or from pairs, refusing repeated names."""
+    """Yield names, as text, and runs from a mapping or from pairs, refusing repeated names."""
     seen: set[str] = set()
-    for name, run in runs.items() if hasattr(runs, "items") else runs:
+    for key, run in runs.items() if hasattr(runs, "items") else runs:
+        name = str(key)
         if name in seen:
             raise InputError(f"two systems are called {name!r}; give each its own name")
         seen.add(name)
@@ -472,7 +473,7 @@ class TagFrame:
 def documents_of(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
     """Return the frame of a parameter ``documents``: ids, or a frame with these columns."""
     if isinstance(documents, str):
-        raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
+        raise InputError(f"documents={excerpt(documents)}: wanted ids or a frame; put a single id in a list")
     if not is_frame(documents):
         documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
     frame = frame_of(documents, "documents")

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, excerpt
 from vbterrier.frames.contracts import frame_of, require
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def normalised(
     """
     if not re.fullmatch(rf"(?:{'|'.join(SPACES)})(?::[a-z][a-z-]+)?", space):
         raise ParameterError(
-            f"ids={space!r}: wanted one of {', '.join(SPACES)}, or the edition of a language, as 'dbpedia:de'"
+            f"ids={excerpt(space)}: wanted one of {', '.join(SPACES)}, or the edition of a language, as 'dbpedia:de'"
         )
     table = {} if mapping is None else table_of(mapping, "mapping")
     form = _PLAIN.get(space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
 
@@ -106,7 +106,7 @@ def named(kind: str, source: Any) -> pd.DataFrame:
                 "IntentSet(path).VB, with the path of its folder"
             )
         raise InputError(
-            f"{kind}={name!r}: no {kind} are registered under this name and no such file exists; registered: "
+            f"{kind}={excerpt(name)}: no {kind} are registered under this name and no such file exists; registered: "
             f"{examples(tables) or 'none'}; use {_PACKAGES.get(kind, 'vbterrier')}.register_{kind}(name, frame) or a "
             f"path.{nearest(name, tables)}"
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, nearest, path_of, printable
+from vbterrier.errors import ParameterError, excerpt, nearest, path_of, printable
 from vbterrier.frames.files.writing import replace_files
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ class Shown:
             raise ParameterError(f"{result} has no plots; docs/how-to/results.md lists the results that have some")
         if wanted not in figures:
             choices = ", ".join(map(repr, figures))
-            raise ParameterError(f"kind={kind!r}: plots of {result}: {choices}.{nearest(wanted, figures)}")
+            raise ParameterError(f"kind={excerpt(kind)}: plots of {result}: {choices}.{nearest(wanted, figures)}")
         function = getattr(LOADERS["plots"](), wanted)
         arguments = {**figures[wanted](), "ax": ax, **options}
         needed = [name for name, each in signature(function).parameters.items() if each.default is each.empty]

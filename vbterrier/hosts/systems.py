@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, nearest, warn
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_run
@@ -223,7 +223,7 @@ def _reader_and_writer(
         (read, write), kind = file_format, "pair"
     else:
         raise ParameterError(
-            f"save_format={file_format!r}: wanted 'trec', a module with load and dump, as pickle, or a pair of "
+            f"save_format={excerpt(file_format)}: wanted 'trec', a module with load and dump, as pickle, or a pair of "
             f"functions that read and write.{nearest(file_format, ['trec']) if isinstance(file_format, str) else ''}"
         )
 

@@ -48,6 +48,12 @@ def run_frame(run: Any) -> pd.DataFrame:
         raise InputError(_NO_DATA)
     frame = run.run_data.rename(columns=FROM_TRECTOOLS)
     require(frame, ("qid", "docno", "score"), "run")
+    systems = _systems(frame)
+    if len(systems) > 1:
+        raise InputError(
+            f"run: holds {len(systems)} systems ({examples(systems)}), whose rankings would be one; make a TrecRun of "
+            "each"
+        )
     table: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in _OF_RUN if name in frame)]]
     return table
 
@@ -97,10 +103,13 @@ def qrels_of(data: Any, name: str) -> TrecQrel:
 
 def name_of(run: TrecRun) -> str:
     """The name of the system in the file, or that of the file."""
-    data = run.run_data
-    if data is not None and "system" in data.columns and len(data):
-        return str(data["system"].iloc[0])
-    return run.get_filename() if run.filename else "run"
+    systems = [] if run.run_data is None else _systems(run.run_data)
+    return systems[0] if systems else run.get_filename() if run.filename else "run"
+
+
+def _systems(data: pd.DataFrame) -> list[str]:
+    """The names of the systems in the last column of a run."""
+    return [str(name) for name in data["system"].dropna().unique()] if "system" in data.columns else []
 
 
 class EvaluationResult(TrecRes):  # type: ignore[misc]

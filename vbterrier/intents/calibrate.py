@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, path_of, warn
-from vbterrier.frames.files.source import json_of, require_regular
+from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, excerpt, number, path_of, warn
+from vbterrier.frames.files.source import content_of, json_of
 from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
@@ -154,10 +153,12 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         self.method = choice("method", method, METHODS)
         self.temperature = number("temperature", temperature, low=0, open_low=True)
         if method not in _TEMPERED and self.temperature != 1:
-            raise ParameterError(f"temperature={temperature!r}: method {method!r} has none")
+            raise ParameterError(f"temperature={excerpt(temperature)}: method {method!r} has none")
         self.smoothing = number("smoothing", smoothing, low=0)
         if method != "prior" and self.smoothing:
-            raise ParameterError(f"smoothing={smoothing!r}: method {method!r} has none; it is that of method 'prior'")
+            raise ParameterError(
+                f"smoothing={excerpt(smoothing)}: method {method!r} has none; it is that of method 'prior'"
+            )
         self.parameters = None if parameters is None else _checked(method, parameters)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -273,24 +274,21 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
         """Read what :meth:`save` wrote; raise FileError if the file is missing or not a saved calibration."""
-        require_regular(Path(path))
+        path = path_of("path", path)
         try:
-            with Path(path).open("rb") as file:
-                text = file.read(_MAX_BYTES + 1)
+            text = content_of(path, _MAX_BYTES)
         except OSError as error:
-            raise FileError(Path(path), f"cannot be read: {error.strerror or error}") from error
-        if len(text) > _MAX_BYTES:
-            raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: not a saved calibration")
+            raise FileError(path, f"cannot be read: {error.strerror or error}") from error
         try:
             content = json_of(text)
         except (ValueError, RecursionError) as error:
-            raise FileError(Path(path), f"wanted JSON of Calibrate.save: {error}") from error
+            raise FileError(path, f"wanted JSON of Calibrate.save: {error}") from error
         if not isinstance(content, dict) or content.pop("kind", None) != _KIND:
-            raise FileError(Path(path), f"wanted a saved calibration ({_KIND!r}), found another file")
+            raise FileError(path, f"wanted a saved calibration ({_KIND!r}), found another file")
         try:
             return cls(**content)
         except (TypeError, ValueError) as error:
-            raise FileError(Path(path), str(error)) from error
+            raise FileError(path, str(error)) from error
 
 
 def _warn_of_missed(targets: Targets, topics: Sequence[str]) -> None:
@@ -313,7 +311,7 @@ def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
     wanted = _FITTED.get(method, ())
     if not hasattr(parameters, "keys") or set(parameters) != set(wanted):
-        raise ParameterError(f"parameters={parameters!r}: method {method!r} has {', '.join(wanted) or 'none'}")
+        raise ParameterError(f"parameters={excerpt(parameters)}: method {method!r} has {', '.join(wanted) or 'none'}")
     if method == "temperature":
         return {"temperature": number("temperature", parameters["temperature"], low=0, open_low=True)}
     if method == "platt":

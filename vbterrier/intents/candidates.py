@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, choice, number, whole
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
@@ -83,7 +83,7 @@ class CandidateIntents(IntentStage):
         super().__init__()
         if not (callable(getattr(source, "link", None)) or isinstance(source, pt.Transformer)):
             raise ParameterError(
-                f"source={source!r}: wanted a linker (with .link) or a PyTerrier retriever over entities"
+                f"source={excerpt(source)}: wanted a linker (with .link) or a PyTerrier retriever over entities"
             )
         self.source = source
         self.prob = choice("prob", prob, PROBS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, whole
+from vbterrier.errors import InputError, ParameterError, excerpt, whole
 from vbterrier.frames.files.source import shown
 from vbterrier.intents.stage import IntentStage
 
@@ -213,7 +213,7 @@ def _words(text: str) -> list[str]:
 
 def _checked(names: Iterable[str] | None) -> tuple[str, ...] | None:
     if isinstance(names, str):
-        raise ParameterError(f"names={names!r}: wanted a list of names")
+        raise ParameterError(f"names={excerpt(names)}: wanted a list of names")
     return None if names is None else tuple(names)
 
 

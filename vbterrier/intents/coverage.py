@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import (
     TagFrame,
     documents_of,
@@ -385,7 +385,9 @@ def oracle_success(
     [[0.5], [0.75]]
     """
     if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or cutoff < 1):
-        raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None for all documents")
+        raise ParameterError(
+            f"cutoff={excerpt(cutoff)}: wanted a whole number of at least 1, or None for all documents"
+        )
     asked, all_tags = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
     require_same_kind(asked.entity, all_tags.entity, "intents column 'entity_id'", "tags column 'entity_id'")
     if all_tags.topics is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, float_array, module_of_extra, number, whole
+from vbterrier.errors import InputError, ParameterError, excerpt, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.intents.taggers import NIL
@@ -291,7 +291,7 @@ class Dedup(IntentStage):
             raise ParameterError("wanted an embedder or a judge, found both")
         for name, value in (("embedder", embedder), ("judge", judge)):
             if value is not None and not callable(value):
-                raise ParameterError(f"{name}={value!r}: wanted a callable")
+                raise ParameterError(f"{name}={excerpt(value)}: wanted a callable")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return one row per group of duplicates, in input order."""

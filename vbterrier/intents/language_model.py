@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn, whole
+from vbterrier.errors import InputError, ParameterError, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.named import named
 from vbterrier.intents.stage import Candidates, IntentStage
@@ -122,7 +122,7 @@ class _Model:
 
     def __init__(self, ask: Callable[..., str], prompt: str, fields: Sequence[str], members: Sequence[str]) -> None:
         if not callable(ask):
-            raise ParameterError(f"ask={ask!r}: wanted a function from a prompt to a reply")
+            raise ParameterError(f"ask={excerpt(ask)}: wanted a function from a prompt to a reply")
         if set(re.findall(r"{(\w+)}", prompt.replace("{{", "").replace("}}", ""))) != set(fields):
             raise ParameterError(f"prompt: wanted the fields {', '.join(f'{{{name}}}' for name in fields)}, each")
         self.ask, self.prompt, self.members = ask, prompt, members
@@ -355,7 +355,7 @@ class ModelTagger:
         field: str = "text",
     ) -> None:
         if not isinstance(part, (int, float)) or not 0 <= part <= 1:
-            raise ParameterError(f"part={part!r}: wanted a number from 0 to 1")
+            raise ParameterError(f"part={excerpt(part)}: wanted a number from 0 to 1")
         self._model = _Model(ask, prompt, ("query", "candidates", "text"), ("full", "part"))
         self.ask, self.part, self.field = ask, float(part), field
         frame = named("intents", intents)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, number, numbers, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, numbers, warn
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels.candidates import normalised, relaxed
@@ -264,7 +264,7 @@ class RelaxConstraints(IntentStage):
     ) -> None:
         super().__init__()
         if parser is not None and not callable(parser):
-            raise ParameterError(f"parser={parser!r}: wanted a callable")
+            raise ParameterError(f"parser={excerpt(parser)}: wanted a callable")
         self.kb = knowledge_base(kb, "attributes", "attribute_names")
         self.constraints, self.parser = constraints, parser
         self.weights = numbers("weights", weights, low=0)
@@ -272,7 +272,7 @@ class RelaxConstraints(IntentStage):
         if not isinstance(unknown, str):
             self.unknown = number("unknown", unknown, low=0, high=1)
         elif unknown not in UNKNOWN:
-            raise ParameterError(f"unknown={unknown!r}: wanted 'satisfied', 'violated' or a number from 0 to 1")
+            raise ParameterError(f"unknown={excerpt(unknown)}: wanted 'satisfied', 'violated' or a number from 0 to 1")
         self.spellings = spellings
         if spellings is not None and not (
             isinstance(spellings, Mapping)
@@ -280,7 +280,7 @@ class RelaxConstraints(IntentStage):
             and not any(isinstance(others, str) for values in spellings.values() for others in values.values())
         ):
             raise ParameterError(
-                f"spellings={spellings!r}: wanted lists of spellings by attribute and value, "
+                f"spellings={excerpt(spellings)}: wanted lists of spellings by attribute and value, "
                 "as {'state': {'OH': ['Ohio']}}"
             )
         self.strict = bool(strict)

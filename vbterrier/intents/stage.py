@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.frames.ranking import ranked
@@ -51,7 +51,7 @@ def knowledge_base(source: Any, *methods: str) -> Any:
     missing = [name for name in methods if not callable(getattr(source, name, None))]
     if missing:
         wanted = "wanted a knowledge base, such as KnowledgeBase(path)"
-        raise ParameterError(f"kb={source!r}: {wanted}; it has no method {missing[0]!r}")
+        raise ParameterError(f"kb={excerpt(source)}: {wanted}; it has no method {missing[0]!r}")
     return source
 
 

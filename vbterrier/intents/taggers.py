@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -406,7 +406,8 @@ def tagger_of(
     is_linker = callable(getattr(source, "link", None))
     if not is_linker and not callable(source):
         raise ParameterError(
-            f"tagger={source!r}: wanted 'docno', a linker, a frame or file of tags, or a function of a text or a frame"
+            f"tagger={excerpt(source)}: wanted 'docno', a linker, a frame or file of tags, or a "
+            "function of a text or a frame"
         )
     if not is_linker and fields is None:
         return ByFunction(source, per_query=per_query)

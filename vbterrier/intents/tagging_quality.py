@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import documents_of
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -111,7 +111,7 @@ class TagQuality(Shown):
             raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
         for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
             if not isinstance(number, int) or number < lowest:
-                raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
+                raise ParameterError(f"{name}={excerpt(number)}: wanted a whole number of at least {lowest}")
         from scipy.stats import binomtest
 
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import rankings
@@ -147,7 +147,9 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
     if hasattr(source, "alias_table") and hasattr(source, "names"):
         base: Aliases = source
         if id_space not in {None, base.id_space}:
-            raise ParameterError(f"id_space={id_space!r}: the knowledge base has {base.id_space!r}; leave it out")
+            raise ParameterError(
+                f"id_space={excerpt(id_space)}: the knowledge base has {base.id_space!r}; leave it out"
+            )
         return base
     fault = ""
     if isinstance(source, (str, os.PathLike)):
@@ -158,7 +160,7 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
         fault = "a transformer: use RetrieverLinker with a retriever over entities"
     if fault:
         wanted = "a knowledge base or a frame (alias, entity_id)"
-        raise ParameterError(f"aliases={source!r}: wanted {wanted}, found {fault}")
+        raise ParameterError(f"aliases={excerpt(source)}: wanted {wanted}, found {fault}")
     frame = frame_of(source, "aliases")
     if id_space is None:
         raise ParameterError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, number
+from vbterrier.errors import InputError, ParameterError, excerpt, number
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.kernels import rankings
 from vbterrier.linking.lexicon import STOP_ALIASES
@@ -98,9 +98,9 @@ class ContextLinker(Identified):
         nil: float = 0.3,
     ) -> None:
         if not callable(getattr(linker, "link", None)):
-            raise ParameterError(f"linker={linker!r}: wanted a linker, such as DictionaryLinker(kb)")
+            raise ParameterError(f"linker={excerpt(linker)}: wanted a linker, such as DictionaryLinker(kb)")
         if encoder is not None and not callable(encoder):
-            raise ParameterError(f"encoder={encoder!r}: wanted a function from texts to vectors")
+            raise ParameterError(f"encoder={excerpt(encoder)}: wanted a function from texts to vectors")
         self.linker, self.id_space, self.encoder = linker, linker.id_space, encoder
         self.weight = number("weight", weight, low=0)
         self.window = positive("window", window)

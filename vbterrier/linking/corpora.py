@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, warn
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, warn
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
@@ -101,7 +101,7 @@ def _weight_of(node: Node | None) -> float:
 
 def _require_one(name: str, value: str | None, legal: tuple[str | None, ...]) -> None:
     if value not in legal:
-        raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+        raise ParameterError(f"{name}={excerpt(value)}: wanted one of {', '.join(map(repr, legal))}")
 
 
 def read_wat_corpus(

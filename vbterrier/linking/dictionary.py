@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, module_of_extra, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, module_of_extra, warn
 from vbterrier.linking.aliases import (
     Meanings,
     Mentions,
@@ -175,7 +175,7 @@ class DictionaryLinker(Identified):
         case: str = "auto",
     ) -> None:
         if isinstance(stop_aliases, str):
-            raise ParameterError(f"stop_aliases={stop_aliases!r}: wanted a list of names, or None")
+            raise ParameterError(f"stop_aliases={excerpt(stop_aliases)}: wanted a list of names, or None")
         self.max_candidates = positive("max_candidates", max_candidates) if max_candidates is not None else None
         self.ambiguous = choice("ambiguous", ambiguous, ("skip", "truncate"))
         self.min_length = positive("min_length", min_length)
@@ -314,7 +314,7 @@ class FuzzyLinker(Identified):
         word_order: bool = True,
     ) -> None:
         if not 0 < min_similarity <= 1:
-            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1")
+            raise ParameterError(f"min_similarity={excerpt(min_similarity)}: wanted a number above 0 and at most 1")
         self.min_similarity, self.word_order = float(min_similarity), word_order
         self.max_words = None if max_words is None else positive("max_words", max_words)
         self.min_length, self.limit = positive("min_length", min_length), positive("limit", limit)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice
+from vbterrier.errors import InputError, ParameterError, choice, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ _BLANKS = _Blanks()
 def positive(name: str, value: int) -> int:
     """Check a parameter that is a positive count."""
     if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ParameterError(f"{name}={value!r}: wanted a whole number, 1 or more")
+        raise ParameterError(f"{name}={excerpt(value)}: wanted a whole number, 1 or more")
     return int(value)
 
 

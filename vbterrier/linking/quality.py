@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
@@ -183,7 +183,7 @@ def answers_frame(source: Any, name: str) -> pd.DataFrame:
 def checked_nil(nil: str) -> str:
     """Check the string that means no entity."""
     if not isinstance(nil, str) or not nil:
-        raise ParameterError(f"nil={nil!r}: wanted the string that means no entity, such as 'NIL'")
+        raise ParameterError(f"nil={excerpt(nil)}: wanted the string that means no entity, such as 'NIL'")
     return nil
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from vbterrier.errors import ParameterError, module_of_extra
+from vbterrier.errors import ParameterError, excerpt, module_of_extra
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, candidate_links, meanings_of
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import unqualified
@@ -99,7 +99,9 @@ class QueryLinker(Identified):
         limit: int = 20,
     ) -> None:
         if min_similarity is not None and not 0 < min_similarity <= 1:
-            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1, or None")
+            raise ParameterError(
+                f"min_similarity={excerpt(min_similarity)}: wanted a number above 0 and at most 1, or None"
+            )
         self.min_similarity, self.acronyms = min_similarity, bool(acronyms)
         self.limit = positive("limit", limit)
         self.aliases = aliases_of(aliases, id_space)

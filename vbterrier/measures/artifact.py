@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError
+from vbterrier.errors import FileError, InputError, path_of
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
+from vbterrier.frames.files.source import MAX_BYTES, Source, content_of, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import ids_of
@@ -30,6 +29,7 @@ from vbterrier.measures import intents as ambiguous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import ir_measures
 
@@ -101,12 +101,11 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     TopIntent = _Bound(ambiguous.TopIntent)
 
     def __init__(self, path: StrPath) -> None:
-        super().__init__(Path(path))
+        super().__init__(path_of("path", path))
         root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         require_regular(*(root / name for name in (_META, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
         try:
-            with (root / _META).open("rb") as file:
-                meta = json_of(file.read(1 << 16))
+            meta = json_of(content_of(root / _META, 1 << 16))
         except OSError as error:
             what = "is no IntentSet" if is_folder(root) else "is no folder"
             raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
@@ -146,7 +145,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             See the contracts of intents and tags; a column that Parquet cannot store; the path exists, or the folder
             cannot be written.
         """
-        path = Path(path)
+        path = path_of("path", path)
         Intents(intents, together=PARTS in frame_of(intents, "intents").columns)
         tables = {_INTENTS: _table(intents, "intents")}
         if tags is not None:

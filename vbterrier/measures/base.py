@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ir_measures
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, printable
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
@@ -56,14 +56,14 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         try:
             made = self._made(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}") from error
+            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._wanted()}") from error
         if self.legal and made not in self.legal:
             raise ParameterError(
-                f"{name}={value!r}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
+                f"{name}={excerpt(value)}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
             )
         low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
         if isinstance(made, (int, float)) and not (math.isfinite(made) and low <= made <= high):
-            raise ParameterError(f"{name}={value!r}: wanted {self._wanted(too_large=made > high)}")
+            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._wanted(too_large=made > high)}")
         return made
 
     def _made(self, value: Any) -> Any:

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, excerpt
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import BootstrapDistribution
@@ -74,7 +74,7 @@ class Stat(Param):
         if isinstance(value, str) and _PERCENTILE.fullmatch(value):
             return "q" + repr(float(value[1:])).removesuffix(".0")
         raise ParameterError(
-            f"{name}={value!r}: wanted one of {', '.join(map(repr, self.legal))}, or a percentile such as 'q5'"
+            f"{name}={excerpt(value)}: wanted one of {', '.join(map(repr, self.legal))}, or a percentile such as 'q5'"
         )
 
 
@@ -91,7 +91,7 @@ class _Strength(Param):
         if value == math.inf:
             return "inf"
         wrong = ParameterError(
-            f"{name}={value!r}: wanted a number above 0, or one of {', '.join(map(repr, STRENGTHS))}"
+            f"{name}={excerpt(value)}: wanted a number above 0, or one of {', '.join(map(repr, STRENGTHS))}"
         )
         if isinstance(value, str):
             raise wrong

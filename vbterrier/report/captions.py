@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, printable
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, printable
 from vbterrier.frames import notebook
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
@@ -87,7 +87,7 @@ def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, w
     there = list(frame[column].unique())
     for one in asked:
         if one not in there:
-            raise ParameterError(f"{column}={one!r}: {what} has {examples(there, 6)}.{nearest(one, there)}")
+            raise ParameterError(f"{column}={excerpt(one)}: {what} has {examples(there, 6)}.{nearest(one, there)}")
     return frame[frame[column].isin(asked)]
 
 

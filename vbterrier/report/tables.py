@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, printable
+from vbterrier.errors import ParameterError, excerpt, printable
 from vbterrier.evaluate.replicas import GOLD_TAGS
 from vbterrier.frames.notebook import column_titles
 from vbterrier.report import latex
@@ -97,7 +97,7 @@ def rendered(
         return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
         return _table(text, right, title, drop, turns=turns)
-    raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
+    raise ParameterError(f"format={excerpt(style)}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
 def _cell(value: Any, digits: int) -> str:

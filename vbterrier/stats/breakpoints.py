@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, check_level, choice, warn, whole
+from vbterrier.errors import ParameterError, check_level, choice, excerpt, warn, whole
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.regression import numeric_columns
@@ -186,7 +186,7 @@ def breakpoint_sweep(
     """
     choice("model", model, MODELS)
     if not 0 < min_segment < 0.5:  # noqa: PLR2004 - two segments
-        raise ParameterError(f"min_segment={min_segment!r}: wanted a fraction above 0 and below 0.5")
+        raise ParameterError(f"min_segment={excerpt(min_segment)}: wanted a fraction above 0 and below 0.5")
     check_level(level)
     whole("n_permutations", n_permutations)
     whole("n_resamples", n_resamples, low=0)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, check_level, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    ParameterError,
+    check_level,
+    choice,
+    excerpt,
+    number,
+    require_system,
+    warn,
+    whole,
+)
 from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import mean_draws, stream
@@ -149,7 +158,7 @@ def comparisons(
     choice("correction", correction, ("auto", *CORRECTIONS))
     if correction == "max-t" and test not in RESAMPLED:
         raise ParameterError(
-            f"correction='max-t' needs a test that resamples, found test={test!r}; use test='randomisation' or "
+            f"correction='max-t' needs a test that resamples, found test={excerpt(test)}; use test='randomisation' or "
             "'bootstrap', or correction='holm'"
         )
     if margin is not None:
@@ -246,10 +255,11 @@ def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list
         return list(combinations(names, 2))
     bases: list[Any] = list(baseline) if isinstance(baseline, (list, tuple)) else [baseline]
     for base in bases:
-        if base not in names:
-            raise ParameterError(f"baseline={base!r}: no such system; found {examples(names)}.{nearest(base, names)}")
+        require_system("baseline", base, names)
     if len(set(bases)) < len(bases) or (len(names) > 1 and set(bases) >= set(names)):
-        raise ParameterError(f"baseline={bases!r}: wanted different systems, and another one to compare with them")
+        raise ParameterError(
+            f"baseline={excerpt(bases)}: wanted different systems, and another one to compare with them"
+        )
     return [(name, base) for base in bases for name in names if name not in bases]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.resample import stream
@@ -79,7 +79,7 @@ def cohen_kappa(
     """
     check_level(level)
     if weights not in (None, "linear", "quadratic"):
-        raise ParameterError(f"weights={weights!r}: wanted None, 'linear' or 'quadratic'")
+        raise ParameterError(f"weights={excerpt(weights)}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
     codes, n = codes_of(
@@ -290,7 +290,9 @@ def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: st
     if categories is None:
         numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
         if weights is not None and not numeric:
-            raise ParameterError(f"weights={weights!r} need an order of labels; give categories, from low to high")
+            raise ParameterError(
+                f"weights={excerpt(weights)} need an order of labels; give categories, from low to high"
+            )
         levels = pd.Index(pd.unique(pd.Series(flat))).sort_values()
     else:
         levels = pd.Index(list(categories))

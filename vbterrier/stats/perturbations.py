@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, number
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, number
 from vbterrier.kernels.candidates import another, log_gammas, peaks, resampled, survivors
 from vbterrier.kernels.vb import bernoulli_variance, vb, vb_range
 
@@ -328,7 +328,7 @@ def check_number(perturbation: Any, name: str, low: float, high: float, also: st
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not low <= value <= high:
         wanted = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
-        raise ParameterError(f"{type(perturbation).__name__}({name}={value!r}): wanted {also}{wanted}")
+        raise ParameterError(f"{type(perturbation).__name__}({name}={excerpt(value)}): wanted {also}{wanted}")
 
 
 def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: float | None = None) -> pd.DataFrame:

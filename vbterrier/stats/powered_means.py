@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    check_level,
+    choice,
+    examples,
+    nearest,
+    number,
+    require_system,
+    warn,
+)
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.resample import left_out_slopes
 
@@ -231,11 +241,8 @@ def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, s
 
 def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """Subtract one system from every other system, query by query."""
+    require_system("baseline", baseline, joined["name"].unique())
     is_base = (joined["name"] == baseline).to_numpy()
-    if not is_base.any():
-        names = list(joined["name"].unique())
-        choices = f"{examples(names)}.{nearest(baseline, names)}"
-        raise ParameterError(f"baseline={baseline!r}: no such system; found {choices}")
     keys = ["qid", "measure"]
     base = joined.loc[is_base, [*keys, "value", "truth"]]
     parts = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, warn, whole
+from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, excerpt, warn, whole
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
@@ -51,7 +51,7 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     """
     width = _range_of(alpha)
     if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
-        raise ParameterError(f"epsilon={epsilon!r}: wanted a number above 0")
+        raise ParameterError(f"epsilon={excerpt(epsilon)}: wanted a number above 0")
     _check_probability(delta)
     return max(1, math.ceil(width * width * math.log(2 / delta) / (2 * epsilon * epsilon)))
 
@@ -73,13 +73,13 @@ def hoeffding_error(n_replicas: int, delta: float, *, alpha: float = 0.0) -> flo
 
 def _range_of(alpha: float) -> float:
     if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
-        raise ParameterError(f"alpha={alpha!r}: wanted a number of at least 0")
+        raise ParameterError(f"alpha={excerpt(alpha)}: wanted a number of at least 0")
     return (1 + math.hypot(1, alpha)) / 2
 
 
 def _check_probability(delta: float) -> None:
     if not (isinstance(delta, (int, float)) and 0 < delta < 1):
-        raise ParameterError(f"delta={delta!r}: wanted a number between 0 and 1, such as 0.05")
+        raise ParameterError(f"delta={excerpt(delta)}: wanted a number between 0 and 1, such as 0.05")
 
 
 def replica_intervals(

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    InputError,
+    check_level,
+    choice,
+    examples,
+    nearest,
+    number,
+    require_system,
+    warn,
+    whole,
+)
 from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.values import measure_tables
@@ -332,8 +342,8 @@ def risk_table(
     if asked not in tables:
         raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
     _, names, scores, qids = tables[asked]
-    if baseline is not None and baseline not in names:
-        raise ParameterError(f"baseline={baseline!r}: wanted one of {examples(names)}.{nearest(baseline, names)}")
+    if baseline is not None:
+        require_system("baseline", baseline, names)
     base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]
     c = len(scores)
 

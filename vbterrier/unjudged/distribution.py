@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, chosen, whole
+from vbterrier.errors import InputError, ParameterError, chosen, excerpt, whole
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels import bounds
@@ -426,7 +426,8 @@ def metric_of(metric: Metric | None) -> Metric:
         return NDCG()
     if not hasattr(metric, "parts") or isinstance(metric, type):
         raise ParameterError(
-            f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None "
+            f"metric={excerpt(metric)}: wanted an instance of a class of "
+            "vbterrier.unjudged.metrics, as AP(rel=1), or None "
             "for nDCG"
         )
     return metric

@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, path_of, whole
+from vbterrier.errors import FileError, InputError, ParameterError, examples, excerpt, nearest, path_of, whole
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
+from vbterrier.frames.files.source import MAX_BYTES, Source, content_of, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import release_unused
@@ -224,7 +224,7 @@ class EvidenceModel(Shown):
     def register(self, name: str) -> EvidenceModel:
         """Register the model under a name for this process, for ``ENDCG(model=name)``; return the model."""
         if not isinstance(name, str) or not name:
-            raise InputError(f"name={name!r}: wanted the name of a model, some text")
+            raise InputError(f"name={excerpt(name)}: wanted the name of a model, some text")
         _MODELS[name] = self
         return self
 
@@ -261,16 +261,16 @@ class EvidenceModel(Shown):
     @classmethod
     def load(cls, path: StrPath) -> EvidenceModel:
         """Load a saved model, and fit it."""
-        folder = Path(path)
+        folder = path_of("path", path)
         require_regular(*(folder / name for name in (_META, _RUNS, _QRELS, _LABELS)))
         try:
-            with (folder / _META).open("rb") as file:
-                meta = json_of(file.read(_MOST_META))
+            meta = json_of(content_of(folder / _META, _MOST_META))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
         is_model = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
         numbers = is_model and all(type(meta.get(key)) is int for key in ("horizon", "seed"))
-        if not numbers or type(meta.get("cutoff")) not in (int, type(None)) or not isinstance(meta.get("runs"), list):
+        numbers = numbers and type(meta.get("cutoff", "")) in (int, type(None))
+        if not numbers or not isinstance(meta.get("runs"), list):
             raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
         runs = _by_name(_frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score"))
         empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
@@ -477,7 +477,8 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
         return model
     if not isinstance(model, (str, os.PathLike)):
         raise ParameterError(
-            f"model={model!r}: wanted a model fitted by vbterrier.unjudged.fit, its name or digest, or its folder"
+            f"model={excerpt(model)}: wanted a model fitted by vbterrier.unjudged.fit, its name or "
+            "digest, or its folder"
         )
     name = os.fspath(model)
     if name in _MODELS:
@@ -487,7 +488,7 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
     folder = Path(name)
     if not is_folder(folder):
         raise InputError(
-            f"model={name!r}: no model is registered under this name and no such folder exists; registered: "
+            f"model={excerpt(name)}: no model is registered under this name and no such folder exists; registered: "
             f"{examples(list(_MODELS)) or 'none'}; use vbterrier.unjudged.fit(runs, qrels).register(name)."
             f"{nearest(name, list(_MODELS))}"
         )

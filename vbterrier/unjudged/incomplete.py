@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, agreeing, examples, nearest, warn, whole
+from vbterrier.errors import ParameterError, agreeing, examples, excerpt, nearest, warn, whole
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
@@ -441,7 +441,7 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
 def _require_shares(**shares: float) -> None:
     for name, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-            raise ParameterError(f"{name}={share!r}: wanted a number from 0 to 1, as 0.3")
+            raise ParameterError(f"{name}={excerpt(share)}: wanted a number from 0 to 1, as 0.3")
 
 
 def _salt(seed: int, purpose: str) -> np.uint64:

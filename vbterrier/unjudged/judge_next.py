@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
@@ -306,6 +308,7 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     Values are not quoted: ``pandas.read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)`` reads the file.
+    Ids that a spreadsheet would run as a formula begin with an apostrophe, which readers of this package remove.
 
     Examples
     --------
@@ -315,5 +318,8 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     >>> path.read_text().splitlines()
     ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']
     """
-    frame = plan.documents if isinstance(plan, JudgingPlan) else plan
+    frame = frame_of(plan.documents if isinstance(plan, JudgingPlan) else plan, "plan")
+    # People open plans in spreadsheets.
+    ids = [name for name in ("qid", "docno") if name in frame.columns]
+    frame = frame.assign(**{name: guarded(frame[name]).where(frame[name].notna(), frame[name]) for name in ids})
     write_table(frame, path, "plan", ("qid", "docno", "reason"), ())

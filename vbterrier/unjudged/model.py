@@ -300,6 +300,8 @@ def fit_model(
     ``cutoff``: ``None`` for the length of the longest list. ``horizon``: the depth to which all documents are meant to
     be judged; 0 for the larger of the cutoff and the depth of the pool.
     """
+    if not runs:
+        raise InputError("no systems; name at least one, to fit a model of unjudged documents to")
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
     if labels is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, nearest, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.grades.choice import METHODS
 
@@ -211,11 +211,9 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
         raise InputError(
             f"prior names grades that {judged.judgments.name} lacks: {examples(unknown)}; it has {examples(grades, 9)}"
         )
-    prob = np.array([float(prior.get(grade, 0.0)) for grade in grades])
-    if not (np.isfinite(prob).all() and (prob >= 0).all() and abs(prob.sum() - 1) <= TOLERANCE):
-        raise InputError(
-            f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}"
-        )
+    prob = np.array([number(f"prior[{grade}]", prior.get(grade, 0.0), low=0, high=1) for grade in grades])
+    if abs(prob.sum() - 1) > TOLERANCE:
+        raise InputError(f"prior {excerpt(dict(prior))}: wanted probabilities that sum to 1, found {prob.sum():g}")
     normalised: Floats = prob / prob.sum()
     return normalised
 
@@ -247,7 +245,8 @@ class Process:
         number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
         if strength != "auto" and not (number and float(strength) > 0):
             raise ParameterError(
-                f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or "
+                f"prior_strength={excerpt(strength)}: wanted 'auto', or a number above 0, the "
+                "pseudo-count of the prior, or "
                 "inf for a prior known exactly"
             )
         if self.compat and self.prior not in PAPER:

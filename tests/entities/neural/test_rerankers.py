@@ -1,5 +1,7 @@
 """Neural rerankers on a planted collection, where it is known how much each entity says of relevance."""
 
+import hashlib
+import json
 from functools import cache
 from types import SimpleNamespace
 
@@ -235,7 +237,7 @@ def test_files_are_checked(tmp_path):
     with pytest.raises(InputError, match="use the encoder and the vectors of the training"):
         NeuralReranker.load(tmp_path, *inputs, encoder=lambda text: encoder(text)[:, :8])(some)
     text = (tmp_path / "model.json").read_text()
-    for changed in ("[]", text.replace('"format": 2', '"format": 1'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
+    for changed in ("[]", text.replace('"format": 3', '"format": 1'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
         (tmp_path / "model.json").write_text(changed)
         with pytest.raises(FileError, match=str(tmp_path)):
             NeuralReranker.load(tmp_path, *inputs)
@@ -245,7 +247,11 @@ def test_files_are_checked(tmp_path):
     (tmp_path / "model.json").write_text(text)
     with pytest.raises(ParameterError, match="training: is a parameter of the saved model; leave it out"):
         NeuralReranker.load(tmp_path, *inputs, training=Training(epochs=2))
-    (tmp_path / "model.safetensors").write_bytes(b"\x80\x04 a pickle")
+    (tmp_path / "model.safetensors").write_bytes(pickled := b"\x80\x04 a pickle")
+    with pytest.raises(FileError, match="is not the model that was saved with these parameters"):
+        NeuralReranker.load(tmp_path, *inputs)
+    digest = hashlib.blake2b(pickled, digest_size=8).hexdigest()
+    (tmp_path / "model.json").write_text(text.replace(json.loads(text)["digest"], digest))
     with pytest.raises(FileError, match="is not a saved model"):
         NeuralReranker.load(tmp_path, *inputs)
 

@@ -18,7 +18,7 @@ from vbterrier.entities.rankers.selector import document_labels_of, entity_label
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import by_id, normalised
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, settings_of, warn, whole
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, module_of_extra, settings_of, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
@@ -156,7 +156,9 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         self.training = settings_of("training", Training, training).with_defaults(_RANKER)
         self.names = by_id("names", names)
         if isinstance(supervision, str) and supervision != "binary":
-            raise ParameterError(f"supervision={supervision!r}: wanted 'binary' or a frame (qid, entity_id, label)")
+            raise ParameterError(
+                f"supervision={excerpt(supervision)}: wanted 'binary' or a frame (qid, entity_id, label)"
+            )
         self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
         self.layers = whole("layers", layers, low=0)
         self.checkpoint = checkpoint
@@ -372,7 +374,7 @@ class LanguageModelEntities(EntityStage):
     ) -> None:
         super().__init__()
         if not callable(ask):
-            raise ParameterError(f"ask={ask!r}: wanted a callable from a prompt to a reply")
+            raise ParameterError(f"ask={excerpt(ask)}: wanted a callable from a prompt to a reply")
         self.ask, self.names, self.prompt = ask, by_id("names", names), prompt
         self.cutoff = whole("cutoff", cutoff)
 

@@ -13,7 +13,7 @@ from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.provenance import OWN, carried, marked
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage, columns_of, require_judged
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole, whole_or_none
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, number, warn, whole, whole_or_none
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.ranking import Run, places, ranked
 
@@ -91,10 +91,10 @@ class HybridEntities(EntityStage):
         self.rankers = list(rankers) if isinstance(rankers, (list, tuple)) else []
         n = len(self.rankers)
         if not n or not all(isinstance(ranker, pt.Transformer) for ranker in self.rankers):
-            raise ParameterError(f"rankers={rankers!r}: wanted a list of transformers, as [one, two]")
+            raise ParameterError(f"rankers={excerpt(rankers)}: wanted a list of transformers, as [one, two]")
         self.weights = None if weights is None else [number("weights", weight, low=0) for weight in weights]
         if self.weights is not None and (len(self.weights) != n or not any(self.weights)):
-            raise ParameterError(f"weights={weights!r}: wanted one for each of {n} rankers, and one above 0")
+            raise ParameterError(f"weights={excerpt(weights)}: wanted one for each of {n} rankers, and one above 0")
         self.fusion, self.norm = choice("fusion", fusion, FUSIONS), choice("norm", norm, NORMS)
         self.k, self.cutoff = number("k", k, low=0), whole_or_none("cutoff", cutoff)
 

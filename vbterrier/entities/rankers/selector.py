@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
+from vbterrier.entities.learners import MOST_BYTES, Learner, Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
@@ -20,12 +20,14 @@ from vbterrier.errors import (
     agreeing,
     choice,
     examples,
+    excerpt,
     module_of_extra,
     warn,
     whole,
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame, frame_of
+from vbterrier.frames.files.source import content_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.fingerprints import mix
@@ -236,9 +238,12 @@ class EntitySelector(Learner, RunReranker):
     ) -> None:
         super().__init__()
         self._set_links(links, pool_cutoff)
-        self.features = tuple(features)
-        if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
-            raise ParameterError(f"features={features!r}: wanted a list of different names")
+        listed = hasattr(features, "__iter__") and not isinstance(features, str)
+        self.features = tuple(features) if listed and all(isinstance(name, str) for name in features) else ()
+        if not self.features or len(set(self.features)) < len(self.features):
+            raise ParameterError(f"features={excerpt(features)}: wanted a list of different names")
+        if parameters is not None and not hasattr(parameters, "items"):
+            raise ParameterError(f"parameters={excerpt(parameters)}: wanted a mapping of LightGBM's names to values")
         self.names, self.parameters = names, None if parameters is None else dict(parameters)
         if isinstance(supervision, str):
             self.supervision: Any = choice("supervision", supervision, SUPERVISION)
@@ -339,7 +344,7 @@ class EntitySelector(Learner, RunReranker):
     def _unpacked(path: Path) -> str:
         lightgbm = module_of_extra("lightgbm", "ltr")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = content_of(path, MOST_BYTES).decode()
             lightgbm.Booster(model_str=text)
         except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
             raise FileError(path, f"is not a saved model ({error}); write it with save") from error

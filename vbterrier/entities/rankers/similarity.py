@@ -9,7 +9,7 @@ import numpy as np
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
 from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
 from vbterrier.entities.vectors import VectorFile
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class EntitySimilarity(PoolRanker):
         if embed is None and query_entities is None:
             raise ParameterError("EntitySimilarity: queries have no vectors; pass embed= or query_entities=")
         if embed is not None and not callable(embed):
-            raise ParameterError(f"embed={embed!r}: wanted a callable from texts to vectors")
+            raise ParameterError(f"embed={excerpt(embed)}: wanted a callable from texts to vectors")
         if embeddings is not None and texts is not None:
             raise ParameterError("texts= and embeddings= both describe the entities; pass one of them")
         self.embeddings, self.texts = embeddings, texts

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError, printable
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, printable
 from vbterrier.frames.files.kinds import RUN, first_line, run_layout
 from vbterrier.frames.files.loading import is_read_whole
 from vbterrier.frames.files.source import BOM, Source
@@ -137,7 +137,9 @@ def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not least <= number * _UNITS[unit] < inf:
         limit = "64 MiB" if least == LEAST_MEMORY else least
-        raise ParameterError(f"{name}={value!r:.80}: wanted a number of bytes of at least {limit}, as 2**30 or '1 GiB'")
+        raise ParameterError(
+            f"{name}={excerpt(value)}: wanted a number of bytes of at least {limit}, as 2**30 or '1 GiB'"
+        )
     # More than files can hold is no limit.
     return int(min(number * _UNITS[unit], 2**63 - 1))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, choice
+from vbterrier.errors import InputError, choice, path_of
 from vbterrier.frames.columns import LABELS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.writing import replacing, write_qrels, write_run
@@ -134,7 +133,7 @@ def guarded(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def write_text(path: StrPath, text: str) -> None:
     """Write a text to a file that appears once it is complete."""
-    with replacing(Path(path)) as file:
+    with replacing(path_of("path", path)) as file:
         file.write(text.encode())
 
 

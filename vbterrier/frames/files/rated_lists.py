@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, ParameterError, number, printable, warn
+from vbterrier.errors import FileError, ParameterError, excerpt, number, printable, warn
 from vbterrier.frames.contracts import frame_of, require, steps_of
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
@@ -298,7 +298,7 @@ def require_ends(scale: Any) -> None:
         return
     is_pair = isinstance(scale, (tuple, list)) and len(scale) == 2  # noqa: PLR2004 - both ends
     if not is_pair or not all(hasattr(end, "__index__") for end in scale) or scale[0] >= scale[1]:
-        raise ParameterError(f"scale={scale!r}: wanted the smallest and the largest rating, as (0, 3)")
+        raise ParameterError(f"scale={excerpt(scale)}: wanted the smallest and the largest rating, as (0, 3)")
 
 
 def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit: float = 1.0) -> str:

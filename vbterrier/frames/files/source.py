@@ -14,16 +14,16 @@ from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from errno import EISDIR
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.errors import FileError, nearest
+from vbterrier.errors import FileError, nearest, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
 
@@ -78,7 +78,7 @@ class Source:
     @classmethod
     def at(cls, path: StrPath, max_bytes: int | None) -> Source:
         """Open a path once to check it; a pipe is read to its end, or to the limit."""
-        path = Path(path)
+        path = path_of("path", path)
         if max_bytes is not None:
             max_bytes = LIMIT.get() or max_bytes
         try:
@@ -376,6 +376,16 @@ def require_regular(*paths: Path) -> None:
     for path in paths:
         if is_there(path) and not path.is_file():
             raise FileError(path, "is no regular file; wanted one that save or build wrote")
+
+
+def content_of(path: Path, n_bytes: int) -> bytes:
+    """Return the content of a regular file; raise FileError for other things, and for more than ``n_bytes``."""
+    require_regular(path)
+    with path.open("rb") as file:
+        # Before anything is read: a file may state any size.
+        if os.fstat(file.fileno()).st_size > n_bytes:
+            raise FileError(path, f"is larger than {n_bytes:,} bytes; wanted one that save or build wrote")
+        return file.read(n_bytes)
 
 
 class RepeatedMemberError(ValueError):

@@ -26,6 +26,8 @@ _MAX_SHEET = 1 << 30
 # a small file can have a sheet of any size.
 _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26
 _PIECE = 1 << 12
+# Parts of an archive; each is opened to look at its beginning.
+_MAX_PARTS = 1 << 13
 
 
 def workbook_as_csv(source: Source) -> Source:
@@ -69,7 +71,11 @@ def _check_archive(source: Source, content: bytes) -> None:
                 raise FileError(source.path, "is a zip archive without a spreadsheet (.xlsx): unpack it")
             if source.max_bytes is not None and sum(part.file_size for part in archive.infolist()) > source.max_bytes:
                 raise too_large(source)
-            for name in archive.namelist():
+            names = archive.namelist()
+            if len(set(names)) < len(names) or len(names) > _MAX_PARTS:
+                message = f"has {len(names):,} parts, more than spreadsheets have, or two of one name: save it again"
+                raise FileError(source.path, message)
+            for name in names:
                 if _has_doctype(archive, name):
                     # Its entities can hold other files, or grow without limit.
                     message = f"has a document type in {name!r}, which spreadsheets have not: save it again"

@@ -371,6 +371,8 @@ def batches(
                 size = max(min(n_bytes // width, n_rows), 1)
                 at = first
                 for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+                    # Parquet does not check that text is UTF-8, and Python cannot read other text.
+                    batch.validate(full=True)
                     table = _decoded(pa.Table.from_batches([batch]))
                     total += table.nbytes
                     if source.max_bytes is not None and total > source.max_bytes:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
@@ -75,7 +75,7 @@ def write_run(frame: Any, path: StrPath, name: str = "vbterrier") -> None:
     frame = frame_of(frame, "run")
     require(frame, ("qid", "docno", "score"), "run")
     if not name or len(name.split()) != 1 or name != name.strip():
-        raise ParameterError(f"name={name!r}: wanted a run tag without white space")
+        raise ParameterError(f"name={excerpt(name)}: wanted a run tag without white space")
     qid, docno = (_ids(frame, column, "run") for column in ("qid", "docno"))
     score = numbers_of(frame["score"], "run column 'score'")
     place = numbers_of(frame["rank"], "run column 'rank'") if "rank" in frame else np.arange(len(frame))
@@ -262,7 +262,7 @@ def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", 
     """Write one line a row; a field is an Arrow array, or a text that all rows share."""
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
-    with replacing(Path(path)) as file:
+    with replacing(path_of("path", path)) as file:
         if header:
             file.write(f"{header}\n".encode())
         for start in range(0, n_rows, _MAX_ROWS):

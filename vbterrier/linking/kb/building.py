@@ -14,12 +14,11 @@ import time
 from contextlib import closing, contextmanager
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import FileError, InputError, ParameterError, number, printable, warn
+from vbterrier.errors import FileError, InputError, ParameterError, number, path_of, printable, warn
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
@@ -30,6 +29,7 @@ from vbterrier.log import bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.codes import Spellings
@@ -180,7 +180,7 @@ def building(
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path."""
     number("smoothing", smoothing, low=0)
-    path, names = Path(path), [] if spellings is None else checked_spellings(spellings)
+    path, names = path_of("path", path), [] if spellings is None else checked_spellings(spellings)
     fault = fault_of(id_space)
     if fault:
         raise ParameterError(f"id_space={id_space!r}: {fault}; name the id space, such as 'wikidata' or any other name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def checked_spellings(spellings: Any) -> list[tuple[str, str, str]]:
     """
     wanted = "wanted names by attribute and value, as {'state': {'NY': ['New York']}}"
     if not isinstance(spellings, Mapping):
-        raise ParameterError(f"spellings={spellings!r:.80}: {wanted}")
+        raise ParameterError(f"spellings={excerpt(spellings)}: {wanted}")
     rows = []
     for attribute, values in spellings.items():
         if not isinstance(values, Mapping):

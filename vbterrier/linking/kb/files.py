@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, settings_of
+from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, path_of, settings_of
 from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
@@ -28,6 +27,7 @@ from vbterrier.log import bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.codes import Spellings
@@ -371,7 +371,7 @@ def kb_from_file(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    source = Path(source)
+    source = path_of("source", source)
     reader = Records(types, labels_are_aliases=labels_are_aliases)
     lines = _sheet_lines(source, max_bytes) or numbered_lines(source, max_bytes=max_bytes, progress=progress)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, module_of_extra
-from vbterrier.frames.files.source import is_there
+from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra, path_of
+from vbterrier.frames.files.source import is_there, require_regular
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
@@ -212,9 +212,10 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     ARTIFACT_PACKAGE_HINT = ARTIFACT["package_hint"]
 
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
-        super().__init__(Path(path))
+        super().__init__(path_of("path", path))
         self.how = choice("how", how, _MODES)
         self._file = self.path / IN_FOLDER if is_there(self.path / IN_FOLDER) else self.path
+        require_regular(self._file)
         self._connection = KBConnection(self._file)
         # Read the metadata to check the file now and not at the first look-up.
         self._meta  # noqa: B018
@@ -305,7 +306,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         choice("how", how, _MODES)
         limit = None if limit is None else positive("limit", limit)
         if not 0 < min_similarity <= 1:
-            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1")
+            raise ParameterError(f"min_similarity={excerpt(min_similarity)}: wanted a number above 0 and at most 1")
         keys = texts if how == "exact" else normal_forms(texts)
         wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))

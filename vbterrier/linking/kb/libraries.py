@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, choice, module_of_extra
+from vbterrier.errors import FileError, InputError, choice, module_of_extra, path_of
 from vbterrier.frames.files.source import is_folder, is_there
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.staging import UntrustedSQLite, fault_of, shown
@@ -83,7 +83,7 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    source = Path(source)
+    source = path_of("source", source)
     letters = _Letters()
 
     def row_error(row: int, message: str) -> FileError:
@@ -272,7 +272,7 @@ def kb_from_wikimapper(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     choice("id_space", id_space, tuple(_PLACES))
-    source = Path(source)
+    source = path_of("source", source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
 
     def row_error(row: int, message: str) -> FileError:

@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, ParameterError, settings_of
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, settings_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import EntityPriors, counted_entities, parsed
@@ -18,6 +17,7 @@ from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -78,7 +78,7 @@ class WikidataOptions:
         if isinstance(self.excluded, str) or not isinstance(self.excluded, Collection):
             raise ParameterError(f"excluded={self.excluded!r}: wanted a list of ids, such as ['Q4167410']")
         redirects: Any = self.redirects
-        wrong = ParameterError(f"redirects={redirects!r:.80}: wanted a mapping or pairs of ids")
+        wrong = ParameterError(f"redirects={excerpt(redirects)}: wanted a mapping or pairs of ids")
         try:
             # Pairs may be an iterator, which has them once.
             pairs = list(redirects.items() if isinstance(redirects, Mapping) else redirects)
@@ -156,7 +156,7 @@ def kb_from_wikidata(
     _require_lists(languages, properties)
     priors = settings_of("priors", EntityPriors, priors)
     options = settings_of("options", WikidataOptions, options)
-    source = Path(source)
+    source = path_of("source", source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
@@ -185,9 +185,11 @@ def kb_from_wikidata(
 
 def _require_lists(languages: Any, properties: Any) -> None:
     if isinstance(languages, str) or not languages:
-        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
+        raise ParameterError(f"languages={excerpt(languages)}: wanted a list of codes, such as ['en', 'de']")
     if isinstance(properties, str):
-        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
+        raise ParameterError(
+            f"properties={excerpt(properties)}: wanted a list, or a mapping such as {{'P569': 'born'}}"
+        )
 
 
 def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -97,7 +97,7 @@ class AnswerCache:
         *lines, rest = text.split(b"\n")
         for place, line in enumerate(lines, start=self._n_lines + 1):
             try:
-                record = json.loads(line)
+                record = json_of(line)
                 key, answer = record["key"], record["answer"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 key = None

@@ -193,7 +193,7 @@ def write_report(
     if is_folder(where):
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
     content = content or ReportContent()
-    if baseline is not None:
+    if isinstance(baseline, (str, int)):
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions.of(baseline, data, inference)
     inputs, asked = inputs_of(runs, qrels, content, measures, data, execution)

@@ -13,7 +13,16 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, chosen, examples, nearest, warn
+from vbterrier.errors import (
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    chosen,
+    examples,
+    nearest,
+    require_system,
+    warn,
+)
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
@@ -371,11 +380,8 @@ def evaluated(
 ) -> ReportNumbers:
     """Evaluate and compare the runs; each warning is kept for the page and issued once."""
     baseline = options.baseline
-    if baseline is not None and baseline not in inputs.runs:
-        run_names = list(inputs.runs)
-        raise ParameterError(
-            f"baseline {baseline!r} is no run; found {examples(run_names)}.{nearest(baseline, run_names)}"
-        )
+    if baseline is not None:
+        require_system("baseline", baseline, inputs.runs)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DegenerateWarning)
         if inputs.links is not None:

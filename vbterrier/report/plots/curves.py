@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.measures.intents import VB
 from vbterrier.report import captions
@@ -126,7 +126,7 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
     # ES is a point on a line of VB, not a separate line.
     there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
     if not there.any():
-        raise ParameterError(f"x={x!r}: no measure has it; found {examples(read.index)}")
+        raise ParameterError(f"x={excerpt(x)}: no measure has it; found {examples(read.index)}")
     if wanted is None and not there.all():
         warn(f"x={x!r}: measures without it are left out: {examples(read.index[~there])}")
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
@@ -118,7 +118,7 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
         if not there.any():
             names = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
             near = nearest(baseline, map(str, names))
-            raise ParameterError(f"baseline={baseline!r}: pairs has {examples(names, 6)}.{near}")
+            raise ParameterError(f"baseline={excerpt(baseline)}: pairs has {examples(names, 6)}.{near}")
         frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
     one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
     return frame.assign(

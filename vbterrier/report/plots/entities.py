@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.frames.notebook import counted
 from vbterrier.report import captions
 from vbterrier.report.plots import style
@@ -218,7 +218,7 @@ def _star(ax: Any, runs: pd.DataFrame, oracle: str | None) -> str:
     at = runs[runs["name"] == oracle]
     if at.empty:
         choices = examples(runs["name"].tolist())
-        raise ParameterError(f"oracle={oracle!r}: no such run; found {choices}.{nearest(oracle, runs['name'])}")
+        raise ParameterError(f"oracle={excerpt(oracle)}: no such run; found {choices}.{nearest(oracle, runs['name'])}")
     look = {"markeredgecolor": style.INK, "markerfacecolor": "#E69F00", "markeredgewidth": 0.7}
     ax.plot(at["x"], at["y"], linestyle="none", marker="*", markersize=9, clip_on=False, zorder=8, **look)
     return f"star: {oracle}"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.coverage import ABSENT, BAIT, SIGNAL
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, excerpt
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
@@ -229,7 +229,7 @@ def oer_distributions(
     (['consensus'], 'OER (log odds)')
     """
     if step is not None and not step > 0:
-        raise ParameterError(f"step={step!r}: wanted a width above 0, or None")
+        raise ParameterError(f"step={excerpt(step)}: wanted a width above 0, or None")
     frame = _checked(frame_of(selected, "selected"))
     frame = captions.only(frame, "name", runs, "selected")
     names = list(dict.fromkeys(runs)) if runs is not None else list(frame["name"].unique())

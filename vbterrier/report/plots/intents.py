@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, ParameterError, choice, examples
+from vbterrier.errors import DegenerateWarning, ParameterError, choice, examples, excerpt
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
@@ -77,7 +77,7 @@ def coverage_map(
     """
     for name, number in (("cutoff", cutoff), ("n_topics", n_topics), ("n_intents", n_intents)):
         if not isinstance(number, int) or number < 1:
-            raise ParameterError(f"{name}={number!r}: wanted a whole number of at least 1")
+            raise ParameterError(f"{name}={excerpt(number)}: wanted a whole number of at least 1")
     choice("order", order, ORDERS)
     frame, ranking = frame_of(intents, "intents"), Run(run)
     require(frame, ("qid", "entity_id", "prob"), "intents")
