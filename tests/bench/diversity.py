@@ -223,7 +223,7 @@ def results_of(collection, n_draws):
     tau = pd.DataFrame({a: {b: kendalltau(means[a], means[b]).statistic for b in means} for a in means})
     power = discriminative_power(values, sizes=[values["qid"].nunique()], test="t").set_index("measure")
     table = pd.DataFrame({"τ with VB": tau["VB"], "τ with ES": tau["ES"], "τ with D#-nDCG": tau["D#-nDCG"]})
-    table["differ"], table["not worse"] = power["told_apart"], power["n_not_worse"]
+    table["differ"], table["not worse"] = power["share_significant"], power["n_not_worse"]
     for kind in ("noise", "one at .8"):
         changed = [
             means_of(values_of(collection, wrong(collection.subtopics, kind, np.random.default_rng([draw, 5]))))
@@ -265,8 +265,8 @@ def figure(results, n_draws, path):
     axes[1, 0].legend(frameon=False)
     caption = (
         "Above: a point per measure; pairs of systems that differ significantly (two-tailed t, .05, not corrected);\n"
-        "Kendall's τ of the order of systems with that under equal probabilities, where one random intent has .8: mean of "
-        f"{n_draws} draws (seeds 0 to {n_draws - 1}).\nBelow: a point per system."
+        "Kendall's τ of the order of systems with that under equal probabilities, where one random intent has .8: "
+        f"mean of {n_draws} draws (seeds 0 to {n_draws - 1}).\nBelow: a point per system."
     )
     drawn.text(0.01, 0.005, caption, fontsize=7, va="bottom")
     drawn.tight_layout(rect=(0, 0.07, 1, 0.94))

@@ -99,7 +99,9 @@ def unjudged():
         shape = "D" if text.startswith("with") else "o"
         axes.plot(at(values[0]), y, shape, color=colour, ms=5)
         axes.text(7.1, y, f"{values[0]:.2f}", va="center", ha="right", color=colour)
-    caption = f"nDCG@{CUTOFF}; lines: 90% intervals over the grades of the unjudged documents; ENDCG: 1,000 draws, seed 0"
+    caption = (
+        f"nDCG@{CUTOFF}; lines: 90% intervals over the grades of the unjudged documents; ENDCG: 1,000 draws, seed 0"
+    )
     axes.text(0.1, -0.14, caption, va="center", color=GREY, size=7.5)
     return figure
 

@@ -216,6 +216,12 @@ def audit_judge(
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (1,000), ``seed`` (0).
 
+    Returns
+    -------
+    JudgeAudit
+        ``verdicts``: a row per judge; ``comparison``: scores of each system by judge, humans and both; further tables
+        as attributes.
+
     Raises
     ------
     InputError, ParameterError
