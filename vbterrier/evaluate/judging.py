@@ -155,7 +155,7 @@ def judge_next(
     >>> round(plan.width_before, 3), round(plan.width_after, 3)
     (0.905, 0.339)
     >>> plan.documents["reason"].item()
-    'rank 1 of mine; 50% likely relevant; narrows the interval by 62.54%'
+    'rank 1 of mine; relevant with probability 50%; narrows the interval by 62.54%'
     """
     labels, model, on_topics, duplicates = chosen(
         "judge_next", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
