@@ -3,7 +3,7 @@
 DATA is the folder of the collections that ``tests/data`` reads. A random share of the judgments of TREC DL 2019 (and of
 TREC Web 2012 for simulated judges) are the human labels, and scores under all judgments are the truth. Judges are four
 language models, and simulated ones: honest (errors of a grade in both directions), overrating, and correlated with the
-systems of a family. Prints the tables of ``docs/how-to/machine-labels.md``.
+systems of a family. Prints the tables of ``docs/how-to/audit.md``.
 """
 
 import argparse

@@ -223,7 +223,7 @@ def results_of(collection, n_draws):
     tau = pd.DataFrame({a: {b: kendalltau(means[a], means[b]).statistic for b in means} for a in means})
     power = discriminative_power(values, sizes=[values["qid"].nunique()], test="t").set_index("measure")
     table = pd.DataFrame({"τ with VB": tau["VB"], "τ with ES": tau["ES"], "τ with D#-nDCG": tau["D#-nDCG"]})
-    table["differ"], table["not worse"] = power["told_apart"], power["n_not_worse"]
+    table["differ"], table["not worse"] = power["share_significant"], power["n_not_worse"]
     for kind in ("noise", "one at .8"):
         changed = [
             means_of(values_of(collection, wrong(collection.subtopics, kind, np.random.default_rng([draw, 5]))))
@@ -236,18 +236,21 @@ def results_of(collection, n_draws):
     return table.loc[list(MEASURES)], tau, means
 
 
-def figure(results, path):
-    """Discriminative power against robustness to wrong probabilities, and VB against D#-nDCG and ES."""
+def figure(results, n_draws, path):
+    """Discriminative power against robustness to wrong probabilities, and VB and ES against D#-nDCG.
+
+    ``results``: by title, the tables of :func:`results_of`.
+    """
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "diversity", "font.size": 8})
     import matplotlib.pyplot as plt
 
-    drawn, axes = plt.subplots(2, len(results), figsize=(3.1 * len(results), 5.6))
-    for column, (name, (table, _, means)) in enumerate(results.items()):
+    drawn, axes = plt.subplots(2, len(results), figsize=(3.1 * len(results), 6))
+    for column, (title, (table, _, means)) in enumerate(results.items()):
         above, below = axes[:, column]
-        above.set(title=f"{name}, {len(means)} systems", xlabel="τ under wrong probabilities (one at .8)")
+        above.set(title=title, xlabel="τ under wrong probabilities (one at .8)")
         # Markers with one legend, since labels of neighbours would overlap.
         for marker, (measure, row) in zip("osD^vP*X", table.iterrows(), strict=True):
             colour = "C1" if measure.startswith("VB") else "C0"
@@ -255,12 +258,18 @@ def figure(results, path):
             above.plot(*point, marker, color=colour, mfc="none", ms=6, label=measure)
         above.margins(0.15)
         below.plot(means["D#-nDCG"], means["VB"], "o", ms=3, color="C1", label="VB")
-        below.plot(means["D#-nDCG"], means["ES"], "o", ms=3, color="C0", label="ES")
-        below.set(xlabel="D#-nDCG")
-    axes[0, 0].set_ylabel("share of pairs that differ significantly")
-    axes[1, 0].set_ylabel("mean score")
+        below.plot(means["D#-nDCG"], means["ES"], "s", ms=3, color="C0", label="ES")
+        below.set(xlabel="mean D#-nDCG")
+    axes[0, 0].set_ylabel("share of pairs that differ")
+    axes[1, 0].set_ylabel("mean VB, mean ES")
     axes[1, 0].legend(frameon=False)
-    drawn.tight_layout(rect=(0, 0, 1, 0.94))
+    caption = (
+        "Above: a point per measure; pairs of systems that differ significantly (two-tailed t, .05, not corrected);\n"
+        "Kendall's τ of the order of systems with that under equal probabilities, where one random intent has .8: "
+        f"mean of {n_draws} draws (seeds 0 to {n_draws - 1}).\nBelow: a point per system."
+    )
+    drawn.text(0.01, 0.005, caption, fontsize=7, va="bottom")
+    drawn.tight_layout(rect=(0, 0.07, 1, 0.94))
     drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncols=len(table), frameon=False)
     drawn.savefig(path, metadata={"Date": None})
 
@@ -270,13 +279,14 @@ def main(data, n_draws, path):
     warnings.simplefilter("ignore")
     results = {}
     for name, collection in collections(data):
-        results[name] = results_of(collection, n_draws)
-        table, tau, means = results[name]
+        table, tau, means = found = results_of(collection, n_draws)
         n_qids = collection.subtopics["qid"].nunique()
-        print(f"\n{name}: {len(means)} systems, {n_qids} queries, @{collection.cutoff}\n{table.round(3).to_string()}")
+        title = f"{name}, @{collection.cutoff}\n{len(means)} systems, {n_qids} queries"
+        results[title] = found
+        print(f"\n{title}\n{table.round(3).to_string()}")
         print(tau.round(2).to_string(), means.agg(["min", "max"]).round(3).to_string(), sep="\n", flush=True)
     if path:
-        figure(results, path)
+        figure(results, n_draws, path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 DATA is the folder of the collections that ``tests/data`` reads. Each method spends the same number of human judgments
 of TREC DL 2019, with labels of a language model for all documents, on the mean nDCG@10 of 37 systems over the 43
-topics; scores under all judgments are the truth. Prints the table of ``docs/how-to/machine-labels.md``.
+topics; scores under all judgments are the truth. Prints the table of ``docs/how-to/audit.md``.
 
 LARA: Takehi et al., LLM-assisted relevance assessments, SIGIR 2025. PRECISE: Divekar and Majumder, AAAI 2026. Both are
 written from the definitions of the papers, for graded labels without probabilities.

@@ -53,7 +53,7 @@ def test_a_table_for_people(command, found):
     ("over", "said"), [("topics", "with expected scores"), ("both", "other topics from the same population, and")]
 )
 def test_the_output_of_rank_says_over_what_ranks_are_uncertain(command, found, over, said):
-    code, out, _ = command(*RANK, "--over", over)
+    code, out, _ = command(*RANK, "--uncertainty", over)
     assert code == 0
     assert said in out
 
@@ -79,7 +79,7 @@ def test_one_run_has_no_pairs(command, found):
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
-    options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--over", "both", *(["--pairs"] if pairs else [])]
+    options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--uncertainty", "both", *(["--pairs"] if pairs else [])]
     expected = found(measure="BNDCG(prior='pool')@5", seed=3, uncertainty="both")
     expected = expected.pairs if pairs else expected.systems
     code, out, _ = command(*RANK, *options, "--format", "json")
@@ -102,7 +102,7 @@ def test_papers_get_a_table_with_a_caption(command, found, style):
     ("options", "code", "said"),
     [
         (["--baseline", "a"], 2, "wanted --pairs too"),
-        (["--over", "all"], 2, "over='all'"),
+        (["--uncertainty", "all"], 2, "uncertainty='all'"),
         (["--qrels", "nothing.txt"], 1, "nothing.txt"),
     ],
 )

@@ -47,7 +47,7 @@ def test_csv_has_one_part_and_json_all(track):
     parts = json.loads(track(*options, "json")[1])
     assert list(parts) == list(PARTS)
     assert [row["letters_without"] for row in parts["reusability"]] == found.reusability["letters_without"].tolist()
-    rows = list(csv.DictReader(io.StringIO(track(*options, "csv", "--part", "batch")[1])))
+    rows = list(csv.DictReader(io.StringIO(track(*options, "csv", "--show", "batch")[1])))
     assert [[row["qid"], row["docno"]] for row in rows] == found.batch[["qid", "docno"]].to_numpy().tolist()
     rows = list(csv.DictReader(io.StringIO(track("--format", "csv")[1])))
     assert [row["name"] for row in rows] == found.systems["name"].tolist()
@@ -56,16 +56,16 @@ def test_csv_has_one_part_and_json_all(track):
 def test_a_judge_of_some_topics_has_its_number_of_topics(track, tmp_path):
     lines = (tmp_path / "complete.txt").read_text().splitlines()
     (tmp_path / "some.txt").write_text("\n".join(line for line in lines if line < "q05"))
-    code, out, err = track("--automatic", "some=some.txt", "--part", "judges")
+    code, out, err = track("--automatic", "some=some.txt", "--show", "judges")
     assert code == 0
     assert "judge 'some': no label for 8 of 12 topics" in err
     assert [line.split()[-1] for line in out.splitlines() if "some" in line] == ["4"] * 6
-    page = track("--automatic", "some=some.txt", "--part", "judges", "--format", "csv")[1]
+    page = track("--automatic", "some=some.txt", "--show", "judges", "--format", "csv")[1]
     assert {row["n_qids"] for row in csv.DictReader(io.StringIO(page))} == {"4"}
 
 
 def test_latex_and_its_file(track, tmp_path):
-    code, out, _ = track("--format", "latex", "--part", "systems", "--output", "board.tex")
+    code, out, _ = track("--format", "latex", "--show", "systems", "--output", "board.tex")
     assert (code, out) == (0, "")
     page = (tmp_path / "board.tex").read_text()
     assert r"\label{tab:leaderboard}" in page
@@ -79,7 +79,7 @@ def test_several_collections_are_folders(track, tmp_path, command):
             shutil.copy(run, folder)
     runs = [f"{folder}/{run}" for folder in ("one", "two") for run in RUNS]
     asked = ["track", *runs, "-q", "one=qrels.txt", "-q", "two=complete.txt", "--draws", "200"]
-    code, out, _ = command(*asked, "--over", "collections", "--format", "json")
+    code, out, _ = command(*asked, "--uncertainty", "collections", "--format", "json")
     assert code == 0
     assert {row["dataset"] for row in json.loads(out)["collections"]} == {"one", "two"}
     code, _, err = command(*asked[:-2], "--labels", "complete.txt")
@@ -93,7 +93,7 @@ def test_several_collections_are_folders(track, tmp_path, command):
     [
         (["--groups", "missing.tsv"], 1, "missing.tsv"),
         (["--automatic", "complete.txt"], 2, "wanted NAME=PATH"),
-        (["--over", "collections"], 2, "--over='collections' needs several"),
+        (["--uncertainty", "collections"], 2, "--uncertainty='collections' needs several"),
         (["--scale", "-1,0"], 1, "wanted a whole number from -1 to 0"),
     ],
 )
@@ -106,7 +106,7 @@ def test_errors_name_the_option(track, options, code, message):
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    code, out, _ = track("--part", "ranks")
+    code, out, _ = track("--show", "ranks")
     found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200))
     shown = [line for line in out.partition("Leaderboard(")[0].splitlines() if line.strip() and "──" not in line]
     assert code == 0
@@ -120,7 +120,7 @@ def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch,
         for place, name in enumerate(found.systems["name"], 1)
     ]
     assert lines[1:] == expected
-    page = track("--part", "ranks", "--format", "latex")[1]
+    page = track("--show", "ranks", "--format", "latex")[1]
     assert " & ".join(expected[0]) in page
     html = found.page().partition("<caption>Intervals of ranks")[2]
     cells = [cell.partition("<")[0] for cell in html.partition("</table>")[0].split('">')]
@@ -141,6 +141,6 @@ def test_an_interval_that_is_missing_is_empty():
 @pytest.mark.usefixtures("track")
 def test_tied_systems_share_a_rank(tmp_path, command):
     shutil.copy(tmp_path / "dense.run", tmp_path / "same.run")
-    _, out, _ = command(*TRACK[:3], "same.run", *TRACK[4:], "--part", "ranks")
+    _, out, _ = command(*TRACK[:3], "same.run", *TRACK[4:], "--show", "ranks")
     ranks = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[:1] != [] and "-" in line}
     assert [ranks[name] for name in ("dense", "same", "lexical")] == ["1", "1", "3"]

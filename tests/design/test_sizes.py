@@ -85,7 +85,7 @@ def test_a_p_at_the_level_is_significant(monkeypatch):
     table = frame(np.array([[1.0, 0.0]] * 4))
     assert discriminative_power(table, sizes=[4], test="t", level=0.9)["n_not_worse"].item() == 0
     monkeypatch.setattr("vbterrier.design.discrimination._by_t", lambda _: p / 2)
-    assert discriminative_power(table, sizes=[4], test="t", level=0.9)["told_apart"].item() == 1
+    assert discriminative_power(table, sizes=[4], test="t", level=0.9)["share_significant"].item() == 1
 
 
 def test_what_was_seen_is_one_of_the_resamples_and_equal_systems_are_not_worse():
@@ -96,7 +96,7 @@ def test_what_was_seen_is_one_of_the_resamples_and_equal_systems_are_not_worse()
     for test in ("bootstrap", "t"):
         found = discriminative_power(frame(np.tile([[0.5, 0.5, 0.1]], (8, 1))), sizes=[8], test=test)
         assert found["n_not_worse"].item() == 1
-        assert found["told_apart"].item() == pytest.approx(2 / 3)
+        assert found["share_significant"].item() == pytest.approx(2 / 3)
 
 
 def test_blocks_do_not_change_subsets(scores, monkeypatch):
@@ -158,7 +158,7 @@ def test_the_t_test_is_that_of_scipy(scores, best):
             pairs = [stats.ttest_rel(part[:, a], part[:, b]).pvalue for a, b in combinations(range(5), 2)]
         # A system equal to the best has no t statistic: it is not worse.
         assert row["n_not_worse"] == sum(not value <= 0.05 for place, value in enumerate(p) if place != leader)
-        assert row["told_apart"] == pytest.approx(np.mean([value <= 0.05 for value in pairs]))
+        assert row["share_significant"] == pytest.approx(np.mean([value <= 0.05 for value in pairs]))
     assert (found["n_systems"] == 5).all()
     assert set(found["n_resamples"]) == {0}
 
@@ -178,7 +178,7 @@ def test_the_bootstrap_is_the_loop_over_resamples(scores, best):
 
         assert row["n_not_worse"] == sum(p(leader, one) > 0.05 for one in range(5) if one != leader)
         told = [min(p(a, b), p(b, a)) <= 0.025 for a, b in combinations(range(5), 2)]
-        assert row["told_apart"] == pytest.approx(np.mean(told))
+        assert row["share_significant"] == pytest.approx(np.mean(told))
 
 
 def test_random_subsets_are_averaged_and_all_topics_are_one_subset(scores):
@@ -190,7 +190,7 @@ def test_random_subsets_are_averaged_and_all_topics_are_one_subset(scores):
     assert small["low"] < small["high"]
     # All topics are the same subset in any order: the band closes on the count of the given order.
     assert [whole["low"], whole["high"], whole["n_not_worse"]] == [given["n_not_worse"].iloc[1]] * 3
-    assert whole["told_apart"] == pytest.approx(given["told_apart"].iloc[1])
+    assert whole["share_significant"] == pytest.approx(given["share_significant"].iloc[1])
     assert given[["low", "high"]].isna().all(axis=None)
 
 

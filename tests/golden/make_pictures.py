@@ -51,7 +51,7 @@ def scores():
         condensed = runs[SYSTEM].merge(qrels[["qid", "docno"]], on=["qid", "docno"])
         plain = f"nDCG@{CUTOFF}"
         return labels, {
-            "nDCG: not relevant": (value(plain),),
+            "nDCG: non-relevant": (value(plain),),
             "condensed list: removed": (value(plain, systems={SYSTEM: condensed}),),
             "BNDCG: grades of the topic's own judgments": interval("BNDCG"),
             "ENDCG: grades that all runs suggest": interval("ENDCG"),
@@ -62,8 +62,8 @@ def scores():
 def unjudged():
     """The documents of one ranking, and what each treatment of the unjudged ones makes of its score."""
     labels, found = scores()
-    figure, axes = plt.subplots(figsize=(7.2, 2.9))
-    axes.set(xlim=(0, 7.2), ylim=(0, 2.9))
+    figure, axes = plt.subplots(figsize=(7.2, 3.1))
+    axes.set(xlim=(0, 7.2), ylim=(-0.2, 2.9))
     axes.axis("off")
     axes.text(
         0.1, 2.68, f"First {CUTOFF} documents of topic {TOPIC} of the demo, system {SYSTEM}", weight="bold", color=INK
@@ -71,8 +71,8 @@ def unjudged():
     for place, label in enumerate(labels):
         known = not math.isnan(label)
         box = FancyBboxPatch(
-            (0.1 + 0.95 * place, 2.08),
-            0.8,
+            (0.1 + 1.05 * place, 2.08),
+            0.9,
             0.36,
             boxstyle="round,pad=0.02",
             facecolor=PALE if known else "white",
@@ -81,7 +81,7 @@ def unjudged():
         )
         axes.add_patch(box)
         text = f"grade {label:.0f}" if known else "unjudged"
-        axes.text(0.5 + 0.95 * place, 2.26, text, ha="center", va="center", color=INK if known else ORANGE)
+        axes.text(0.55 + 1.05 * place, 2.26, text, ha="center", va="center", color=INK if known else ORANGE)
     left, width = 4.0, 2.6
 
     def at(score):
@@ -99,6 +99,10 @@ def unjudged():
         shape = "D" if text.startswith("with") else "o"
         axes.plot(at(values[0]), y, shape, color=colour, ms=5)
         axes.text(7.1, y, f"{values[0]:.2f}", va="center", ha="right", color=colour)
+    caption = (
+        f"nDCG@{CUTOFF}; lines: 90% intervals over the grades of the unjudged documents; ENDCG: 1,000 draws, seed 0"
+    )
+    axes.text(0.1, -0.14, caption, va="center", color=GREY, size=7.5)
     return figure
 
 

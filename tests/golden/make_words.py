@@ -46,7 +46,7 @@ COMMANDS = [
     f"compare lexical.run holes.run {QRELS} -m nDCG@10 -m P@5 --on-topics all --family all --test t --interval normal",
     f"compare copy.run lexical.run {QRELS} -m nDCG@10",
     *(f"table {RUNS} {QRELS} --name dense=ANCE -f {style}" for style in ("table", "latex")),
-    *(f"rank {RUNS} {QRELS} --draws 200 --over {over}" for over in ("unjudged", "topics", "both")),
+    *(f"rank {RUNS} {QRELS} --draws 200 --uncertainty {source}" for source in ("unjudged", "topics", "both")),
     f"rank {RUNS} {QRELS} --draws 200 --pairs -f markdown",
     f"{TRACK} -f table",
     f"{TRACK} -f markdown",

@@ -348,12 +348,13 @@ def test_reasons_are_sentences():
     alone = plan([a], 1)
     share = 1 - alone.width_after / alone.width_before
     rank = alone.documents["rank"].item()
-    reason = f"rank {rank} of ance; 50% likely relevant; narrows the interval by {share:.2%}"
+    reason = f"rank {rank} of ance; relevant with probability 50%; narrows the interval by {share:.2%}"
     assert alone.documents["reason"].item() == reason
     assert f"rank {rank} of ance, in 1 more run; " in plan([a, b], 1).documents["reason"].item()
     told = plan([a, b], 100, difference=("ance", "bm25")).documents
     shared = told.query("n_runs == 2")["reason"]
-    assert shared.str.match(r"rank \d+ of ance, rank \d+ of bm25; 50% .* interval of the difference by").all()
+    start = r"rank \d+ of ance, rank \d+ of bm25; relevant with probability 50%; "
+    assert shared.str.match(start + ".* interval of the difference by").all()
     assert told.query("n_runs == 1")["reason"].str.contains("not in the cut of").all()
     assert len(shared) > 2
     assert "difference" not in alone.documents["reason"].item()

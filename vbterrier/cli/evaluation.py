@@ -161,7 +161,9 @@ def rank(
     runs: option.Runs,
     qrels: option.Qrels,
     measure: option.Unjudged = "ENDCG@10",
-    over: Annotated[str, Option(help="Source of uncertainty: unjudged (documents), topics or both.")] = "unjudged",
+    uncertainty: Annotated[
+        str, Option(help="Source of uncertainty: unjudged (documents), topics or both.")
+    ] = "unjudged",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
     pairs: Annotated[bool, Option("--pairs", help="Show one row per pair of runs.")] = False,
@@ -184,7 +186,7 @@ def rank(
         runs,
         qrels,
         measure,
-        uncertainty=over,
+        uncertainty=uncertainty,
         baseline=option.only("--baseline", baseline),
         data=Data(option.labels_of(labels), model, on_topics=on_topics, duplicates=duplicates),
         inference=Inference(n_draws=draws, level=level, seed=seed),
@@ -232,12 +234,12 @@ def track(
     pool: Annotated[
         int | None, Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
     ] = None,
-    over: Annotated[str, Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
+    uncertainty: Annotated[str, Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
     level: option.Level = 0.9,
     labels: option.Labels = None,
     scale: option.Scale = None,
-    part: Annotated[str, Option(help="One table: systems, ranks, collections, reusability, judges or batch.")] = "",
+    show: Annotated[str, Option(help="One table: systems, ranks, collections, reusability, judges or batch.")] = "",
     html: option.Html = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -272,7 +274,7 @@ def track(
         groups=groups,
         automatic=option.named_paths("--automatic", automatic or []),
         budget=JudgingBudget(budget, quota, price),
-        uncertainty=over,
+        uncertainty=uncertainty,
         data=Data(
             option.labels_of(labels),
             on_topics=on_topics,
@@ -284,7 +286,7 @@ def track(
         execution=Execution(progress=sys.stderr.isatty()),
     )
     save_page(board, html)
-    deliver(board, style, output, part=part)
+    deliver(board, style, output, part=show)
 
 
 COMMANDS = {"Start": (demo, doctor), "Evaluate": (score, rank), "Decide": (track,)}

@@ -76,13 +76,13 @@ def audit(
     ],
     family: Annotated[list[str] | None, Option(help="Family of runs, as run1,run2=NAME; repeatable.")] = None,
     documents: Annotated[Path | None, Option(help="Texts of documents (docno, text), for bias by length.")] = None,
-    queries: Annotated[
-        Path | None, Option(help="Texts of queries (qid, query), with --documents: bias by shared words.")
+    topics: Annotated[
+        Path | None, Option(help="Texts of the queries (qid, query), with --documents: bias by shared words.")
     ] = None,
     baseline: option.Baseline = None,
     cutoff: Annotated[int, Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
     margin: Annotated[float, Option(help="Half the width of the interval to reach.")] = 0.02,
-    budget: Annotated[int, Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
+    budget: Annotated[int, Option(help="Largest number of human judgments to plan.", min=1, metavar="N")] = 1000,
     show: Annotated[
         str | None,
         Option(
@@ -100,7 +100,7 @@ def audit(
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Audit machines as judges: may they judge here, scores by judge, humans and both, and the human labels needed."""
+    """Audit automatic judges: verdicts, scores by judge, by humans and by both, and the human judgments needed."""
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
     for pair in pairs:
@@ -122,7 +122,7 @@ def audit(
             on_topics=on_topics,
             duplicates=duplicates,
             documents=None if documents is None else vbterrier.read_documents(documents),
-            topics=None if queries is None else vbterrier.read_topics(queries),
+            topics=None if topics is None else vbterrier.read_topics(topics),
         ),
     )
     save_page(result, html)

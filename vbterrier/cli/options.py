@@ -36,7 +36,7 @@ _QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or ird
 Runs = Annotated[list[Path], Argument(help=RUNS)]
 Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
-Unit = Annotated[float, Option(help="Step of the labels in --qrels, for ratings with fractions, as .25.")]
+Unit = Annotated[float, Option(help="Step of the labels in --qrels, for ratings with fractions, such as .25.")]
 Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
@@ -61,8 +61,8 @@ OnTopics = Annotated[str, Option(help="Topics to evaluate: same (refuse runs wit
 Duplicates = Annotated[
     str,
     Option(
-        help="Duplicate documents: error (among those that measures look at), everywhere (an error at any rank), or "
-        "first to keep the best rank."
+        help="Duplicate documents: error (up to the rank that measures need), everywhere (an error at any rank), or "
+        "first (keep the best rank)."
     ),
 ]
 Baselines = Annotated[
@@ -328,7 +328,7 @@ def restored_logging() -> Iterator[None]:
 
 
 # Parameters whose options have other names.
-_OPTIONS = {"client": "dask", "uncertainty": "over", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool"}
+_OPTIONS = {"client": "dask", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool"}
 # Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")

@@ -28,7 +28,7 @@ BESTS = ("whole", "subset")
 N_RESAMPLES = 1000
 COLUMNS = (
     *("measure", "n_qids", "n_systems", "n_not_worse", "low", "high", "order", "n_subsets", "level", "test"),
-    *("n_resamples", "seed", "told_apart", "best"),
+    *("n_resamples", "seed", "share_significant", "best"),
 )
 # Differences this close to 0 are rounding errors of sums in another order.
 _EQUAL = 1e-12
@@ -178,8 +178,8 @@ def discriminative_power(
     -------
     pandas.DataFrame
         One row per measure and size: measure, n_qids, n_systems, n_not_worse (mean over subsets, without the best
-        system), low, high (NaN in the given order), order, n_subsets, level, test, n_resamples, seed, told_apart (share
-        of pairs of systems that differ significantly by the two-tailed test, mean over subsets), best.
+        system), low, high (NaN in the given order), order, n_subsets, level, test, n_resamples, seed,
+        share_significant (of pairs of systems by the two-tailed test, mean over subsets), best.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def discriminative_power(
     (normal differences); ``"t"`` has .05. The cost is quadratic in the number of systems.
 
     Source: as for :func:`score_by_size`, section 3.3; Sakai: Evaluating evaluation metrics based on the bootstrap,
-    SIGIR 2006 (``told_apart``).
+    SIGIR 2006 (``share_significant``).
 
     Examples
     --------
@@ -221,11 +221,11 @@ def discriminative_power(
         tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
         results = np.concatenate([np.stack(block, axis=1) for block in tested])
         low, high = band(results[..., 0], level, order)
-        not_worse, told_apart = results.mean(axis=0).T
+        not_worse, share_significant = results.mean(axis=0).T
         about = (order, n_subsets, level, test, n_resamples, seed)
         rows += [
             (measure, n, len(names), *counted, *about, share, best)
-            for n, *counted, share in zip(wanted, not_worse, low, high, told_apart, strict=True)
+            for n, *counted, share in zip(wanted, not_worse, low, high, share_significant, strict=True)
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -241,8 +241,8 @@ def _significant(values: Floats, top: int | None, level: float, n_resamples: int
     against = np.take_along_axis(p_values, leader[:, None, None], axis=1)[:, 0]
     not_worse = ((against > error) & others).sum(axis=1).astype(np.float64)
     # Two-tailed: either direction at half the error, of which at most one is significant.
-    told_apart = (p_values <= error / 2).sum(axis=(1, 2)) / (m * (m - 1) / 2)
-    return np.stack([not_worse, told_apart], axis=1)
+    share_significant = (p_values <= error / 2).sum(axis=(1, 2)) / (m * (m - 1) / 2)
+    return np.stack([not_worse, share_significant], axis=1)
 
 
 def _by_bootstrap(values: Floats, n_resamples: int, seed: int) -> Floats:

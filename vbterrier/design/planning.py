@@ -219,6 +219,11 @@ def queries_needed(
         ``"randomisation"`` or ``"t"``, the correction ``"max-t"``, ``"holm"`` or ``"none"``, and ``"auto"`` the first
         for randomisation, the second for t; :func:`corrected_level` gives the level of each test.
 
+    Returns
+    -------
+    QueryPlan
+        ``n_qids`` with its interval ``low, high``, and ``curve``: power by number of queries.
+
     Raises
     ------
     InputError

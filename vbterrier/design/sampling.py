@@ -134,6 +134,11 @@ def sample_queries(
     weights
         For ``"weighted"``: the column of weights, above 0. Of duplicated rows the first counts.
 
+    Returns
+    -------
+    QuerySample
+        ``queries``: a row per sampled query with its inclusion probability; ``strata``: a row per stratum.
+
     Raises
     ------
     InputError

@@ -327,6 +327,11 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
 
     An existing file is replaced after the new one is complete.
 
+    Parameters
+    ----------
+    pool, path
+        The linked pool, and the file to write.
+
     Raises
     ------
     InputError
@@ -373,6 +378,11 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
         The file.
     max_bytes
         The largest uncompressed size; ``None`` for no limit.
+
+    Returns
+    -------
+    LinkedPool
+        The pool, as :func:`link_pool` returns it.
 
     Raises
     ------

@@ -270,6 +270,11 @@ def supervision_report(
     alpha, shrinkage
         The parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
 
+    Returns
+    -------
+    Supervision
+        ``topics``: a row per topic; ``partitions`` and ``frequencies`` of positive and negative entities.
+
     Raises
     ------
     InputError

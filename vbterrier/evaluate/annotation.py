@@ -357,6 +357,11 @@ def annotate(
         Leave probabilities out of the sheets, and shuffle the candidates of each query by this seed. Annotators who see
         the probabilities tend to agree with them: calibrate on blind labels.
 
+    Returns
+    -------
+    AnnotationTask
+        ``items``: a row to label per candidate; methods write sheets, ask a model, and collect the labels.
+
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "mercury"]})

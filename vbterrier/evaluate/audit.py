@@ -216,6 +216,12 @@ def audit_judge(
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (1,000), ``seed`` (0).
 
+    Returns
+    -------
+    JudgeAudit
+        ``verdicts``: a row per judge; ``comparison``: scores of each system by judge, humans and both; further tables
+        as attributes.
+
     Raises
     ------
     InputError, ParameterError
@@ -241,7 +247,7 @@ def audit_judge(
     Intervals are of these topics; those of ``"judge alone"`` are of other topics, because the labels alone do not show
     their errors. If strata with unjudged documents have fewer than five judged ones, as in pools of a fixed depth,
     estimates and intervals are those of the model. Coverage and errors with language models and simulated judges:
-    docs/how-to/machine-labels.md.
+    docs/how-to/audit.md.
 
     References
     ----------

@@ -120,6 +120,12 @@ def evaluate_closed_open(
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0).
 
+    Returns
+    -------
+    ClosedOpen
+        ``intervals``: a row per cell and measure; ``effects``: of the entity side, of the document side, and their
+        interaction.
+
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
 
     Examples

@@ -149,6 +149,12 @@ def compare(
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
+    Returns
+    -------
+    Comparison
+        ``pairs``: a row per pair of systems and measure, with difference, interval and p-values; ``systems``: a row per
+        system and measure.
+
     Raises
     ------
     InputError, ParameterError

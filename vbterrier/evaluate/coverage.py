@@ -359,6 +359,12 @@ def coverage_report(
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0). Intervals of strata are Student's t; DiscRatio has a percentile interval.
 
+    Returns
+    -------
+    CoverageReport
+        ``documents``, ``entities`` and ``strata``: a frame for each level; ``discrimination``: the ratio of both
+        coverages by entity run.
+
     Raises
     ------
     InputError, ParameterError

@@ -111,6 +111,12 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     runs, qrels, subtopics, intents, tags
         See :func:`vbterrier.score`; intents and tags are described, too.
 
+    Returns
+    -------
+    Diagnosis
+        ``runs``: a row per run; ``qrels`` and ``intents``: their contents; ``support``: the measures that they allow;
+        ``notes``: warnings.
+
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a"], "label": [1]})

@@ -264,6 +264,12 @@ def entity_grid(
     execution
         An :class:`vbterrier.Execution`: ``n_jobs`` (1), ``resume``, ``progress`` (True). See :func:`rerank_grid`.
 
+    Returns
+    -------
+    EntityGrid
+        ``runs``: a row per configuration and measure; its method ``frontier`` returns the Pareto frontier of both
+        coverages.
+
     Raises
     ------
     InputError, ParameterError

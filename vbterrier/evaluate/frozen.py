@@ -123,6 +123,12 @@ def evaluate_frozen(
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0). The seed is also that of folds.
 
+    Returns
+    -------
+    FrozenReranker
+        ``gaps``: a row per document run, entity ranker and measure; ``comparisons`` with the pool; ``report``: a
+        coverage report.
+
     Raises
     ------
     InputError, ParameterError

@@ -266,6 +266,12 @@ def evaluate_intents(
         the documents down to the largest cutoff are kept. Processes run pipelines, and read run files in chunks, one
         file each; a cluster reads run files.
 
+    Returns
+    -------
+    IntentEvaluation
+        ``values`` by query; ``intervals`` by system, measure and source of uncertainty; ``comparisons`` of systems;
+        ``tagging``: the effect of the tagger; ``replicas``.
+
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Jordan team"]})

@@ -93,12 +93,12 @@ def judge_next(
 ) -> JudgingPlan:
     """Select the unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
-    With the default prior, variances and covariances of scores and gains are those of joint draws, in which the
+    For measures of the E family, variances and covariances of scores and gains are those of joint draws, in which the
     judgment of a document changes the ideal ranking, too. Judging d removes ``Cov(score, g_d)² / Var(g_d)``, the part
     of the variance that its gain explains linearly. Widths include the errors of the model that topics share, and
     exclude what judgments teach the model about other topics.
 
-    With a named prior, the variance of a topic's score over the gains of its unjudged documents is
+    For measures of the B family, the variance of a topic's score over the gains of its unjudged documents is
     ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, where w is the score of one unit of gain at a document's rank, σ²
     the variance of its gain, C_ij the covariance of two gains whose grades are quantiles of the same number, and s the
     strength of the prior. Judging d removes ``Var(E[score | g_d])`` in expectation (total variance): the variance of
@@ -112,13 +112,13 @@ def judge_next(
         documents that many runs retrieve.
     budget, measure
         The number n of documents to judge, at least 1, or a :class:`vbterrier.evaluate.JudgingBudget` with a quota or
-        costs; a bootstrapped measure with its prior, whose ``stat`` is ignored.
+        costs; a measure of the E or B family, whose ``stat`` is ignored.
     difference
         Names of two runs: narrow the interval of the difference between their means. A document that both retrieve has
         the difference between its two weights; other runs are ignored.
     look
-        The number of this inspection, from 1, if judging goes on
-        until the interval allows a conclusion, such as until that of a difference excludes 0. The interval then has the
+        The number of this inspection, from 1, if judging continues until the interval allows a conclusion, for example
+        until that of a difference excludes 0. The interval then has the
         level ``1 - 6 (1 - level)/(π look)²``, so that the intervals of all looks together have ``level``. Without it,
         the interval is valid for one look alone.
     data
@@ -148,8 +148,8 @@ def judge_next(
     heuristic. If documents have different priors in several runs (their mean is used) or individual priors, the removed
     variance is that explained by the best linear prediction, a lower bound.
     For scores that are not sums (AP, ERR, Q), and for topics whose pool has too few documents of a grade, weights are
-    those of the best linear fit, scaled to the variance of the score. A named prior and its ideal ranking are fixed;
-    new judgments change both. Cost: n · u² for u unjudged documents in a topic.
+    those of the best linear fit, scaled to the variance of the score. The prior of a B measure and
+    its ideal ranking are fixed; new judgments change both. Cost: n · u² for u unjudged documents in a topic.
 
     docs/explanation/statistics.md has the probability that ordinary and numbered looks exclude the final difference,
     docs/how-to/machine-labels.md where selection is no better than pooling order, on four collections.
@@ -166,7 +166,7 @@ def judge_next(
     >>> round(plan.width_before, 3), round(plan.width_after, 3)
     (0.905, 0.339)
     >>> plan.documents["reason"].item()
-    'rank 1 of mine; 50% likely relevant; narrows the interval by 62.54%'
+    'rank 1 of mine; relevant with probability 50%; narrows the interval by 62.54%'
     """
     labels, model, on_topics, duplicates = chosen(
         "judge_next", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
@@ -272,6 +272,11 @@ def label_quality(
         any other, as probabilities. The human judgments, as in :func:`vbterrier.score`; grades above 0 are relevant.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95).
+
+    Returns
+    -------
+    LabelQuality
+        ``summary``: a row per labeller; ``kappa``, ``confusion`` and ``calibration`` by threshold and label.
 
     Raises
     ------

@@ -190,8 +190,8 @@ def leaderboard(
         collections are different topics. Or values instead of runs, without qrels:
         :class:`~vbterrier.evaluate.scores.Scores`, a frame (name, qid, measure, value, optional dataset) or its path.
     measure
-        The measure, ``"BNDCG@10"`` for runs by default, and the only one of values. Measures that are not bootstrapped
-        treat unjudged documents as they do otherwise, without uncertainty.
+        The measure, by default ``"ENDCG@10"`` for runs, and the only one of values. Measures of neither the B nor the E
+        family have no uncertainty about unjudged documents.
     groups
         The group of each run, a mapping or a frame or file (name, group), to examine reusability: the judgments that
         one group alone contributed are removed, for each group in turn.
@@ -214,20 +214,25 @@ def leaderboard(
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
+    Returns
+    -------
+    Leaderboard
+        ``systems``: a row per system, with rank interval and letters; further tables for the options given.
+
     Raises
     ------
     InputError, ParameterError
         See :func:`vbterrier.score`; a label outside the scale; a topic in two spellings; collections with different
         systems; one topic, if topics are resampled; an automatic judge without labels for all topics of a collection,
         or for all documents of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one
-        collection; a batch for a measure that is not bootstrapped.
+        collection; a batch for a measure of neither the B nor the E family.
 
     Warns
     -----
     DegenerateWarning
         Topics of runs or of a judge that are not in the qrels are left out, and topics that a judge did not label from
-        the comparison with it; larger shares of some systems' documents
-        are labelled than of others', by an automatic judge or in ``labels``.
+        the comparison with it; larger shares of some systems' documents are labelled than of others', by an automatic
+        judge or in ``labels``.
 
     Notes
     -----

@@ -110,8 +110,8 @@ def rank_systems(
     runs, qrels
         See :func:`vbterrier.score`.
     measure, baseline
-        A bootstrapped measure or its name; draws depend on its prior and prior strength. The system that all other
-        systems are paired with; ``None`` for all pairs.
+        A measure of the E or B family, or its name; draws depend on its model, or its prior and prior strength. The
+        system that all other systems are paired with; ``None`` for all pairs.
     uncertainty
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
@@ -123,11 +123,17 @@ def rank_systems(
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
+    Returns
+    -------
+    SystemRanking
+        ``systems``: mean, expected rank and their intervals by system; ``pairs``: probabilities that one system beats
+        another.
+
     Raises
     ------
     InputError, ParameterError
-        See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``; a measure that is not
-        bootstrapped, or with a ``stat`` other than the mean; invalid options.
+        See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``; a measure of neither
+        family, or with a ``stat`` other than the mean; invalid options.
 
     Notes
     -----

@@ -291,6 +291,11 @@ def release_gate(
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.
 
+    Returns
+    -------
+    ReleaseGate
+        ``decision``, ``exit_code``, and ``pairs``: a row per baseline.
+
     Raises
     ------
     InputError, ParameterError

@@ -284,6 +284,11 @@ def rerank_grid(
         results are appended. A later call with the same inputs and any grid resumes from it; a file of other inputs is
         refused. Inputs include texts and vectors.
 
+    Returns
+    -------
+    RerankGrid
+        ``runs``: a row per configuration and measure, with its gain over the pool.
+
     Notes
     -----
     The paper's 437 configurations are listed in an appendix that is not part of it: the default grid has its families

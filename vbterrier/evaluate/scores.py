@@ -178,6 +178,13 @@ def score(
         expects to save more time by them than they need to start; with ``memory`` and fewer runs than processes, all
         processes share the chunks of each run. The calling process reads chunks for a cluster.
 
+    Returns
+    -------
+    Scores
+        ``values``: a row per system, topic and measure; ``intervals``: a row per system, measure and source of
+        uncertainty; ``missing``: topics without retrieved documents. Its method ``means`` returns a table of systems
+        and measures.
+
     Raises
     ------
     InputError, ParameterError

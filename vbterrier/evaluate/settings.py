@@ -292,6 +292,12 @@ def evaluate_settings(
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
+    Returns
+    -------
+    Settings
+        ``gaps``: a row per system and measure, the conditional minus the open-world score; ``values`` and ``intervals``
+        by setting.
+
     Notes
     -----
     Rankings are restricted after retrieval. This equals a ranking of the restricted pool if a system scores documents

@@ -288,6 +288,12 @@ def variance_shares(
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
+    Returns
+    -------
+    VarianceShares
+        ``shares``: a row per system, measure and source of variance; ``intervals``; ``advice``: widths after more
+        topics or judgments.
+
     Notes
     -----
     Judging narrows the interval of the mean over *these* topics (``these_topics``). For topics from the same

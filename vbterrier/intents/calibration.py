@@ -133,6 +133,11 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     floor
         The lower bound of probabilities in ``ln``, which keeps the mean finite if an entity was missed.
 
+    Returns
+    -------
+    CalibrationError
+        ``ece``, ``brier``, ``log_loss`` and ``missed``; ``bins``: a row per bin of candidates.
+
     Raises
     ------
     InputError

@@ -68,6 +68,11 @@ def parse_constraints(constraints: Any) -> tuple[Constraint, ...]:
         mapping of attributes to a value or a list of values, without quotes. ``None``, NaN and empty text mean no
         constraints.
 
+    Returns
+    -------
+    tuple of Constraint
+        The constraints, in the order of the text.
+
     Raises
     ------
     InputError

@@ -295,6 +295,12 @@ def linking_report(
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0). Resamples are those of
         the queries, the same for equal counts.
 
+    Returns
+    -------
+    LinkingReport
+        ``intervals``: a row per system and measure; ``pairs``: differences of systems; ``counts`` of right and wrong
+        answers.
+
     Raises
     ------
     InputError, ParameterError

@@ -42,6 +42,16 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
 
     ``pt.Experiment`` accepts text only for the names of trec_eval, without parameters; it accepts Measure objects.
 
+    Parameters
+    ----------
+    texts
+        Measures as text, such as ``"BNDCG(prior='pool')@10"``, or as objects.
+
+    Returns
+    -------
+    list of ir_measures.Measure
+        The measures, in the order of ``texts``.
+
     Raises
     ------
     ParameterError
@@ -192,7 +202,12 @@ def enable_string_measures(*, enabled: bool = True) -> None:
 
     ``pt.Experiment`` parses text with ``ir_measures.parse_trec_measure``, which knows only the names of trec_eval. This
     function wraps it: names of trec_eval keep their meaning, all other text is parsed by :func:`measures_from`. The
-    change holds for the whole process, so it is opt-in; ``enable_string_measures(enabled=False)`` undoes it.
+    change holds for the whole process, so it is opt-in.
+
+    Parameters
+    ----------
+    enabled
+        ``False`` restores the parser of ir_measures.
 
     Examples
     --------

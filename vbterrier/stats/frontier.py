@@ -95,6 +95,12 @@ def pareto_frontier(
     level, n_resamples, seed
         Nominal coverage of the intervals; number and seed of the resamples of the runs.
 
+    Returns
+    -------
+    Frontier
+        ``runs``: a row per run, with ``on_frontier``; ``correlation`` of both measures; ``targets``: counts in target
+        regions.
+
     Notes
     -----
     The intervals assume that runs are a random sample. In practice they rarely are: configurations of the same method

@@ -44,6 +44,11 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     alpha
         Weight of the variance penalty, at least 0.
 
+    Returns
+    -------
+    int
+        The number of replicas.
+
     Examples
     --------
     >>> hoeffding_replicas(0.05, 0.05), hoeffding_replicas(0.05, 0.05, alpha=1)
@@ -60,6 +65,18 @@ def hoeffding_error(n_replicas: int, delta: float, *, alpha: float = 0.0) -> flo
     """Error that the mean of B replicas exceeds with probability at most ``delta``.
 
     ``ε = R sqrt(ln(2/δ) / (2 B))``, see :func:`hoeffding_replicas`.
+
+    Parameters
+    ----------
+    n_replicas
+        The number of replicas B, at least 1.
+    delta, alpha
+        As for :func:`hoeffding_replicas`.
+
+    Returns
+    -------
+    float
+        The error ε, in the unit of the scores.
 
     Examples
     --------

@@ -95,6 +95,11 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     level
         1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
 
+    Returns
+    -------
+    AnalysisOfVariance
+        ``sources``: three rows per measure; ``pairs``: differences of systems with simultaneous intervals.
+
     Warns
     -----
     DegenerateWarning

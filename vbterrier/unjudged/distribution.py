@@ -345,6 +345,11 @@ def bootstrap_distribution(
         An :class:`vbterrier.Inference`: ``n_draws`` (1,000), ``seed`` (0). They are used for topics whose ``method`` is
         ``"mc"``; the draws of a topic depend on the seed and on the query's id only.
 
+    Returns
+    -------
+    BootstrapDistribution
+        The distribution of the score of each topic, with its moments, quantiles and intervals.
+
     Notes
     -----
     With ``prior_strength=inf`` intervals ignore the uncertainty of the prior. The cost is linear in rows. A topic with

@@ -430,6 +430,11 @@ def fit(
         Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these; seed
         of the draws that tables of the model summarise.
 
+    Returns
+    -------
+    EvidenceModel
+        The fitted model; ``register(name)`` makes it available to measures, ``save(folder)`` keeps it.
+
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})

@@ -197,7 +197,15 @@ def subsample_topics(qrels: Any, of_topics: float = 0.3, share: float = 0.8, see
 def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     """Keep only the judgments of documents that some run retrieves up to rank ``cutoff``.
 
-    Parameters and result as for :func:`leave_group_out` and :func:`subsample_qrels`.
+    Parameters
+    ----------
+    runs, qrels, cutoff
+        As for :func:`leave_group_out`; the depth of the pool, at least 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The remaining rows, as :func:`subsample_qrels` returns them.
 
     Examples
     --------
@@ -341,7 +349,17 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     """Keep one relevant document per topic, of its highest grade, as in MS MARCO, in the order of the qrels.
 
     Of several documents with the highest grade, the choice depends on (seed, qid, docno) alone. All other judgments are
-    removed, also those of non-relevant documents. Parameters as for :func:`subsample_qrels`.
+    removed, also those of non-relevant documents.
+
+    Parameters
+    ----------
+    qrels, seed
+        As for :func:`subsample_qrels`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row of ``qrels`` per topic with a relevant document.
 
     Examples
     --------

@@ -249,7 +249,7 @@ class _Documents:
         elif len(said) > 1:
             said = [said[0], f"in {len(said) - 1} more run{'s' if len(said) > 2 else ''}"]  # noqa: PLR2004
         what = f"the interval{' of the difference' if self._signed else ''}"
-        return f"{', '.join(said)}; {relevant:.0%} likely relevant; narrows {what} by {narrowing:.2%}"
+        return f"{', '.join(said)}; relevant with probability {relevant:.0%}; narrows {what} by {narrowing:.2%}"
 
 
 def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:

@@ -42,8 +42,8 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
         "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests vary the topics and treat the expected "
-        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" also includes the uncertainty of unjudged "
-        "documents."
+        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --uncertainty both\" also includes the uncertainty of "
+        "unjudged documents."
     )
     assert about(page, "Unjudged documents")[0].serious
 

@@ -138,6 +138,11 @@ def build_kb(
     progress
         Show a progress bar for long builds on a terminal.
 
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
+
     Raises
     ------
     InputError
@@ -347,6 +352,11 @@ def kb_from_file(
         The columns of a file without a header line.
     max_bytes
         The maximum size when decompressed; ``None`` for no limit.
+
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
 
     Raises
     ------

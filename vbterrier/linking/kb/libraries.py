@@ -53,6 +53,11 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     keep_zeros
         Keep titles of probability zero, of which some mentions have thousands.
 
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
+
     Raises
     ------
     FileError
@@ -164,6 +169,11 @@ def kb_from_spacy(
     names
         Names of entities by id, which spaCy does not store.
 
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
+
     Raises
     ------
     FileError, InputError
@@ -247,6 +257,11 @@ def kb_from_wikimapper(
         are left out of ``"wikidata"``, with a warning.
     unqualified
         Add the alias "Mercury" for a title with a qualifier such as "Mercury (planet)".
+
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
 
     Raises
     ------

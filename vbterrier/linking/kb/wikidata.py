@@ -130,6 +130,11 @@ def kb_from_wikidata(
     max_bytes
         The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
 
+    Returns
+    -------
+    KnowledgeBase
+        The knowledge base, opened read-only.
+
     Raises
     ------
     FileError

@@ -307,7 +307,7 @@ def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
     if numbers.distributions and numbers.comparison is not None:
         said += (
             f" The tests vary the topics and treat the expected {numbers.bootstrapped} as exact; "
-            '"vbterrier rank --over both" also includes the uncertainty of unjudged documents.'
+            '"vbterrier rank --uncertainty both" also includes the uncertainty of unjudged documents.'
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
