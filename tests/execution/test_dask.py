@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
-from night import at_night
+from night import at_night, slow
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -124,7 +124,9 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
             parallel._result(waiting, client)
 
 
-@pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", at_night("tcp://[::1")])
+@pytest.mark.parametrize(
+    "address", ["", "foo://bar:1", slow("nonsense"), slow("tcp://nonsense"), at_night("tcp://[::1")]
+)
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
         vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=address))

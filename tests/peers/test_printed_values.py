@@ -245,6 +245,7 @@ def test_topics_that_differ_before_a_hyphen_are_not_mixed():
     assert found.to_dict() == {"2023-7": pytest.approx(3 / 16), "2024-7": pytest.approx(3 / 32)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl script")
 def test_err_and_exponential_ndcg_are_gdevals_to_its_five_digits(peers, adhoc):
     placed = vbterrier.frames.ranked(adhoc.run)
