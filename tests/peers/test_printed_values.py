@@ -16,7 +16,7 @@ from vbterrier.measures.external import engine_of
 from vbterrier.measures.text import _missing_engine
 from vbterrier.settings import Data, Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 # Printed values have four decimals.
 ROUNDING = 0.5001e-4
 NAMES = {
