@@ -29,6 +29,7 @@ def test_errors_are_the_same_behind_a_pickle(error):
     assert str(copy.copy(error)) == str(error)
 
 
+@pytest.mark.slow
 def test_errors_of_other_processes_arrive_as_they_are():
     from vbterrier import read_run
 

@@ -33,6 +33,7 @@ def same(one, other):
     return one == other
 
 
+@pytest.mark.slow
 def test_every_environment_finds_the_same_numbers(golden, found):
     kept = json.loads(golden["FILE"].read_text(encoding="utf-8"))
     here = json.loads(json.dumps(golden["numbers"](found)))

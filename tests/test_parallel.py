@@ -134,6 +134,7 @@ def test_what_was_sent_is_not_lost_when_there_is_no_next_item():
         list(windowed(items(), abs, lambda first, _: first // 0, lambda: 10))
 
 
+@pytest.mark.slow
 def test_work_that_kills_its_process_ends_with_what_to_do():
     with pytest.raises(VBTerrierError, match=r"n_jobs=2: 4 processes died one after the other of the same work"):
         list(mapped(os._exit, [1, 1], n_jobs=2))

@@ -16,6 +16,8 @@ import yaml
 import vbterrier
 from vbterrier import _version
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 # Of a megabyte: data sets are not ours to give.
 MOST = 1 << 20

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 # With --strict, a comment that hides no error is an error of its own: both sides are checked in one run.
 USER = '''

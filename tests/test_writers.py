@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from night import slow
 
 import vbterrier
 from vbterrier.demo import copy_demo
@@ -235,7 +236,7 @@ def test_a_file_that_is_being_replaced_is_the_old_one(tmp_path):
     assert path.read_text() == "new"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, slow(signal.SIGINT), slow(signal.SIGHUP)])
 def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     source = tmp_path / "entities.tsv"
     source.write_text("id\tname\n" + "".join(f"E{i}\tname {i}\n" for i in range(600_000)))

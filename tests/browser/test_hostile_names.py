@@ -13,7 +13,7 @@ from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
 from vbterrier.settings import Data, Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 
 NAMES = [
     "</script><script>window.ran=1</script>",

@@ -5,6 +5,8 @@ import base64
 import pytest
 from browsing import NASTY, PHONE, WIDE, choose, column, emulated, one, opened, press, shown
 
+pytestmark = pytest.mark.slow
+
 
 def test_numbers_are_those_of_the_data(page, data):
     for measure, name in enumerate(data["measures"]):

@@ -8,6 +8,8 @@ from browsing import NASTY, choose, column, one, opened, press, shown, texts
 
 from vbterrier.report.page.verdict import influential_topics
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def changes(page, data):

@@ -5,6 +5,8 @@ import base64
 import pytest
 from browsing import NASTY, PHONE, choose, emulated, one, press, shown, texts
 
+pytestmark = pytest.mark.slow
+
 CARD = "td[data-column='{}'][data-rank='{}']"
 
 

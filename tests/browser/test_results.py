@@ -8,6 +8,8 @@ from browsing import NASTY, PHONE, WIDE, emulated, one, texts
 
 from vbterrier.frames.notebook import Panel, Shown
 
+pytestmark = pytest.mark.slow
+
 
 class Result(Shown):
     """A result with a long table and a folded one."""

@@ -13,6 +13,8 @@ from vbterrier import compare
 from vbterrier.report.page.build import write_report
 from vbterrier.settings import Inference
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def saved(page, tmp_path):

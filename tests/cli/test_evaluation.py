@@ -411,6 +411,7 @@ for command in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_commands_import_nothing_heavy_that_they_do_not_use(files):
     given = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
     evaluating = [["doctor", *given, "--html", "page.html"], ["rank", *given], ["judge", *given, "-n", "1"]]
@@ -422,6 +423,7 @@ def test_commands_import_nothing_heavy_that_they_do_not_use(files):
     assert "<table" in (files / "page.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [[*SCORE, *BOTH], at_night(["doctor", "a.run", "-q", "qrels.txt"])], ids=lambda a: a[0]
 )
@@ -435,6 +437,7 @@ def test_a_reader_that_went_away_is_no_error(process, files, arguments):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
 @pytest.mark.parametrize(
     "arguments", [at_night(["doctor"]), ["score", "-m", "AP"], at_night(["judge", "-n", "1"])], ids=" ".join
@@ -447,6 +450,7 @@ def test_a_full_disk_behind_the_screen_is_one_line(process, files, arguments):
     assert errors == ["vbterrier: error: standard output: cannot be written: No space left on device"]
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_text_and_no_traceback(process, files):
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     done = process("doctor", "a.run", "-q", "qrels.txt", env=environment, text=False, encoding=None)
@@ -597,6 +601,7 @@ def test_a_measure_that_fails_at_these_data_is_an_error(write_files, refused):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of a process")
 def test_too_little_memory_is_an_error_of_one_line(write_files, process, tmp_path):
     write_files({"a.run": "1 Q0 d1 1 1 t\n"})

@@ -94,6 +94,7 @@ def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):
 # Messages.
 
 
+@pytest.mark.slow
 def test_importing_installs_nothing_but_silence():
     code = (
         "import logging; before = len(logging.getLogger().handlers);"

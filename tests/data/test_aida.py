@@ -21,6 +21,8 @@ from vbterrier import ES, VB
 from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.stats.topic_intervals import topics_interval
 
+pytestmark = pytest.mark.slow
+
 TAGGERS = ("gold", "refined", "genre", "wat")
 CUTOFFS = (1, 3, 5, 10)
 MEASURES = [*(ES @ k for k in CUTOFFS), *(VB @ k for k in CUTOFFS)]

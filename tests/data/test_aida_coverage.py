@@ -32,6 +32,8 @@ from vbterrier.settings import Data, Inference
 from vbterrier.stats.regression import gain_regressions
 from vbterrier.stats.topic_statistics import disc_ratio
 
+pytestmark = pytest.mark.slow
+
 K = 20
 PRINTED = {"gold": (0.9392, 0.7233, 1.298), "wat": (0.9294, 0.7898, 1.177), "genre": (0.9427, 0.7798, 1.209)}
 

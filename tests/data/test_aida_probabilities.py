@@ -146,7 +146,10 @@ def test_a_prior_is_worth_what_it_was_counted_from(measured):
 
 NIL = ("<NIL>", "<NO_MAPPING>")
 # A surface form that is linked to two entities in one document is not unheard of.
-pytestmark = pytest.mark.filterwarnings("ignore:.*repeat a docno and mention with another 'entity_id'")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*repeat a docno and mention with another 'entity_id'"),
+]
 
 
 @pytest.fixture(scope="module")

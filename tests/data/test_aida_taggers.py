@@ -10,6 +10,8 @@ from taggers import sample
 
 from vbterrier.stats import TagConfusion, fit_tagger
 
+pytestmark = pytest.mark.slow
+
 
 def evaluated(aida, tagger, **options):
     found = taggers.evaluated(aida, tagger, cutoff=[10], **options)

@@ -7,7 +7,7 @@ from flat import grouped
 import vbterrier
 from vbterrier.errors import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 
 
 def test_err_ia_of_names_weighs_their_meanings(shared_data):

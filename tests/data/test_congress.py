@@ -23,6 +23,8 @@ from vbterrier.kernels.resample import stream
 from vbterrier.linking.kb.files import kb_from_file
 from vbterrier.stats.topic_intervals import topics_interval
 
+pytestmark = pytest.mark.slow
+
 N_QUERIES = 500
 ASKED = ("chamber", "state", "born")
 TITLES = {"sen": "senator", "rep": "representative"}

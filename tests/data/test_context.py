@@ -7,6 +7,8 @@ import pytest
 
 from vbterrier.linking import ContextLinker, DictionaryLinker, kb_from_file
 
+pytestmark = pytest.mark.slow
+
 KEYS = ["text", "start", "end"]
 
 

@@ -16,7 +16,7 @@ from vbterrier.settings import Data
 from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
 EXPECTED = ".*(are tied|complete judgments lack documents|topics? (is|are) not in qrels|loses? all|drop_negative)"
-pytestmark = pytest.mark.filterwarnings(f"ignore:{EXPECTED}:vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(f"ignore:{EXPECTED}:vbterrier.errors.DegenerateWarning")]
 
 # Ratio, and the share of run-topics with an unjudged document whose 90 % interval contains the true score.
 CELLS = {

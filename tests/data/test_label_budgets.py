@@ -9,6 +9,8 @@ from label_budgets import lara, precise, rows, trec_dl19
 
 import vbterrier
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pool():

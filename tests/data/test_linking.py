@@ -17,6 +17,8 @@ from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 from vbterrier.settings import Data, Inference
 
+pytestmark = pytest.mark.slow
+
 KEYS = ["qid", "entity_id"]
 ANY = [measure(multiple_answers="any") for measure in LINKING]
 

@@ -23,6 +23,8 @@ from vbterrier.linking import DictionaryLinker, QueryLinker, build_kb
 from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import intervals, topics_interval
 
+pytestmark = pytest.mark.slow
+
 pisa = pytest.importorskip("pyterrier_pisa", reason="PISA is built for Linux only")
 
 COLUMNS = ["alpha_nDCG@5", "ERR_IA@5", "StRecall@5", "ES@5", "VB@5", "ES@1"]

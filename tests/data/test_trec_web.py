@@ -14,6 +14,8 @@ from vbterrier import ES, VB
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.settings import Data, Inference
 
+pytestmark = pytest.mark.slow
+
 # An independent computation, to the four decimals that it printed, over all subtopics.
 PUBLISHED = {"alpha_nDCG@10": 0.3654, "ERR_IA@10": 0.2879, "StRecall@10": 0.6110, "ES@10": 0.5893, "VB@10": 0.2676}
 # Measured here and confirmed by plain loops below; four decimals.

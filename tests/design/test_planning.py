@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
+from night import slow
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
@@ -358,7 +359,7 @@ def test_a_plan_before_any_data():
         queries_needed(None, 0.05, measure="nDCG@10", assurance=0.8)
 
 
-@pytest.mark.parametrize("n", [5, 20, 100])
+@pytest.mark.parametrize("n", [5, 20, slow(100)])
 def test_errors_of_significant_results_are_those_of_simulated_ones(n):
     rng = np.random.default_rng(n)
     samples = rng.normal(0.05, 0.2, (200_000, n))

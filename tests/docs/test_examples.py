@@ -70,6 +70,7 @@ def _printed(block, names, name):
 WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     if "vbterrier demo --save demo" not in page.read_text(encoding="utf-8"):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from night import at_night
+from night import at_night, slow
 from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold
 from words import encoder, linked
@@ -92,9 +92,13 @@ PIPELINES = {
 SLOW = {f"reranker {model}" for model in MODELS if model not in {"duet", "dreq"}}
 SLOW |= {"entity ranker", "selector after selector", "reranker after reranker", "selector after entity ranker"}
 SLOW |= {"reranker of ranked entities", "reranker of selected entities", "reranker of a fusion with a selector"}
+# The longest one, in which every kind of stage is fitted in the folds of another.
+DEEPEST = "reranker of selected entities after reranker"
 
 
-@pytest.mark.parametrize("name", [at_night(name) if name in SLOW else name for name in PIPELINES])
+@pytest.mark.parametrize(
+    "name", [at_night(name) if name in SLOW else slow(name) if name == DEEPEST else name for name in PIPELINES]
+)
 def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
     given = data()
     pipeline = PIPELINES[name]()
@@ -128,7 +132,7 @@ def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
     assert not np.array_equal(others[0]["score"], others[1]["score"])
 
 
-@pytest.mark.parametrize("name", ["selector", "reranker duet", "reranker of selected entities"])
+@pytest.mark.parametrize("name", ["selector", "reranker duet", slow("reranker of selected entities")])
 def test_the_method_of_a_stage_is_the_function(name):
     given = data()
     stage = PIPELINES[name]()
@@ -140,6 +144,7 @@ def test_the_method_of_a_stage_is_the_function(name):
     assert_frame_equal(found, cross_validated(stage, run, given.qrels, folds=FOLDS), check_exact=True)
 
 
+@pytest.mark.slow
 def test_every_fold_has_a_model_of_its_own_and_the_pipeline_remains_as_it_is():
     given = data()
     pipeline = reranker(consensus() >> selector())

@@ -197,6 +197,9 @@ def test_a_benchmark_is_what_enough_annotators_mean(task):
     assert kept.loc[kept["qid"] == "c", "entity_id"].tolist() == ["NIL"]
     with pytest.raises(ParameterError, match="no probability of NIL"):
         found.benchmark(nil=True, probs="candidates")
+    # 0 would keep entities that nobody labelled 1.
+    with pytest.raises(ParameterError, match=r"min_votes=0: wanted a number above 0"):
+        found.benchmark(min_votes=0)
     only = task.collect({"ann": sheet(task, {"c": {"NIL"}})})
     with pytest.raises(InputError, match="no entity has the votes"):
         only.benchmark()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
-from night import at_night
+from night import at_night, slow
 from scipy import stats
 
 import vbterrier
@@ -325,7 +325,7 @@ def judged():
         ("noisy", "CALIBRATE FIRST", "its labels are noisy: AUC "),
         # A constant judge has the same verdict for the same reason.
         at_night("random", "NOT TRUSTED", "its labels do not separate relevant documents: AUC "),
-        ("constant", "NOT TRUSTED", "its labels do not separate relevant documents: AUC 0.50"),
+        slow("constant", "NOT TRUSTED", "its labels do not separate relevant documents: AUC 0.50"),
     ],
 )
 def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, expected, reason):
@@ -335,6 +335,7 @@ def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, exp
     assert judged(judge).summary()[0] == f"{judge}: {expected}: {reasons}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
 def test_a_generous_judge_is_to_be_calibrated_and_few_judgments_settle_nothing():
     runs, truth, _ = collection(2)
@@ -399,6 +400,7 @@ def test_the_page_begins_with_the_verdict_and_folds_the_details(judged):
     assert page.index("NOT TRUSTED") < page.index("it prefers family llm") < page.index("<table")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
 def test_three_judges_have_an_estimate_without_humans():
     runs, truth, _ = collection(3)
@@ -427,6 +429,7 @@ def test_three_judges_have_an_estimate_without_humans():
     assert set(two.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
 def test_a_judge_that_likes_words_of_the_query_is_found():
     runs, truth, _ = collection(4)

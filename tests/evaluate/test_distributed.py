@@ -29,6 +29,8 @@ from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 from vbterrier.settings import Data, Execution
 
+pytestmark = pytest.mark.slow
+
 # Some of the first documents, some of whole rankings, some by a model of all runs and topics of a call.
 MEASURES = ("ENDCG@10", "EP(stat='hi')@5", "BNDCG@5", "BAP", "Unjudged@10", "nDCG@10", "AP", "RR")
 WHOLE = ("ENDCG@10", "BAP", "nDCG@10", "AP")

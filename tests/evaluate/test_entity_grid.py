@@ -175,6 +175,7 @@ def test_supervised_runs_join_the_grid(world):
         grid_of(world, {"chance": {"seed": 0}}, runs={"chance(seed=0)": runs["frame"]})
 
 
+@pytest.mark.slow
 def test_six_supervised_runs_join_in_one_call(world, neural):
     pytest.importorskip("lightgbm")
     links, topics, _ = world

@@ -115,6 +115,7 @@ def test_arguments_are_those_of_the_installed_pyterrier():
         Experiment([], None, None, [], n_jobs=2)
 
 
+@pytest.mark.slow
 def test_pyterrier_is_not_imported_with_the_package():
     code = "import sys, vbterrier; vbterrier.Experiment; sys.exit('pyterrier' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

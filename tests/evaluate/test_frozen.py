@@ -30,6 +30,7 @@ from vbterrier.evaluate import evaluate_frozen
 
 pytest.importorskip("lightgbm")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("neural"),
     # Few topics, whose entities are drawn at random.
     pytest.mark.filterwarnings("ignore:.*(nothing learned|reachable one|is in stratum|no interval|same score)"),

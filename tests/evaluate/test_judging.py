@@ -95,6 +95,7 @@ def ratios(run, left, complete):
     return [width(plan.head(n)) / width(pool.head(n)) for n in budgets]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*places are tied:vbterrier.errors.DegenerateWarning")
 def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_web(shared_data):
     folder = shared_data / "trec_web_diversity"

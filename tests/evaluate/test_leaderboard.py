@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
+from night import slow
 from scipy import stats
 
 import vbterrier
@@ -85,7 +86,7 @@ def orders(table):
     return {(a, b) for (a, one), (b, other) in combinations(rows, 2) if not set(one) & set(other)}
 
 
-@pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.0), (50, 0.02)])
+@pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.0), slow(50, 0.02)])
 def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_of_samples(n_topics, spread):
     n_samples, wrong, claimed = 40, 0, 0
     for seed in range(n_samples):
@@ -206,7 +207,7 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     assert ((own["low"] <= own["value"]) & (own["value"] <= own["high"]) & (own["high"] <= 1)).all()
 
 
-@pytest.mark.parametrize("measure", ["nDCG@10", "BNDCG(prior='pool')@10"])
+@pytest.mark.parametrize("measure", ["nDCG@10", slow("BNDCG(prior='pool')@10")])
 def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     runs, qrels, _ = track
     rng = np.random.default_rng(4)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import release_gate as bench
 from flat import grouped
-from night import at_night
+from night import at_night, slow
 from scipy import stats
 
 import vbterrier
@@ -99,7 +99,7 @@ def test_numbered_looks_keep_the_level_and_uncorrected_looks_do_not(n_releases):
     assert min(bench.peeking_rates(kind, "uncorrected", 200, 20, n_releases)) > 1.5 * bench.ALPHA
 
 
-@pytest.mark.parametrize("n_releases", [12, at_night(60)])
+@pytest.mark.parametrize("n_releases", [slow(12), at_night(60)])
 def test_predictions_keep_the_level_where_unjudged_documents_bias_ndcg(n_releases):
     for rate in bench.holes_rates(40, n_releases):
         assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
@@ -383,6 +383,7 @@ def test_ratings_are_asked_for_only_if_they_can_decide():
     assert "and decide with a probability of 0%" in few.advice()[0]
 
 
+@pytest.mark.slow
 def test_ratings_decide_as_often_as_predicted():
     decided, stated = [], []
     for seed in range(12):

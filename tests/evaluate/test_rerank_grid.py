@@ -289,6 +289,7 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):
     assert sum(len(list(reranking.combined(given))) for given in reranking.RERANK_GRID.values()) == 437
     resources = {**dict.fromkeys(reranking.RESOURCES), "embeddings": {}}

@@ -371,6 +371,7 @@ for n in map(int, killed):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
 @pytest.mark.parametrize(
     ("kind", "steps"),

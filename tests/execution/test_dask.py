@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat import grouped
-from night import at_night
+from night import at_night, slow
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -136,7 +136,9 @@ def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(mo
     assert sum(place == "there" for _, place in found) == n_there
 
 
-@pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", at_night("tcp://[::1")])
+@pytest.mark.parametrize(
+    "address", ["", "foo://bar:1", slow("nonsense"), slow("tcp://nonsense"), at_night("tcp://[::1")]
+)
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
         vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=address))

@@ -266,6 +266,7 @@ def holes(wanted):
 SHORT = ("CSV", "index", "JSON", "Parquet", "frame")
 
 
+@pytest.mark.slow
 def test_tables_of_all_tools_are_read_by_all_commands():
     found, n = holes(lambda form: form in SHORT)
     assert not found, f"{len(found)} of {n} cells, as {found[0]}"

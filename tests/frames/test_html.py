@@ -136,6 +136,7 @@ def test_ids_titles_and_names_are_escaped():
     assert table.find("thead/tr/th").text == odd + "!"
 
 
+@pytest.mark.slow
 def test_plots_are_imported_on_first_use():
     pytest.importorskip("matplotlib")
     code = (

@@ -127,6 +127,7 @@ def test_what_unpacks_to_more_than_allowed_is_refused(bomb, read):
         read(bomb, max_bytes=30_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of a process")
 def test_no_more_memory_is_taken_than_allowed(bomb):
     asked = f"""

@@ -557,6 +557,7 @@ def test_functions_that_call_themselves_and_values_that_contain_themselves_have_
     assert endless() == endless()
 
 
+@pytest.mark.slow
 def test_the_label_of_a_function_is_equal_in_every_process():
     code = (
         "from vbterrier.intents.taggers import label_of; print(label_of(lambda t: t in {'a', 'b', 'c', 'dd', 'eee'}))"

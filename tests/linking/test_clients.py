@@ -642,6 +642,7 @@ for number in range(300):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_file_keep_all_answers(tmp_path):
     path = tmp_path / "answers.jsonl"
     processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in "abc"]

@@ -436,6 +436,7 @@ def asked(base):
     return base.lookup(["j smith"])["entity_id"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_processes_share_it(smiths, method):
@@ -458,6 +459,7 @@ def test_processes_share_it(smiths, method):
         assert process.exitcode == 0, "a fork opens the file again"
 
 
+@pytest.mark.slow
 def test_threads_share_it_even_while_another_closes_it(smiths):
     stop = threading.Event()
 

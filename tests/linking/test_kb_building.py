@@ -372,6 +372,7 @@ build_kb(sys.argv[1], entities(), id_space="test")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a killed process leaves no lock to test there")
 def test_files_of_a_killed_build_are_removed_by_the_next(tmp_path):
     path = tmp_path / "made.kb"

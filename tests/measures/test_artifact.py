@@ -137,6 +137,7 @@ def test_sets_are_equal_when_they_are_one_folder(build, tmp_path, monkeypatch):
     assert IntentSet("set") == made
 
 
+@pytest.mark.slow
 def test_measures_of_a_copy_mean_something_in_another_process(build):
     made = build()
     name = made.names["intents"]

@@ -204,6 +204,7 @@ def test_a_reload_registers_nothing_twice():
     assert providers[0].NAME == "vbterrier"
 
 
+@pytest.mark.slow
 def test_a_second_import_from_scratch_still_evaluates_and_adds_no_provider(python):
     code = """
 import json, sys
@@ -243,6 +244,7 @@ def test_text_and_copies_are_the_same_measure(measure):
         assert repr(other) == str(other) == text
 
 
+@pytest.mark.slow
 def test_pickles_travel_between_processes(tmp_path, python):
     texts = [repr(case.values[0]) for case in CASES]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
@@ -503,6 +505,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
+@pytest.mark.slow
 def test_the_import_pulls_in_little_beside_pandas_and_ir_measures(python):
     loaded = python(IMPORT)
     own = [name for name in loaded if name.startswith("vbterrier")]

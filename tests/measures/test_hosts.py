@@ -261,6 +261,7 @@ def declared_entry_points():
     return re.search(r'\[project\.entry-points\."pyterrier\.modules"\]\n(\w+) = "(\w+)"', text).groups()
 
 
+@pytest.mark.slow
 def test_pyterrier_loads_us_while_it_is_itself_importing(tmp_path, python):
     name, module = declared_entry_points()
     installed = tmp_path / "vbterrier-0.1.0.dist-info"
@@ -425,6 +426,7 @@ def test_an_empty_run_scores_zero_with_one_warning(measure, empty):
 # What must not matter
 
 
+@pytest.mark.slow
 def test_the_hash_seed_does_not_matter(tmp_path, python):
     IR_QRELS.to_csv(tmp_path / "qrels.csv", index=False)
     IR_GOOD.to_csv(tmp_path / "run.csv", index=False)

@@ -92,6 +92,7 @@ def test_scores_of_random_topics_are_ndevals(peers, diverse):
     assert peers.largest_difference(found, expected) <= 1e-12
 
 
+@pytest.mark.slow
 def test_scores_of_real_runs_are_ndevals(peers, web):
     names = {ours: NAMES[ours] for ours in ("alpha_nDCG@10", "nERR_IA@5", "NRBP")}
     found = peers.scored(web.run, web.qrels, list(names))[list(names)]

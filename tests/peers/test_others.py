@@ -15,7 +15,7 @@ from vbterrier import BERR, BNDCG, BRBP
 from vbterrier.measures import LINKING, NonRelCov, RelCov
 from vbterrier.settings import Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 

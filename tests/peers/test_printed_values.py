@@ -16,7 +16,7 @@ from vbterrier.measures.external import engine_of
 from vbterrier.measures.text import _missing_engine
 from vbterrier.settings import Data, Inference
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 # Printed values have four decimals.
 ROUNDING = 0.5001e-4
 NAMES = {
@@ -245,6 +245,7 @@ def test_topics_that_differ_before_a_hyphen_are_not_mixed():
     assert found.to_dict() == {"2023-7": pytest.approx(3 / 16), "2024-7": pytest.approx(3 / 32)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl script")
 def test_err_and_exponential_ndcg_are_gdevals_to_its_five_digits(peers, adhoc):
     placed = vbterrier.frames.ranked(adhoc.run)

@@ -9,7 +9,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import intervals
 
-pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")]
 N_TOPICS = 25
 # Which systems have scores in steps of .2.
 STEPS = slice(None, None, 3)

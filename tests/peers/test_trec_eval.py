@@ -59,6 +59,7 @@ def test_scores_of_random_topics_are_trec_evals(peers, seed):
     assert (found[~listed].drop(columns="NumRel") == 0).all(axis=None)
 
 
+@pytest.mark.slow
 def test_scores_of_real_runs_are_trec_evals(peers, covid):
     for run in covid.runs:
         for qrels in covid.qrels:
@@ -133,6 +134,7 @@ def test_exponential_gains_are_those_of_trec_eval_on_labels_that_are_gains(peers
     assert peers.largest_difference(found, expected) <= EXACT
 
 
+@pytest.mark.slow
 def test_a_prior_that_is_sure_of_grade_zero_counts_the_unjudged_as_trec_eval_does(peers, adhoc, covid):
     sure = {0: 1.0}
     ours = [m(prior=sure) for m in (BNDCG @ 5, BNDCG, BP @ 5, BAP, BAP @ 10, BQ(beta=0))]

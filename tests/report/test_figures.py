@@ -17,6 +17,8 @@ from vbterrier.report.plots import COLUMN, FULL, SAVING
 from vbterrier.report.plots.style import SIZE
 from vbterrier.unjudged.distribution import bootstrap_distribution
 
+pytestmark = pytest.mark.slow
+
 ODD = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
 AS_SHOWN = [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
 KINDS = list(drawings())

@@ -149,11 +149,13 @@ def unlabelled(found):
     return [re.sub(r"\\label{.*}", "", table) for table in found]
 
 
+@pytest.mark.slow
 def test_all_tables_compile_with_malicious_names(pdflatex, tmp_path):
     log = compiled(pdflatex, tmp_path, *unlabelled(tables(*HOSTILE)))
     assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_tables_of_judging_compile_with_malicious_names(pdflatex, tmp_path):
     found = list(tables_of_judging(HOSTILE))

@@ -465,6 +465,7 @@ def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
     assert style.fitted("short", 1.0) == "short"
 
 
+@pytest.mark.slow
 def test_importing_the_plots_loads_no_matplotlib():
     code = "import sys, vbterrier.report.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

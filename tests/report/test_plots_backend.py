@@ -34,6 +34,7 @@ def drawn(tmp_path, backend):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_figures_are_shown_after_the_first_one(tmp_path):
     assert drawn(tmp_path, "module://shown_by_cells") == ["True", "10.0"]
 

@@ -176,6 +176,7 @@ def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
     assert "<svg" in found._repr_html_()
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_extra_is_named():
     code = """
 import sys

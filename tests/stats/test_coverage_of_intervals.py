@@ -14,6 +14,8 @@ from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import left_out, replica_intervals, replicate
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals
 
+pytestmark = pytest.mark.slow
+
 ES = [Statistic("ES", None)]
 LEVEL = 0.95
 

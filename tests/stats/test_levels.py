@@ -5,6 +5,8 @@ from levels import EQUIVALENCE, SCORES, equivalence_level, family_errors, mean_c
 from night import at_night
 from scipy import stats
 
+pytestmark = pytest.mark.slow
+
 N = 300
 
 

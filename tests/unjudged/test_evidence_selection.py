@@ -373,6 +373,7 @@ def test_hidden_relevant_documents_are_known_up_to_a_factor():
     assert np.median(factor) == pytest.approx(0.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_numbers():
     """Topics without a relevant document in the evidence have .1 / 1.1 of the mean over topics as prior mean."""
     qrels, shown = left_out("c"), RUNS["c"][RUNS["c"]["qid"] == "q0"]

@@ -14,7 +14,7 @@ from vbterrier.entities import ConsensusEntities, NeuralEntityRanker, NeuralRera
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.errors import FileError, InputError, ParameterError
 
-pytestmark = pytest.mark.usefixtures("neural")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("neural")]
 
 SIZES = {
     "initializer_range": 0.5,

@@ -11,6 +11,8 @@ from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural.checkpoints import _encoded
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data():

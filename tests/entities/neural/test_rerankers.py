@@ -28,7 +28,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.kernels.resample import stream
 
-pytestmark = pytest.mark.usefixtures("neural")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("neural")]
 
 SIZE = 16
 # The model that is trained in less time than the others.
