@@ -241,18 +241,21 @@ class GradeDraws:
             steps.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
         return steps
 
-    def _factor(self, number: int, kind: Ints) -> Floats:
-        """The factor of the logits of some kinds of documents in a step, for which their noise compensates."""
-        constants = self.model.constants
-        part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
-        return np.asarray(np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)))
+    def _weighed(
+        self, number: int, features: Floats, kind: Ints, support: NDArray[Any], variance: Floats | float = 0.0
+    ) -> Singles:
+        """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights).
 
-    def _weighed(self, number: int, features: Floats, kind: Ints, support: NDArray[Any]) -> Singles:
-        """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights)."""
-        n_random, keep = self.model.steps[number].regression.n_random, self._factor(number, kind)[:, None]
+        ``variance``: that of the logits of the documents that a row stands for, which reduces the logit of their mean
+        probability as noise does.
+        """
+        constants, n_random = self.model.constants, self.model.steps[number].regression.n_random
+        part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
+        inflated = 1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)[:, None]
         of_run = support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1))
-        scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * keep
-        return np.column_stack([scaled, np.ones(len(scaled)), of_run]).astype(np.float32)
+        scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * np.sqrt(inflated)
+        weighed = np.column_stack([scaled, np.ones(len(scaled)), of_run])
+        return np.asarray(weighed / np.sqrt(1 + SHRINKAGE * np.reshape(variance, (-1, 1)) * inflated), dtype=np.float32)
 
     def _of_topics(self, number: int, topics: slice) -> Singles:
         """Draws of the effects and of the noise of each topic in a step, shape (n_topics, q + 1, n_draws)."""
@@ -362,11 +365,9 @@ class GradeDraws:
         sizes = self._groups.sizes[groups, None].astype(np.float32)
         # No run has them in its cut.
         support = np.zeros((len(kind), self.evidence.n_runs))
-        designs = [self._weighed(number, of[groups], kind, support) for number, of in enumerate(self._groups.means)]
-        # Differences within a group reduce the logit of its mean probability, as noise does.
-        shrunk = [
-            1 / np.sqrt(1 + SHRINKAGE * of[groups] * self._factor(number, kind) ** 2)
-            for number, of in enumerate(self._groups.variances)
+        designs = [
+            self._weighed(number, means[groups], kind, support, variances[groups])
+            for number, (means, variances) in enumerate(zip(self._groups.means, self._groups.variances, strict=True))
         ]
         expected = np.zeros((len(steps), len(ends) - 1, n), dtype=np.float32)
         squares = np.zeros(expected.shape[1:], dtype=np.float32)
@@ -374,9 +375,7 @@ class GradeDraws:
         for start in range(0, n, step):
             part, reached = slice(start, min(start + step, n)), np.ones(1, dtype=np.float32)
             for number, of_topic in enumerate(steps):
-                value = self._logits(number, designs[number], of_topic, ends.tolist(), part)
-                value *= shrunk[number].astype(np.float32)[:, None]
-                reached = reached * _sigmoid(value)
+                reached = reached * _sigmoid(self._logits(number, designs[number], of_topic, ends.tolist(), part))
                 documents = reached * sizes
                 expected[number, open_, part] = np.add.reduceat(documents, first, axis=0)
                 if not number:
