@@ -691,8 +691,9 @@ def test_drawn_documents_are_counted_by_topic_and_level():
 
 def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_logits(monkeypatch):
     model = fit(RUNS, THIN).at(10)
-    below = np.flatnonzero(~model.evidence.near[model.evidence.unjudged])
-    made, items = grouped(model, below), model.evidence.unjudged[below]
+    unjudged = model.evidence.unjudged
+    below, ends = ~model.evidence.near[unjudged], np.searchsorted(model.evidence.topic[unjudged], range(N_TOPICS + 1))
+    made, items = grouped(model, below, ends), unjudged[below]
     topic = model.evidence.topic[items]
     assert np.diff(made.ends).max() == N_GROUPS
     step = model.steps[0]
@@ -711,7 +712,7 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
         wanted = step.regression.logit(design, one).var() + spread.sum()
         assert made.variances[0][first] == pytest.approx(wanted)
     monkeypatch.setattr(groups, "_DOCUMENTS", 50)
-    again = grouped(model, below)
+    again = grouped(model, below, ends)
     assert (again.sizes == made.sizes).all()
     for part, other in zip(again.means + again.variances, made.means + made.variances, strict=True):
         assert part == pytest.approx(other, rel=1e-12, abs=1e-12)
@@ -726,10 +727,9 @@ def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same
     )
     monkeypatch.setattr(model_module, "ROWS", 64)
     again = fit_evidence(one.evidence)
+    assert np.abs(GradeDraws(again, 10, 0)._noise - noise).max() < 1e-12
     assert (again.shift.kind == plain.kind).all()
     assert np.abs(again.shift.parts - plain.parts).max() < 1e-12
-    sizes.clear()
-    assert np.abs(GradeDraws(again, 10, 0)._noise - noise).max() < 1e-12
     assert max(sizes) == 64
     assert sum(sizes) == np.count_nonzero(one.evidence.near[one.evidence.unjudged])
 

@@ -124,7 +124,7 @@ class GradeDraws:
         if model.steps:
             self._shift = model.shift
             self._noise = self._noise_of(self._shift)
-        self._groups = grouped(model, np.flatnonzero(~near & (not deep)))
+        self._groups = grouped(model, ~near & (not deep), self._ends)
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
         self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK // n_draws, 1))
@@ -242,7 +242,7 @@ class GradeDraws:
         return steps
 
     def _weighed(
-        self, number: int, features: Floats, kind: Ints, support: NDArray[Any], variance: Floats | float = 0.0
+        self, number: int, features: Floats | Singles, kind: Ints, support: NDArray[Any], variance: Any = 0.0
     ) -> Singles:
         """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights).
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Ints
+    from vbterrier.kernels.resample import Singles
     from vbterrier.unjudged.model import GradeModel
 
 
 # Groups of a topic.
 N_GROUPS = 8
 # Documents whose features are copied at a time.
-_DOCUMENTS = 1 << 16
+_DOCUMENTS = 1 << 14
 
 
 class Groups(NamedTuple):
@@ -26,8 +27,8 @@ class Groups(NamedTuple):
     all groups, shape (n_topics + 1,).
     """
 
-    means: list[Floats]
-    variances: list[Floats]
+    means: list[Singles]
+    variances: list[Singles]
     sizes: Ints
     ends: Ints
 
@@ -46,21 +47,22 @@ def consecutive(ends: Ints, most: int) -> list[slice]:
     return slices
 
 
-def grouped(model: GradeModel, documents: Ints) -> Groups:
+def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Groups:
     """Divide documents of each topic into groups of equal size, by the logit of their probability of relevance.
 
-    ``documents``: positions among the unjudged documents of the evidence, ascending, shape (n,).
+    - ``is_grouped``: the documents that belong to a group, among the unjudged ones of the evidence, shape (n_unjudged,)
+    - ``first_of_topic``: the first unjudged document of each topic, and the number of all, shape (n_topics + 1,)
     """
     evidence, steps = model.evidence, model.steps
-    items = evidence.unjudged[documents]
-    ends = np.searchsorted(evidence.topic[items], np.arange(len(evidence.topics) + 1))
+    ends = np.searchsorted(np.flatnonzero(is_grouped), first_of_topic)
     n_groups = np.minimum(np.diff(ends), N_GROUPS if steps else 0)
     group_ends = np.concatenate([[0], np.cumsum(n_groups)])
     sizes = np.zeros(group_ends[-1], dtype=np.int64)
-    means = [np.zeros((len(sizes), step.design.shape[1])) for step in steps]
-    variances = [np.zeros(len(sizes)) for _ in steps]
+    means = [np.zeros((len(sizes), step.design.shape[1]), dtype=np.float32) for step in steps]
+    variances = [np.zeros(len(sizes), dtype=np.float32) for _ in steps]
     for topics in consecutive(ends, _DOCUMENTS):
-        own, groups = items[ends[topics.start] : ends[topics.stop]], slice(*group_ends[[topics.start, topics.stop]])
+        among, groups = (slice(*of[[topics.start, topics.stop]]) for of in (first_of_topic, group_ends))
+        own = evidence.unjudged[among][is_grouped[among]]
         if not len(own) or not steps:
             continue
         topic = evidence.topic[own]

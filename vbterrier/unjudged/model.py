@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.evidence import Evidence, Judging
+    from vbterrier.unjudged.evidence import Evidence
     from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 
@@ -128,19 +129,12 @@ class GradeModel:
     @property
     def gate(self) -> float:
         """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
-        near = self.evidence.near[self.evidence.unjudged]
-        if not near.any():
-            return 0.0
-        return self.sigma * float(self.judging.unexplained[self.evidence.unjudged][near].mean())
+        n_near = np.count_nonzero(self.evidence.near[self.evidence.unjudged])
+        return self.sigma * float(self.shift.parts[:n_near, 0].mean()) if n_near else 0.0
 
-    @property
-    def judging(self) -> Judging:
-        """The relation of judging to the evidence, computed at each access: the shift is what draws need."""
-        return judging_of(self.evidence, self.features)
-
-    @property
+    @cached_property
     def shift(self) -> Shift:
-        """The parts of the selection shift of unjudged documents, computed at each access.
+        """The parts of the selection shift of unjudged documents.
 
         The part of judging that the evidence does not explain, g; g times the excess of unjudged documents; g times the
         pool's logit minus the fitted logit, clipped at 4; 1 - g times the strangeness of runs; and 1 - g.
@@ -153,7 +147,7 @@ class GradeModel:
         for start in range(0, len(items), ROWS):
             part = slice(start, start + ROWS)
             pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(items[part]), -4.0, 4.0)
-        judging = self.judging
+        judging = judging_of(evidence, self.features)
         unexplained, excess, strange = (of[items] for of in (judging.unexplained, judging.excess, judging.strange))
         parts = unexplained, unexplained * excess, unexplained * pulled, (1 - unexplained) * strange, 1 - unexplained
         kind = evidence.topic[rows] + len(items)
