@@ -245,7 +245,7 @@ def test_uncertainty_of_the_selection_widens_intervals_by_5_to_40_percent(found,
 def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
     model = fit_evidence(UNKNOWN)
     near = UNKNOWN.near[UNKNOWN.unjudged]
-    topic, unexplained = UNKNOWN.topic[UNKNOWN.unjudged][near], model.judging.unexplained[UNKNOWN.unjudged][near]
+    topic, unexplained = UNKNOWN.topic[UNKNOWN.unjudged][near], model.shift.parts[: near.sum(), 0]
     assert unexplained.min() > 0.1
 
     def pull(move):
@@ -271,7 +271,7 @@ def test_selected_judgments_leave_more_relevant_documents_unseen():
     at_random, selected = (GradeDraws(replace(model, sigma=sigma), MANY, 0) for sigma in (0.0, 1.0))
     assert selected.unseen.sum() > 1.3 * at_random.unseen.sum() > 0
     topics = slice(0, len(UNKNOWN.topics))
-    found = at_random._found(topics)
+    found = at_random._retrieved(topics)
     overall = at_random._overall([(topics, found)]).judged
     shares = [drawn._judged_share(topics, found.counts, overall) for drawn in (at_random, selected)]
     exponent = (np.log(shares[1]) / np.log(shares[0]))[shares[1] > 0.021]
@@ -380,8 +380,8 @@ def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_nu
     not_relevant = (qrels["qid"] == "q0") & qrels["docno"].isin(shown["docno"])
     model = fit_evidence(evidence(qrels.assign(label=qrels["label"].where(~not_relevant, 0)), {"c": RUNS["c"]}))
     drawn, poor = GradeDraws(replace(model, sigma=0.0), MANY, 0), model.evidence.topics.index("q0")
-    topics, found = slice(0, N_TOPICS), drawn._found(slice(0, N_TOPICS)).counts
-    overall = drawn._overall([(topics, drawn._found(topics))])
+    topics, found = slice(0, N_TOPICS), drawn._retrieved(slice(0, N_TOPICS)).counts
+    overall = drawn._overall([(topics, drawn._retrieved(topics))])
     share = drawn._judged_share(topics, found, overall.judged)
     level, outside = 1, model.evidence.outside
     inside = found[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
@@ -401,8 +401,8 @@ def test_the_odds_that_a_relevant_document_is_unjudged_have_no_bias_in_topics_wi
     """Their mean over draws is (u + 4(1 - Q))/(j + 4Q), for any number j of judged relevant documents."""
     drawn = GradeDraws(replace(fit_evidence(evidence(REDUCED["thinned"])), sigma=0.0), MANY, 0)
     topics = slice(0, N_TOPICS)
-    levels = drawn._found(topics).counts
-    overall = drawn._overall([(topics, drawn._found(topics))]).judged
+    levels = drawn._retrieved(topics).counts
+    overall = drawn._overall([(topics, drawn._retrieved(topics))]).judged
     share = drawn._judged_share(topics, levels, overall)
     judged = drawn._inside[topics, 1:].sum(axis=1)[:, None]
     unjudged = levels[:, 1:].sum(axis=1)
