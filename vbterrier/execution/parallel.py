@@ -146,7 +146,7 @@ class Workers:
     def _gain(self, seconds: Sequence[float], n_left: int) -> float:
         """The seconds that workers would save.
 
-        Those of a cluster read each run again, and evaluate it without the results that runs share here: twice the work.
+        Those of a cluster read each run again and have none of the results that runs share here: twice the work.
         """
         n_busy = self.n if self.client is None else self.n / 2
         return 0.0 if len(seconds) < 2 else min(seconds) * n_left * (1 - 1 / n_busy)  # noqa: PLR2004

@@ -68,17 +68,12 @@ class Ids:
     @cached_property
     def folded(self) -> Any:
         """The form of each id that its spellings share, see :func:`near_matches`."""
-        if self.is_folded:
+        if self.folding == 0:
             return self.text
-        return pc.ascii_lower(self.text) if self._change == 1 else _folded(self.text)
-
-    @property
-    def is_folded(self) -> bool:
-        """True if all ids have the form of :attr:`folded`."""
-        return self._change == 0
+        return pc.ascii_lower(self.text) if self.folding == 1 else _folded(self.text)
 
     @cached_property
-    def _change(self) -> int:
+    def folding(self) -> int:
         """The largest number of ``_CHANGES`` among the bytes of all ids."""
         data, bounds = self.utf8_bytes()
         return int(_CHANGES[data[bounds[0] : bounds[-1]]].max(initial=0))
@@ -488,7 +483,7 @@ def near_matches(ids: Ids, others: Ids) -> list[tuple[str, str]]:
     They differ only in case, percent-encoding, blanks or underscores, blanks at the ends, characters of no width, or
     Unicode form. Each unknown id has at most one pair; the cost is linear in the ids.
     """
-    if ids.is_folded and others.is_folded:
+    if ids.folding == others.folding == 0:
         return []
     # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
     same = others.text.filter(pc.is_in(others.text, value_set=ids.text))

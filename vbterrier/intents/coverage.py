@@ -163,6 +163,8 @@ class Ties(NamedTuple):
         return "; ".join(parts)
 
 
+# The name of tags that are diversity judgments.
+JUDGED = "qrels"
 # The rank of documents that were not retrieved: beyond every cutoff.
 NEVER = np.iinfo(np.int64).max
 
@@ -187,6 +189,11 @@ class Coverage:
     guesses: tuple[Ints, Ints]  # topic and 0-based rank of every tag that a tie decided, each of shape (n_guesses,)
     # The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
     nil: str = ""
+
+    @property
+    def has_judged(self) -> bool:
+        """True if a document covers an intent by diversity judgments, which are then its tags."""
+        return self.tags.name == JUDGED and len(self.intent) > 0
 
     @cached_property
     def known(self) -> Ints | None:

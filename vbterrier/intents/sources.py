@@ -98,7 +98,8 @@ def from_diversity(
     is_named = code != (entities.index("0") if "0" in entities else -1)
     has_named = np.zeros(len(topics), dtype=bool)
     has_named[topic[is_named]] = True
-    rows = np.flatnonzero(is_named | ~has_named[topic])
+    is_of_intent = is_named | ~has_named[topic]
+    rows = np.flatnonzero(is_of_intent)
     intent = topic * len(entities) + code
     named = np.array(entities, dtype=object)
     repeated = rows[repeated_pairs(intent[rows], docno if len(rows) == len(frame) else docno.take(rows))]
@@ -123,8 +124,7 @@ def from_diversity(
     )
     if subtopics is not None:
         intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in frame.columns)
-    is_covering = np.zeros(len(frame), dtype=bool)
-    is_covering[rows] = label[rows] >= rel
+    is_covering = is_of_intent & (label >= rel)
     is_covering[repeated] = False
     covering = np.flatnonzero(is_covering)
     # Text stays in Arrow, which tags read without conversion; integers stay integers, which do not match text.

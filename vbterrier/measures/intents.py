@@ -10,7 +10,7 @@ from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
+from vbterrier.intents.coverage import JUDGED, Coverage, Intents, Tags, cover
 from vbterrier.intents.parts import PART_GAINS, PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.similarities import neighbours_of
 from vbterrier.intents.sources import from_diversity, from_run
@@ -199,7 +199,7 @@ class CandidateMeasure(Measure):
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "
                 "column entity_id in the run, or diversity qrels"
             )
-        return Tags(joined(own), name="qrels")
+        return Tags(joined(own), name=JUDGED)
 
 
 class IntentMeasure(CandidateMeasure):

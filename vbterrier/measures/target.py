@@ -25,6 +25,7 @@ from vbterrier.frames.ids import (
     require_same_kind,
     warn_of_near_matches,
 )
+from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -194,7 +195,11 @@ class Scoring(Memo):
     @property
     def has_judged(self) -> bool:
         """True if a measure looked at a judged document of the run."""
-        return any(bool((top.levels >= 0).any()) for top in self.kept.values() if isinstance(top, JudgedTop))
+        return any(
+            bool((made.levels >= 0).any()) if isinstance(made, JudgedTop) else made.has_judged
+            for made in self.kept.values()
+            if isinstance(made, (JudgedTop, Coverage))
+        )
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
