@@ -154,6 +154,13 @@ def test_a_full_disk_leaves_what_was_there(written, writer):
     assert not [path for path in folder.rglob("*") if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize("writer", ["demo", "trained model", "set of intents", "model of evidence"])
+def test_a_full_disk_leaves_no_new_folder(tmp_path, writer):
+    with full_disk(1), pytest.raises(FileError, match="cannot be written"):
+        WRITERS[writer](tmp_path / "file", 1)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("writer", WRITERS)

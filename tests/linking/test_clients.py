@@ -598,7 +598,11 @@ def test_a_file_of_answers_outlives_the_client(service, tmp_path):
 LINE = '{"key": "k", "answer": {"a": "é"}}\n'
 
 
-@pytest.mark.parametrize("content", [b"my notes", b'{"qid": 1}', gzip.compress(LINE.encode())])
+# Of two answers in one line, Python's parser keeps the last.
+TWICE = b'{"key": "k", "answer": {"a": 1}, "answer": {"a": 2}}\n'
+
+
+@pytest.mark.parametrize("content", [b"my notes", b'{"qid": 1}', gzip.compress(LINE.encode()), TWICE])
 def test_other_files_are_refused_and_left_unchanged(tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, examples, path_of
-from vbterrier.frames.files.writing import replace_files
+from vbterrier.frames.files.writing import folder_of_files, replace_files
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -100,8 +100,8 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
         present = [path.name for path in written if path.exists()]
         if present:
             raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
-        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(folder, f"cannot be written ({error.strerror}); name another folder") from error
-    replace_files({path: (demo_folder() / path.name).read_bytes() for path in written})
+    with folder_of_files(folder):
+        replace_files({path: (demo_folder() / path.name).read_bytes() for path in written})
     return written

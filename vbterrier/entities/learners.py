@@ -18,7 +18,7 @@ from vbterrier.entities.provenance import of_cross_validated, of_fitted, require
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
 from vbterrier.frames.files.source import content_of, json_of, require_regular
-from vbterrier.frames.files.writing import replace_files
+from vbterrier.frames.files.writing import folder_of_files, replace_files
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
@@ -260,15 +260,12 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
         folder, packed, name = path_of("path", path), self._packed(self._learned), f"model{self.SUFFIX}"
         digest = _digest(packed)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
         if (folder / name).exists():
             name = f"model-{digest}{self.SUFFIX}"
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
-        replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
+        with folder_of_files(folder):
+            replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
         for other in folder.glob(f"model*{self.SUFFIX}"):
             if self._is_model(other.name) and other.name != name:
                 other.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -327,6 +327,23 @@ def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
             shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def folder_of_files(path: Path) -> Iterator[None]:
+    """Make a folder for files if it is missing; a new one is removed if they cannot be written."""
+    is_new = not is_there(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def lock(file: Any, *, wait: bool = True) -> bool:
