@@ -1,7 +1,7 @@
 """Registration of the measures with ir_measures, and of figures and pages with the results that show them."""
 
 from vbterrier import measures  # noqa: F401 - which registers them
-from vbterrier.frames.notebook import LOADERS
+from vbterrier.frames.results import LOADERS
 
 
 def _plots() -> object:

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from browsing import NASTY, PHONE, WIDE, emulated, one, texts
 
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 import vbterrier
 from vbterrier.entities.rankers.base import QueryEntities
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.contracts import TagFrame
+from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.reading import read_subtopics, read_tags
 from vbterrier.intents.sources import from_diversity
 from vbterrier.linking import DictionaryLinker

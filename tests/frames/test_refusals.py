@@ -14,7 +14,8 @@ from vbterrier.entities import LinkedPool
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames import notebook, read_rated_list
-from vbterrier.frames.contracts import TagFrame, frame_of, require
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.reading import (
     read_answers,
     read_documents,

@@ -71,6 +71,19 @@ def test_names_are_mapped_and_not_read(base):
     assert lexicon.phrases.text.type == pa.string()
 
 
+@pytest.mark.filterwarnings("ignore:dictionary")
+def test_names_may_have_more_bytes_than_offsets_of_32_bits(base, monkeypatch):
+    texts, links = base.lexicon().phrases.text.to_pylist(), DictionaryLinker(base).link(TEXTS).frame
+    monkeypatch.setattr("vbterrier.linking.lexicon._MOST_BYTES", 10)
+    with pytest.warns(DegenerateWarning, match="with and without a prior"):
+        large = build_kb(base.path, PEOPLE, id_space="people", progress=False)
+    with large:
+        lexicon = large.lexicon()
+        assert {each.type for each in (lexicon.phrases.text, lexicon.ids, lexicon.labels)} == {pa.large_string()}
+        assert lexicon.phrases.text.to_pylist() == texts
+        pd.testing.assert_frame_equal(links, DictionaryLinker(large).link(TEXTS).frame, check_exact=True)
+
+
 def test_a_small_knowledge_base_has_no_such_file_and_its_build_removes_one(base, tmp_path):
     with build_kb(base.path, PEOPLE[2:], id_space="people") as small:
         assert small.lexicon() is None

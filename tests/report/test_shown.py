@@ -15,7 +15,8 @@ from results import BESIDE, DENSE, JUDGED, MAKERS, results
 
 import vbterrier
 from vbterrier.errors import ParameterError
-from vbterrier.frames.notebook import Panel, Shown, shared_caption
+from vbterrier.frames.notebook import Panel, shared_caption
+from vbterrier.frames.results import Shown
 from vbterrier.report import plots
 from vbterrier.settings import Inference
 

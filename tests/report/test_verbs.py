@@ -16,7 +16,8 @@ from results import BESIDE, COMPLETE, DENSE, JUDGED, LEXICAL, MAKERS, MEANT, QRE
 import vbterrier
 from vbterrier.design.removal import Removal
 from vbterrier.errors import FileError, ParameterError
-from vbterrier.frames.notebook import SUFFIXES, cell
+from vbterrier.frames.notebook import cell
+from vbterrier.frames.results import SUFFIXES
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.report.paper import save_table
 

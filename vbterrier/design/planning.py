@@ -11,14 +11,15 @@ import pandas as pd
 from vbterrier.design.pilot import Pilot, pilot_of
 from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, whole
 from vbterrier.frames.contracts import require_difference
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from vbterrier.annotations import Floats
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 # The largest number of queries of a plan.

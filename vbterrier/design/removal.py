@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number, whole
-from vbterrier.frames.notebook import Panel, Shown, facts
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 N_DRAWS = 10_000
 SOURCES = ("model", "queries")

@@ -14,7 +14,8 @@ from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, stra
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.kernels.sampling import total_variance
 

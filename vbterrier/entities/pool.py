@@ -13,13 +13,15 @@ import pyarrow.parquet as pq
 
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
 from vbterrier.errors import FileError, InputError, path_of, whole_or_none
-from vbterrier.frames.contracts import LabelFrame, TagFrame
+from vbterrier.frames.contracts import LabelFrame
+from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import require_columns
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
-from vbterrier.frames.notebook import Panel, Shown, facts
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run, places
+from vbterrier.frames.results import Shown, facts
 from vbterrier.kernels.rankings import spans, stable_order
 
 if TYPE_CHECKING:

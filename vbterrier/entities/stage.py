@@ -18,7 +18,8 @@ from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import InputError, examples, warn, whole
-from vbterrier.frames.contracts import TagFrame, frame_of, require
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier

@@ -17,8 +17,9 @@ from vbterrier.entities.stage import pool_of_links, require_judged
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import ranked
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.coverage import CLASSES
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.entities.pool import LinkedPool
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 PARTITIONS = ("positive", "negative", "common")

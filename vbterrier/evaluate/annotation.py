@@ -30,8 +30,9 @@ from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.files.source import is_there
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import Panel, Shown, counted, facts
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import topics_of
+from vbterrier.frames.results import Shown, facts
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.language_model import ReplyError, json_reply

@@ -24,8 +24,9 @@ from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, reliability_diagrams
+from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.frames.results import Caveat, Shown
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
 from vbterrier.settings import Data, Inference
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.evaluate.judging import LabelQuality
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.unjudged.judge_next import JudgingPlan
 

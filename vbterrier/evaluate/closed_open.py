@@ -23,9 +23,10 @@ from vbterrier.evaluate.settings import (
 )
 from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
+from vbterrier.frames.results import Shown, joined_names, of_means
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.frames.results import Figures
 
 
 DOCUMENT_SIDES = ("closed", "open")

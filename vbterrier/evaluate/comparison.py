@@ -23,7 +23,8 @@ from vbterrier.evaluate.value_tables import (
 )
 from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Shown
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
@@ -32,7 +33,7 @@ from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, interval
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 _LOG = logging.getLogger(__name__)

@@ -29,8 +29,9 @@ from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.results import Shown, facts, of_means
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.frames.results import Figures
     from vbterrier.measures.base import Measure
 
 

@@ -15,8 +15,9 @@ from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
+from vbterrier.frames.results import Caveat, Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection

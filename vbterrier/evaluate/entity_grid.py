@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats
     from vbterrier.entities.pool import LinkedPool
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 _CUTOFFS = [20, 50, 100, None]

@@ -18,9 +18,10 @@ from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, ReachOptions, gaps_of, judged_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.frames.results import Shown
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 # Names of the documents without reranking, and of the entities of the training.
@@ -190,7 +191,10 @@ def evaluate_frozen(
     linked = _relinked(reranker.links if links is None else links, documents, judged)
     if not is_pipeline(reranker.entities):
         require_independent(reranker.entities, "entities of the reranker", folds=True)
-    sources = {TRAINING: reranker.entities, **{name: _source(name, source) for name, source in entities.items()}}
+    sources = {TRAINING: reranker.entities} | {
+        name: source if is_pipeline(source) else loaded_run(f"entities {name!r}", source).frame
+        for name, source in entities.items()
+    }
     made = _rankings(reranker, documents.frame, judged, sources, PoolLinks(linked), folds, cutoff, train_on, seed)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     gaps = []
@@ -216,10 +220,6 @@ def evaluate_frozen(
     )  # fmt: skip
     tested = comparisons(report.document_values, baseline=POOL, level=level, n_resamples=n_resamples, seed=seed)
     return FrozenReranker(table, tested, report, ranked, entity_runs)
-
-
-def _source(name: str, source: Any) -> Any:
-    return source if is_pipeline(source) else loaded_run(f"entities {name!r}", source).frame
 
 
 def _relinked(links: Any, documents: Run, qrels: pd.DataFrame) -> LinkedPool:

@@ -17,7 +17,8 @@ from vbterrier.execution.checkpoint import rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.ids import Ids
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
     from vbterrier.stats.replicas import Replicas
     from vbterrier.stats.tagger_model import TaggerModel
 
@@ -322,7 +322,8 @@ def evaluate_intents(
         for tags_of_run in one.tags(tagger, tags, runs, largest, seed, progress=progress)
     ]
     if PARTS in frame.columns:
-        asked = asked if parts is None else [_read_as(measure, parts) for measure in asked]
+        if parts is not None:
+            asked = [measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure for measure in asked]
         frame, (tags, *retagged), perturbations = _resolved_parts(
             frame, [tags, *retagged], perturbations, reading_of(asked), nil, is_modelled=is_modelled
         )
@@ -418,11 +419,6 @@ def _read_in_chunks(
         return {}
     with workers(n_jobs, client) as team:
         return first_ranks_of(files, work, memory, team, progress=progress)
-
-
-def _read_as(measure: ir_measures.Measure, parts: str) -> ir_measures.Measure:
-    """The measure with a coverage of intents with parts."""
-    return measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure
 
 
 def _resolved_parts(

@@ -24,7 +24,8 @@ from vbterrier.errors import (
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import models_of

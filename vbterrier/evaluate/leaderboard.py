@@ -17,7 +17,8 @@ from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, first_names, systems_line
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Caveat, Shown, first_names, systems_line
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 # Sources of uncertainty, with the method in tables.
 SOURCES = {

@@ -11,7 +11,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, require_system
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
-from vbterrier.frames.notebook import Panel, Shown, systems_line
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.measures.unjudged import UnjudgedMeasure
     from vbterrier.unjudged.distribution import ScoreDistributions

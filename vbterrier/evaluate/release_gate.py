@@ -45,8 +45,9 @@ from vbterrier.frames.contracts import (
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.frames.results import Caveat, Shown
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import StrPath
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 _LOG = logging.getLogger(__name__)

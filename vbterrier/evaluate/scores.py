@@ -22,7 +22,8 @@ from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
-from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     import ir_measures
     from numpy.typing import NDArray
 
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
     from vbterrier.stats.topic_statistics import PooledScores
     from vbterrier.unjudged.fitted import EvidenceModel
 

@@ -16,9 +16,10 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
+from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.comparisons import COLUMNS, comparisons
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Ints
     from vbterrier.frames.contracts import Bounds
-    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.frames.results import Figures
 
 SETTINGS = ("conditional", "open-world")
 BEYOND = ("keep", "drop")

@@ -23,8 +23,9 @@ from vbterrier.evaluate.simulated_runs import (
     true_scores,
 )
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import models_of
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.simulated_runs import ScoreEstimator
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.unjudged.fitted import EvidenceModel
 

@@ -15,8 +15,9 @@ from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.replicas import matches_of
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Floats
-    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.stats.variance_components import Combined
     from vbterrier.unjudged.fitted import EvidenceModel

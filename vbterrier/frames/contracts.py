@@ -1,4 +1,4 @@
-"""Validation of frames: columns, labels, candidates and tags as checked arrays."""
+"""Validation of frames: columns, judgments and ranges of measures as checked arrays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, excerpt, nearest, number, warn
+from vbterrier.errors import InputError, ParameterError, choice, nearest, number, warn
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
-from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +36,6 @@ _COLUMNS = frozenset(
         *("score", "rank", "label", "prob", "weight", "grade_prob", "value", "tied", "n_abstained"),
     )
 )
-# Twice the error of a probability that was rounded to six decimals.
-ROUNDING = 1e-6
 
 
 def is_frame(data: Any) -> bool:
@@ -370,115 +367,6 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
         keys_of(frame[column], f"{name} column {column!r}")
     frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
     return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()
-
-
-def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
-    """Refuse duplicate candidates of a query."""
-    twice = repeated_pairs(topic, entity)
-    if len(twice):
-        first, second = (int(row) for row in twice[:2])
-        raise InputError(
-            f"{name}: {owner(topics, topic, entity, first)} is in rows {first} and {second}; keep one, or add up "
-            "their probabilities, as Dedup() does"
-        )
-
-
-def probabilities_of(
-    column: Any, topics: Sequence[str], topic: Ints, entity: Ids, name: str, *, normalise: bool = False
-) -> tuple[Floats, Floats]:
-    """Return the probabilities of candidates, shape (n,), and their sum for each query, shape (n_topics,).
-
-    The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
-    """
-    prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
-    sizes = np.bincount(topic, minlength=len(topics))
-    bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + ROUNDING)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{name}: row {row} ({owner(topics, topic, entity, row)}) has probability {prob[row]:g}, wanted 0 to 1; "
-            "convert scores to probabilities first, with a softmax as Calibrate() does"
-        )
-    total = per_topic(prob, topic, len(topics))
-    off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
-    if off.any():
-        place = int(np.argmax(off))
-        wanted = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"
-        n_off = int(off.sum())
-        raise InputError(
-            f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} "
-            f"({n_off} {'query is' if n_off == 1 else 'queries are'} off); wanted {wanted}"
-        )
-    return prob, total
-
-
-def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
-    """Name the candidate of a row and its query in messages."""
-    return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
-
-
-def _counts(frame: pd.DataFrame, column: str, name: str, most: float = np.inf) -> Ints:
-    """A column of whole numbers from 0."""
-    numbers = numbers_of(frame[column], f"{name} column {column!r}")
-    bad = (numbers < 0) | (numbers > most) | (numbers % 1 != 0)
-    if bad.any():
-        row, wanted = int(np.argmax(bad)), "0 or 1" if most == 1 else "a whole number of at least 0"
-        raise InputError(f"{name}: row {row} has {column} {numbers[row]:g}, wanted {wanted}")
-    return numbers.astype(np.int64)
-
-
-class TagFrame:
-    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent.
-
-    ``tied``: True for tags that a tie between candidates decided. ``n_abstained``: mentions of the document that have
-    no tag because of a tie or none fits. Both have the shape (n_tags,); ``None`` if the tagger did not say.
-    """
-
-    def __init__(self, frame: Any, *, name: str = "tags") -> None:
-        self.name = name
-        frame = frame_of(frame, name)
-        require(frame, ("docno", "entity_id"), name)
-        # The score of a ranked list is that of its documents.
-        refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))
-        self.docno = keys_of(frame["docno"], f"{name} column 'docno'")
-        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
-        self.weight = np.ones(len(frame))
-        if "weight" in frame.columns:
-            # A copy, so that later changes of the frame have no effect.
-            self.weight = numbers_of(frame["weight"], f"{name} column 'weight'").copy()
-        bad = (self.weight < 0) | (self.weight > 1)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"{name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:g}, "
-                "wanted 0 to 1"
-            )
-        self.topics: list[str] | None = None
-        self.topic: Ints | None = None
-        if "qid" in frame.columns:
-            self.qid = keys_of(frame["qid"], f"{name} column 'qid'")
-            self.topics, self.topic = self.qid.codes()
-        self.tied: Bools | None = None
-        self.n_abstained: Ints | None = None
-        if "tied" in frame.columns:
-            self.tied = _counts(frame, "tied", name, most=1).astype(bool)
-        if "n_abstained" in frame.columns:
-            self.n_abstained = _counts(frame, "n_abstained", name)
-
-    @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(self.topic, self.docno)
-
-
-def documents_of(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
-    """Return the frame of a parameter ``documents``: ids, or a frame with these columns."""
-    if isinstance(documents, str):
-        raise InputError(f"documents={excerpt(documents)}: wanted ids or a frame; put a single id in a list")
-    if not is_frame(documents):
-        documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-    frame = frame_of(documents, "documents")
-    require(frame, columns, "documents")
-    return frame
 
 
 # Ranges of the values of measures.

@@ -12,8 +12,9 @@ import pandas as pd
 from vbterrier.errors import InputError, number, warn, whole
 from vbterrier.frames.contracts import frame_of, refuse_near_misses
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
-from vbterrier.frames.notebook import Panel, Shown, counted, facts
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import places
+from vbterrier.frames.results import Shown, facts
 from vbterrier.intents.stage import Candidates, warn_of
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.vb import bernoulli_variance, per_topic, vb
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 @dataclass(frozen=True, eq=False)

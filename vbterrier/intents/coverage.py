@@ -12,14 +12,8 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import (
-    TagFrame,
-    documents_of,
-    frame_of,
-    probabilities_of,
-    require,
-    require_once,
-)
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import TagFrame, documents_of, probabilities_of, require_once
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -204,7 +198,7 @@ class Coverage:
         """Return the gain of each intent in [0, 1], shape (n_intents,): ``"binary"`` or ``"dcg"``.
 
         The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0. With ``neighbours`` of
-        :func:`neighbours_of`, similar intents count in part.
+        :func:`vbterrier.intents.similarities.neighbours_of`, similar intents count in part.
         """
         if kind == "dcg" and self.intents.members is not None:
             raise ParameterError(

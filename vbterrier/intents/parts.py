@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples
-from vbterrier.frames.contracts import TagFrame, frame_of, probabilities_of, require, require_once
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import TagFrame, probabilities_of, require_once
 from vbterrier.frames.ids import ids_of
 
 PARTS = "parts"

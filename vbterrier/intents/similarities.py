@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, examples, float_array, number, warn
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require, require_once
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.entities import require_once
 from vbterrier.frames.ids import Lookup, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans

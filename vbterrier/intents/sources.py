@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, examples, number, warn
-from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.entities import ROUNDING, TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import (
     ids_of,

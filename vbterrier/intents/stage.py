@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import owner, probabilities_of, require_once
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts import pyterrier

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import TagFrame, frame_of, is_frame
+from vbterrier.frames.contracts import frame_of, is_frame
+from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places

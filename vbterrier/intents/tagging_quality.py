@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import documents_of
+from vbterrier.frames.entities import documents_of
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.intents.taggers import TagTable
 from vbterrier.kernels.resample import stream
 

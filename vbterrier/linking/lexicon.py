@@ -366,13 +366,15 @@ class Lexicon:
     def save(self, path: Path, digest: str) -> None:
         """Write an Arrow file that :meth:`load` maps; ``digest`` is that of the knowledge base."""
         values: dict[str, Any] = vars(self.phrases) | vars(self.meanings) | vars(self)
+        texts = [values[name] for name, kind in _KINDS.items() if kind == _TEXT]
+        n_bytes = max(pc.sum(pc.binary_length(text)).as_py() or 0 for text in texts)
+        text_type = _SHORT_TEXT if n_bytes <= _MOST_BYTES else _TEXT
         columns = []
         for name, kind in _KINDS.items():
-            # Texts of the type of the file are not copied.
-            array = values[name].cast(kind) if kind == _TEXT else pa.array(values[name].astype(kind, copy=False))
+            # The cast copies offsets alone.
+            array = values[name].cast(text_type) if kind == _TEXT else pa.array(values[name].astype(kind, copy=False))
             columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)]), array))
-        fields = [pa.field(name, column.type) for name, column in zip(_KINDS, columns, strict=True)]
-        schema = pa.schema(fields, {_KIND: digest.encode()})
+        schema = _schema(text_type).with_metadata({_KIND: digest.encode()})
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.record_batch(columns, schema=schema))
 
@@ -422,7 +424,8 @@ class Lexicon:
 
 
 _KIND = b"vbterrier lexicon 2"
-_TEXT = pa.string()
+# Texts in memory; in a file, their offsets have 32 bits if the texts of every array have at most so many bytes.
+_TEXT, _SHORT_TEXT, _MOST_BYTES = pa.large_string(), pa.string(), 2**31 - 1
 # The arrays of a file, fields of a lexicon, of its phrases or of its meanings, and their types.
 _KINDS: dict[str, Any] = (
     {"prefix": np.uint64, "first": np.int32, "longer": np.uint8, "text": _TEXT}
@@ -435,13 +438,18 @@ _SAME = 100
 _REMEDY = "delete it, and linkers build it in memory, or build the knowledge base again"
 
 
+def _schema(text_type: Any) -> Any:
+    """Return the schema of a file whose texts have an Arrow type."""
+    kinds = {name: text_type if kind == _TEXT else pa.from_numpy_dtype(kind) for name, kind in _KINDS.items()}
+    return pa.schema([pa.field(name, pa.large_list(kind)) for name, kind in kinds.items()])
+
+
 def _mapped(path: Path, digest: str) -> dict[str, Any]:
     """Return the arrays of a file after checks of its types, offsets and encoding."""
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)
-        kinds = [kind if kind == _TEXT else pa.from_numpy_dtype(kind) for kind in _KINDS.values()]
-        wanted = [pa.field(name, pa.large_list(kind)) for name, kind in zip(_KINDS, kinds, strict=True)]
-        if not reader.schema.equals(pa.schema(wanted)) or reader.num_record_batches != 1:
+        known = any(reader.schema.equals(_schema(text_type)) for text_type in (_SHORT_TEXT, _TEXT))
+        if not known or reader.num_record_batches != 1:
             raise ValueError("not a lexicon of this version")
         if (reader.schema.metadata or {}).get(_KIND) != digest.encode():
             raise ValueError("of another knowledge base")

@@ -16,8 +16,9 @@ from vbterrier.errors import InputError, ParameterError, choice, chosen, example
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
-from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run, run_places
+from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import agreeing_limits, constant_limits, stream
 from vbterrier.settings import Inference
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 NIL = "NIL"

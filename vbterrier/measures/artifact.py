@@ -22,7 +22,8 @@ from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Shown
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.parts import PARTS
 from vbterrier.measures import intents as ambiguous
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import StrPath
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 _META, _INTENTS, _TAGS = "pt_meta.json", "intents.parquet", "tags.parquet"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.frames.notebook import first_names
+from vbterrier.frames.results import first_names
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, counted, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed

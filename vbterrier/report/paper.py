@@ -15,7 +15,8 @@ from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replace_files
-from vbterrier.frames.notebook import SUFFIXES, Shown, column_titles, shared_caption
+from vbterrier.frames.notebook import column_titles, shared_caption
+from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, counted, measures_sentence

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, check_level, choice, excerpt, warn, whole
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.regression import numeric_columns
 from vbterrier.stats.topic_intervals import tail_probabilities
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 # Terms of a segment with a smaller share of unexplained variance are collinear.

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from vbterrier.errors import InputError
-from vbterrier.frames.contracts import ROUNDING, frame_of, probabilities_of, require, require_once
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entities import ROUNDING, probabilities_of, require_once
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
 from vbterrier.kernels.candidates import keyed_uniforms, normalised, raised
 from vbterrier.kernels.fingerprints import mix

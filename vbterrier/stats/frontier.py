@@ -10,7 +10,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 # Chatterjee, section 6.2: RelCov above, NonRelCov below.

@@ -11,7 +11,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities

@@ -215,7 +215,7 @@ class IntentBootstrap:
 
     Candidates with π > 0 are drawn with replacement, as many as there are; ``c_i`` is the number of draws of candidate
     i. It measures how much a score varies between samples of candidate intents from the same population;
-    :func:`left_out` gives the acceleration of its BCa interval.
+    :func:`vbterrier.stats.replicas.left_out` gives the acceleration of its BCa interval.
 
     Examples
     --------

@@ -21,7 +21,8 @@ from vbterrier.errors import (
     whole,
 )
 from vbterrier.frames.contracts import require_difference, score_bounds
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Floats
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 POSTERIORS = ("conjugate", "bootstrap")

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
-from vbterrier.frames.contracts import TagFrame, documents_of
+from vbterrier.frames.entities import TagFrame, documents_of
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.stats.candidates import CandidateArrays

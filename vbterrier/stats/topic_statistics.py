@@ -12,7 +12,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
 from vbterrier.frames.contracts import mean_bounds, score_bounds
-from vbterrier.frames.notebook import Panel, Shown, of_means
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown, of_means
 from vbterrier.kernels.resample import (
     acceleration_of,
     constant_limits,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
 
 
 METHOD = "topics (poisson)"

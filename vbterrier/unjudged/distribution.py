@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, chosen, excerpt, whole
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run
+from vbterrier.frames.results import Shown
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.results import Figures
     from vbterrier.kernels.grades.distributions import ScoreDistribution
     from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.pool import JudgedTop

@@ -22,8 +22,9 @@ from vbterrier.frames.files.source import MAX_BYTES, Source, content_of, is_fold
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import release_unused
-from vbterrier.frames.notebook import SUFFIXES, Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import Run, places, runs_of
+from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of

@@ -12,7 +12,8 @@ from vbterrier.errors import ParameterError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Shown
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions

@@ -8,7 +8,8 @@ import pytest
 
 from vbterrier.evaluate import leaderboard, release_gate
 from vbterrier.evaluate.doctor import diagnose
-from vbterrier.frames.notebook import Caveat, Panel, Shown
+from vbterrier.frames.notebook import Panel
+from vbterrier.frames.results import Caveat, Shown
 from vbterrier.settings import Inference
 
 

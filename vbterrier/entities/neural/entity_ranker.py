@@ -263,7 +263,7 @@ def judge_entities(
     -------
     pandas.DataFrame
         qid, entity_id, label, and one column of grades per judge. The label is the grade of most judges, the median
-        if all differ. :func:`vbterrier.stats.agreement` measures how far the judges agree.
+        if all differ. :func:`vbterrier.stats.judge_agreement` measures how far the judges agree.
 
     Raises
     ------

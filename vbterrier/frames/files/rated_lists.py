@@ -19,7 +19,8 @@ from vbterrier.frames.files.loading import PROB, load
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.writing import write_table
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.results import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -185,8 +185,8 @@ def write_queries(queries: Any, path: StrPath) -> None:
     Parameters
     ----------
     queries
-        A frame with qid, docno and mention, or a :class:`vbterrier.design.QuerySample`; all other columns follow, a
-        missing value as an empty field.
+        A frame with qid, docno and mention, or a :class:`vbterrier.design.sampling.QuerySample`; all other columns
+        follow, a missing value as an empty field.
     path
         As in :func:`write_run`, with the same ``FileError``.
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 # Rows that are read or written at a time.
 ROWS = 10_000
-# The type of any number of texts; those of a lexicon have less than 2 GB.
-_MANY_TEXTS = pa.large_string()
 # Rows of arrays that are processed at a time.
 _BLOCK = 100_000
 # With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
@@ -235,7 +233,7 @@ class Ordering:
         lexicon = Lexicon.of_vocabulary(tables.pop())
         # Ids and names are read last, when the arrays of the index are free.
         ids, labels = (
-            pa.concat_arrays(_texts(self.db, f"SELECT {name} FROM entity ORDER BY place", pa.string()))  # noqa: S608 - constant names
+            pa.concat_arrays(_texts(self.db, f"SELECT {name} FROM entity ORDER BY place"))  # noqa: S608 - constant names
             for name in ("id", "name")
         )
         replace(lexicon, ids=ids, labels=labels).save(path, digest)
@@ -306,11 +304,11 @@ def _inverse(order: NDArray[Any]) -> NDArray[np.int32]:
     return places
 
 
-def _texts(db: sqlite3.Connection, sql: str, kind: Any = _MANY_TEXTS) -> list[Any]:
-    """Return the only column of a query, text, as Arrow arrays of a type."""
-    cursor, chunks = db.execute(sql), [pa.array([], kind)]
+def _texts(db: sqlite3.Connection, sql: str) -> list[Any]:
+    """Return the only column of a query, text, as Arrow arrays."""
+    cursor, chunks = db.execute(sql), [pa.array([], pa.large_string())]
     while rows := cursor.fetchmany(ROWS):
-        chunks.append(pa.array(list(chain.from_iterable(rows)), kind))
+        chunks.append(pa.array(list(chain.from_iterable(rows)), pa.large_string()))
     return chunks
 
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.notebook import Caveat, Panel
+    from vbterrier.frames.notebook import Panel
+    from vbterrier.frames.results import Caveat
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
     from vbterrier.settings import Data, Execution, Inference
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import printable
-from vbterrier.frames.notebook import Caveat, first_names
 from vbterrier.frames.ranking import MAX_TIED_SHARE
+from vbterrier.frames.results import Caveat, first_names
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.captions import best_system, better, counted, parsed
 from vbterrier.report.comparison import FLAGGED
