@@ -11,7 +11,7 @@ from vbterrier import judge_next, rank_systems
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.settings import Data, Inference
-from vbterrier.unjudged import fit
+from vbterrier.unjudged import MachineLabels, fit
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
@@ -354,6 +354,17 @@ def test_errors_of_logits_pull_no_mean_of_a_probability_towards_one_half(error):
     assert moderate.sum() > 100
     slope, _ = np.polyfit(without[moderate], found[moderate], 1)
     assert slope == pytest.approx(1.0, abs=0.06)
+
+
+def test_labels_of_machines_leave_the_shift_of_selected_documents_as_it_is():
+    """A label that says that a document is relevant must not pull it down for being above its topic's pool."""
+    judgments, labels = left_out("c"), MachineLabels({"exact": QRELS})
+    runs = {"c": Run(RUNS["c"])}
+    labelled = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH, labels))
+    alone = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH))
+    rows = labelled.evidence.unjudged
+    assert (labelled.steps[0].regression.logit(labelled.steps[0].design[rows], labelled.evidence.topic[rows]) > 2).any()
+    np.testing.assert_allclose(labelled.shift.parts, alone.shift.parts, atol=1e-9)
 
 
 USELESS = RUNS["c"].assign(docno="x" + RUNS["c"]["docno"])
