@@ -106,6 +106,7 @@ def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrel
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 
+@pytest.mark.slow
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
     monkeypatch.setattr(parallel, "STALLED", 2)
     monkeypatch.setattr(parallel, "_LOOK", 1)
@@ -137,7 +138,7 @@ def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(mo
 
 
 @pytest.mark.parametrize(
-    "address", ["", "foo://bar:1", slow("nonsense"), slow("tcp://nonsense"), at_night("tcp://[::1")]
+    "address", ["foo://bar:1", slow(""), slow("nonsense"), slow("tcp://nonsense"), at_night("tcp://[::1")]
 )
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):

@@ -81,6 +81,7 @@ def test_texts_of_measures_are_read_without_deprecated_classes_of_python(monkeyp
         ir_measures.parse_measure("nDCG(dcg=print)@10")
 
 
+@pytest.mark.slow
 def test_the_import_issues_no_warning():
     asked = "import vbterrier; print(vbterrier.measures_from('nDCG@10'))"
     found = subprocess.run([sys.executable, "-W", "error", "-c", asked], capture_output=True, text=True, check=False)

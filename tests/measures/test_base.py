@@ -515,6 +515,7 @@ def test_the_import_pulls_in_little_beside_pandas_and_ir_measures(python):
     assert not {"cli", "report", "evaluate", "execution", "design", "stats"} & {name.split(".")[1] for name in own[1:]}
 
 
+@pytest.mark.slow
 def test_the_import_leaves_a_pyterrier_that_is_still_importing_alone(python):
     code = """
 import json, sys, types
@@ -720,6 +721,7 @@ def test_measures_whose_topics_depend_on_all_topics_are_refused_where_topics_are
             calculate()
 
 
+@pytest.mark.slow
 def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_imported(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\n")
     (tmp_path / "run").write_text("q1 Q0 a 1 2.0 t\nq1 Q0 new 2 1.0 t\n")

@@ -9,9 +9,10 @@ import pytest
 from ir_measures import nDCG
 from one_topic import RENAMED, discounted, one, qrels_of, run_of
 
-from vbterrier import BAP, BNDCG, Inference, NDCGBound, Unjudged
-from vbterrier.errors import ParameterError
+from vbterrier import BAP, BNDCG, Inference, NDCGBound, Unjudged, score
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.grades.distributions import histogram_mode
+from vbterrier.settings import Data
 from vbterrier.unjudged.distribution import bootstrap_distribution
 
 STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
@@ -120,6 +121,19 @@ def test_what_a_topic_without_a_judged_document_is_worth(blind, values_of, prior
     other = "run" if prior == "run" else prior
     qrels, run = (frame[frame["qid"] == "half"] for frame in blind)
     assert found["half"] == pytest.approx(values_of(BNDCG(prior=other, stat=stat) @ 3, qrels, run)["half"], abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_a_topic_of_which_a_run_retrieves_nothing_scores_zero_under_its_own_prior(blind):
+    # Nothing retrieved is not the same as nothing judged, for which the prior of the run is undefined.
+    qrels, run = blind
+    half = run[run["qid"] == "half"]
+    measure = BNDCG(prior="run") @ 3
+    found = score({"mine": half}, qrels, [measure], data=Data(on_topics="all")).values
+    alone = score({"mine": half}, qrels[qrels["qid"] == "half"], [measure]).values
+    assert found.set_index("qid")["value"].to_dict() == {"blind": 0.0, "half": alone["value"].item()}
+    with pytest.raises(InputError, match="undefined on 1 topics"):
+        score({"mine": run}, qrels, [measure])
 
 
 # compat="ecir23" with draws

@@ -145,6 +145,7 @@ def test_averages_and_values_per_query_come_together():
         assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_p_values_of_pyterrier_are_those_of_the_values_of_topics():
     measures = [VB @ 10, BNDCG(prior="pool") @ 10]
     table = pt.Experiment(SYSTEMS, TOPICS, QRELS, measures, baseline="good", correction="holm").set_index("name")

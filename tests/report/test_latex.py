@@ -166,6 +166,7 @@ def test_tables_of_judging_compile_with_malicious_names(pdflatex, tmp_path):
     assert "(/etc/passwd" not in log
 
 
+@pytest.mark.slow
 def test_ordinary_tables_fit_a_column_of_text(pdflatex, tmp_path):
     log = compiled(pdflatex, tmp_path, *unlabelled(tables("bm25", "monoT5"))[:-1])
     assert re.findall(r"Overfull \\hbox.*", log) == []
@@ -203,6 +204,7 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
     assert "Overfull" not in compiled(pdflatex, tmp_path, text, document=two)
 
 
+@pytest.mark.slow
 def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     names = [f"run-{number}" for number in range(60)]
     scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **grouped("score", **FEW))

@@ -11,7 +11,7 @@ from vbterrier import judge_next, rank_systems
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.settings import Data, Inference
-from vbterrier.unjudged import fit
+from vbterrier.unjudged import MachineLabels, fit
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
@@ -326,12 +326,45 @@ def test_errors_that_topics_share_do_not_average_out_over_topics(error, sd):
     assert np.sqrt(variance - independent) == pytest.approx(sd * np.mean(share * (1 - share)), rel=0.1)
 
 
+def test_uncertainty_about_a_selection_changes_no_estimate_where_nothing_shows_one():
+    """Its variance must not enter the factor that keeps means of probabilities in place, either."""
+    model, wide = fit_evidence(UNKNOWN), Constants(shift_sds=(2.0,) * 5, topic_selected=2.0)
+
+    def shares(sigma, constants):
+        return GradeDraws(replace(model, sigma=sigma, constants=constants), N_DRAWS, 0).shares
+
+    np.testing.assert_array_equal(shares(0.0, Constants()), shares(0.0, wide))
+    assert not np.array_equal(shares(0.5, Constants()), shares(0.5, wide))
+
+
 def log_odds(model, **constants):
     """The log odds that each unjudged document in the cuts is relevant."""
     near = model.evidence.near[model.evidence.unjudged]
     drawn = GradeDraws(replace(model, constants=Constants(**constants)), MANY, 0)
     share = np.clip(drawn.shares[near, 1:].sum(axis=1), 0.5 / MANY, 1 - 0.5 / MANY)
     return np.log(share / (1 - share))
+
+
+@pytest.mark.parametrize("error", ["call", "of_run", "of_run_topic", "topic"])
+def test_errors_of_logits_pull_no_mean_of_a_probability_towards_one_half(error):
+    """An error with deviation 1 alone would divide log odds by the square root of 1.35."""
+    model = replace(fit_evidence(UNKNOWN), sigma=0.0)
+    without, found = (log_odds(model, **own) for own in (NOTHING, NOTHING | {error: 1.0}))
+    moderate = np.abs(without) < 2.5
+    assert moderate.sum() > 100
+    slope, _ = np.polyfit(without[moderate], found[moderate], 1)
+    assert slope == pytest.approx(1.0, abs=0.06)
+
+
+def test_labels_of_machines_leave_the_shift_of_selected_documents_as_it_is():
+    """A label that says that a document is relevant must not pull it down for being above its topic's pool."""
+    judgments, labels = left_out("c"), MachineLabels({"exact": QRELS})
+    runs = {"c": Run(RUNS["c"])}
+    labelled = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH, labels))
+    alone = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH))
+    rows = labelled.evidence.unjudged
+    assert (labelled.steps[0].regression.logit(labelled.steps[0].design[rows], labelled.evidence.topic[rows]) > 2).any()
+    np.testing.assert_allclose(labelled.shift.parts, alone.shift.parts, atol=1e-9)
 
 
 USELESS = RUNS["c"].assign(docno="x" + RUNS["c"]["docno"])
