@@ -166,18 +166,27 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
 
+# Verbs of messages about several things, and about one.
+_VERBS = {"are": "is", "have": "has", "lose": "loses", "always score": "always scores", "repeat": "repeats"}
+_VERBS |= {"judge": "judges", "count": "counts", "lack": "lacks"}
+
+
 def agreeing(n: int, words: str) -> str:
     """Return a number and a sentence about things in the plural, in the singular for 1.
 
     >>> print(agreeing(2, "topics are left out"), agreeing(1, "topics are not judged and have score 0"), sep=", ")
     2 topics are left out, 1 topic is not judged and has score 0
+    >>> print(agreeing(1, "aliases"), agreeing(1, "queries have no intents"), agreeing(1, "rows repeat"), sep=", ")
+    1 alias, 1 query has no intents, 1 row repeats
     """
     if n != 1:
         return f"{n} {words}"
     noun, _, rest = words.partition(" ")
-    for many, one in (("are", "is"), ("have", "has"), ("lose", "loses"), ("always score", "always scores")):
+    for many, one in _VERBS.items():
         rest = re.sub(rf"\b{many}\b", one, rest)
-    return f"1 {noun.removesuffix('s')} {rest}"
+    # Entities and aliases.
+    noun = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("es" if noun.endswith("ses") else "s")
+    return f"1 {noun} {rest}".rstrip()
 
 
 def examples(ids: Iterable[object], n: int = 3) -> str:

@@ -248,7 +248,7 @@ def test_frames_and_objects_of_trectools_are_never_changed():
 
 def test_an_empty_run_of_frames_scores_zero_with_a_warning():
     run, qrels = frames()
-    with pytest.warns(DegenerateWarning, match="run 'vbterrier': empty; all 1 topics score 0"):
+    with pytest.warns(DegenerateWarning, match="run 'vbterrier': empty; its topic scores 0"):
         assert VBTrecEval.from_frames(run.iloc[:0], qrels).get_bootstrapped_ndcg() == 0.0
 
 

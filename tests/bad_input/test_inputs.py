@@ -539,7 +539,7 @@ def test_topics_without_intents_are_an_error_that_lists_them_unless_asked_otherw
 
     code, _, err = es("")
     assert code == 1
-    assert "is undefined for 1 topics ('q2'); ask for undefined='zero' or 'skip'" in err
+    assert "is undefined for 1 topic ('q2'); ask for undefined='zero' or 'skip'" in err
     for undefined, expected in (("zero", 0.5), ("skip", 1.0)):
         code, out, _ = es(f",undefined='{undefined}'")
         assert code == 0

@@ -225,7 +225,7 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
     assert (code, err) == (0, "")
     for words in ("Judgments", "Runs", "Measures", "Notes", "unjudged@5", "unjudged@100", "tied@10", "duplicates"):
         assert words in out
-    for words in ("c lacks 1 of the judged topics", "run 'c': 1 rows repeat a document", "left out: c 1"):
+    for words in ("c lacks 1 of the judged topics", "run 'c': 1 row repeats a document", "left out: c 1"):
         assert words in out
     assert "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are" in " ".join(out.split())
 

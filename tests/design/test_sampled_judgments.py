@@ -107,7 +107,7 @@ def test_qrels_name_the_function_for_samples(tmp_path, line):
 
 def test_topics_without_relevant_documents_get_0_with_a_warning():
     judged = pd.DataFrame({"qid": "1", "docno": ["a"], "label": [0], "prob": [0.5]})
-    with pytest.warns(DegenerateWarning, match="1 topics have no judged relevant document"):
+    with pytest.warns(DegenerateWarning, match="1 topic has no judged relevant document"):
         assert score_sampled({"mine": RUN}, judged, ["AP", "R@3", "NumRel"])["value"].tolist() == [0.0, 0.0, 0.0]
 
 

@@ -172,7 +172,7 @@ def test_qids_are_those_of_the_frame_or_of_docno_and_mention(corpus):
 
 def test_a_query_that_repeats_with_another_meaning_is_told_of():
     frame = pd.DataFrame({"docno": "d1", "mention": ["a", "a", "b", "b"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
-    with pytest.warns(DegenerateWarning, match=r"1 rows repeat .* 'entity_id', as rows 0 and 1") as said:
+    with pytest.warns(DegenerateWarning, match=r"1 row repeats .* 'entity_id', as rows 0 and 1") as said:
         found = sample_queries(frame, 2, method="uniform")
     assert len(said) == 1
     assert dict(zip(found.queries["mention"], found.queries["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}

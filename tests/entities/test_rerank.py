@@ -253,7 +253,7 @@ def test_inputs_with_little_evidence_are_reported():
         OverlapReranker(tags, entities, entity_weight="score").transform(run)
     with pytest.warns(DegenerateWarning, match=r"1 of 2 entities of documents have no vector .*'Y'"):
         EmbeddingReranker(tags, entities, {"X": [1.0, 0.0]}).transform(run)
-    with pytest.warns(DegenerateWarning, match="1 documents are not in the pool of links"):
+    with pytest.warns(DegenerateWarning, match="1 document is not in the pool of links"):
         OverlapReranker(link_pool(run.iloc[:1], tags), entities).transform(run)
 
 

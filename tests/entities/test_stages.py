@@ -146,7 +146,7 @@ def test_tags_of_one_query_do_not_reach_for_another():
 
 def test_documents_outside_the_linked_pool_are_not_reachable():
     pool = link_pool(RUN[RUN["docno"] != "d4"], TAGS)
-    with pytest.warns(DegenerateWarning, match=r"1 documents are not in the pool of links .*'d4'"):
+    with pytest.warns(DegenerateWarning, match=r"1 document is not in the pool of links .*'d4'"):
         found = EntityReachable(pool, ENTITIES, cutoff=1).transform(RUN)
     assert kept(found) == [["q1", "d2", 0], ["q2", "d5", 0]]
 

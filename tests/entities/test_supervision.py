@@ -296,7 +296,7 @@ def test_frequencies_of_the_collection_replace_those_of_the_pools(pool):
     found = supervision_report(pool, df=df, n_documents=1000).frequencies.set_index(["partition", "quantity"])
     assert found.loc[("common", "df"), "median"] == 100
     assert found.loc[("positive", "idf"), "mean"] == pytest.approx(math.log(100) / 2)
-    with pytest.raises(InputError, match=r"1 entities of the pools have no frequency \('D'\)"):
+    with pytest.raises(InputError, match=r"1 entity of the pools has no frequency \('D'\)"):
         supervision_report(pool, df=dict.fromkeys("ABC", 5), n_documents=1000)
     message = "'B' has 2, wanted at least 3, its documents in the pools, and at most n_documents=9"
     with pytest.raises(InputError, match=message):

@@ -105,7 +105,7 @@ def test_a_query_without_ratings_is_unrated(cases):
         assert read_rated_list(folder / ratings).n_unrated == n_unrated
         with pytest.warns(DegenerateWarning, match=f"{n_unrated} rows without a rating are left out"):
             assert "nothing" not in set(vbterrier.read_qrels(folder / ratings)["qid"])
-    with pytest.warns(DegenerateWarning, match="1 queries without results are left out"):
+    with pytest.warns(DegenerateWarning, match="1 query without results is left out"):
         assert "nothing" not in set(vbterrier.read_run(folder / "new.csv")["qid"])
     base = pd.DataFrame(
         {
@@ -374,7 +374,7 @@ def test_ratings_written_for_another_tool_read_back(tmp_path, form, suffix):
     assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == RATED.to_numpy().tolist()
     # Without labels, the documents are to be rated.
     write_ratings(RATED.assign(label=[2, None, 1]), path, form)
-    with pytest.warns(DegenerateWarning, match="1 rows without a rating are left out"):
+    with pytest.warns(DegenerateWarning, match="1 row without a rating is left out"):
         assert vbterrier.read_qrels(path)["docno"].tolist() == ["d9", "=d"]
 
 

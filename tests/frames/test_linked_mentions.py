@@ -375,8 +375,8 @@ def test_mentions_of_nif_without_link_or_with_other_text_are_reported(file):
     with pytest.warns(DegenerateWarning) as caught:
         assert len(read_entity_links(file(NIF_HEAD + phrase(0, 5) + odd))) == 1
     said = " ".join(str(each.message) for each in caught)
-    assert "1 mentions without itsrdf:taIdentRef are left out" in said
-    assert "the nif:anchorOf of 1 mentions differs from the text" in said
+    assert "1 mention without itsrdf:taIdentRef is left out" in said
+    assert "the nif:anchorOf of 1 mention differs from the text" in said
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))

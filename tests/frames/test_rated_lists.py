@@ -138,7 +138,7 @@ def test_bad_ratings_are_named(tmp_path, text, message):
     ("text", "message"),
     [
         (json.dumps(REQUEST), "a request has no hits"),
-        (json.dumps({**RESPONSE, "failures": {"cap": {}}}), "the search failed for 1 queries ('cap')"),
+        (json.dumps({**RESPONSE, "failures": {"cap": {}}}), "the search failed for 1 query ('cap')"),
         ("query,position\nhat,1\n", "missing docno; found query, position"),
         ("query,rating\nhat,1\n", "looks like the header of a table that lacks columns: name them, as qid,docno"),
     ],

@@ -116,7 +116,7 @@ def test_failed_assignments_are_missing_for_all_systems(records, path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     message = (
         rf"{1 + 3 + len(rows[7]['nuggets'])} of \d+ answers of the judge failed: their nuggets, "
-        rf"{2 + len(rows[7]['nuggets'])} of 3 queries .* left out of all documents .*; 1 queries have no other nugget"
+        rf"{2 + len(rows[7]['nuggets'])} of 3 queries .* left out of all documents .*; 1 query has no other nugget"
     )
     with pytest.warns(DegenerateWarning, match=message):
         runs, intents, tags = from_nuggets(path)
@@ -135,7 +135,7 @@ def test_failed_assignments_are_missing_for_all_systems(records, path):
 def test_queries_without_a_vital_nugget_are_counted(path):
     frame = read_nuggets(path)
     frame.loc[frame["qid"] == "000", "importance"] = "okay"
-    with pytest.warns(DegenerateWarning, match=r"1 queries have no nugget of positive weight .*\('000'\)"):
+    with pytest.warns(DegenerateWarning, match=r"1 query has no nugget of positive weight .*\('000'\)"):
         runs, intents, _ = from_nuggets(frame, okay=0)
     assert "000" not in set(intents["qid"])
     assert "000" not in set(runs["a"]["qid"])

@@ -99,7 +99,7 @@ def form(text, lang="en"):
         (EntityFishingClient, {"lang": ""}, FISHING, SENSOR, {"text": SENSOR, "nbest": False}, PUMPS),
     ],
 )
-@pytest.mark.filterwarnings("ignore:TagMe. 1 mentions are linked to nothing:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:TagMe. 1 mention is linked to nothing:vbterrier.errors.DegenerateWarning")
 def test_services_are_asked_as_documented(service, shared_data, kind, options, name, text, sent, entities):
     service.answers(sample(shared_data, f"{name}.json"))
     links = kind(service.url + "/tag", token=TOKEN, **options).link([text])
@@ -118,7 +118,7 @@ def test_warnings_are_given_once_a_client(service):
     service.answers({"annotations": [{"start": 0, "end": 1, "spot": "a", "id": 0, "rho": 0.1}]})
     client = TagMeClient(service.url + "/tag")
     for own in (client, pickle.loads(pickle.dumps(client))):
-        with pytest.warns(DegenerateWarning, match="TagMe: 1 mentions are linked to nothing") as said:
+        with pytest.warns(DegenerateWarning, match="TagMe: 1 mention is linked to nothing") as said:
             found = [own.link(texts).frame for texts in (["a"], ["a b"], ["a"])]
         assert all(frame.empty for frame in found)
         assert len(said) == 1

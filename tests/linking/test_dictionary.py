@@ -134,7 +134,7 @@ def test_without_priors_the_candidates_of_a_name_share_it():
 
 
 def test_priors_of_more_than_one_are_normalised_with_one_warning():
-    with pytest.warns(DegenerateWarning, match=r"scores of 1 aliases sum to more than 1 \('ab'\); they are divided by"):
+    with pytest.warns(DegenerateWarning, match=r"scores of 1 alias sum to more than 1 \('ab'\); they are divided by"):
         dictionary = DictionaryLinker(frame(("ab", "A", 1.0), ("ab", "B", 1.0)), id_space="k")
     assert dictionary.link(["ab"]).frame["score"].tolist() == [0.5, 0.5]
     # A rounding error is no excess.

@@ -61,7 +61,7 @@ def test_tagme_answers_leave_out_what_has_no_title_and_say_so_once(sample):
 )
 def test_ids_of_nothing_are_no_entities(changes):
     answer = {"annotations": [annotation(**changes), annotation(id=7)]}
-    with pytest.warns(DegenerateWarning, match="1 mentions are linked to nothing"):
+    with pytest.warns(DegenerateWarning, match="1 mention is linked to nothing"):
         assert TagMe(ids="wikipedia_id").links([answer]).frame["entity_id"].tolist() == ["7"]
     if "id" in changes:
         # The id is not used if titles are requested.
@@ -77,7 +77,7 @@ def test_rel_answers_in_both_orders_of_fields(sample):
     md = REL(score="conf_md").links(answers)
     assert md.frame["score"].tolist() == [0.99, 0.0]
     assert md.scale == "score"
-    with pytest.warns(DegenerateWarning, match="REL: 1 mentions are linked to nothing"):
+    with pytest.warns(DegenerateWarning, match="REL: 1 mention is linked to nothing"):
         assert len(REL().links([[[0, 3, "Fox", "NIL", 0.0, 0.5, "ORG"]], {"a": []}]).frame) == 0
     with pytest.raises(InputError, match=r"text 0: wanted a list of links, .*found an object with a, b"):
         REL().links([{"a": [], "b": []}])
@@ -179,7 +179,7 @@ def test_entity_fishing_of_later_versions():
     with pytest.raises(InputError, match="wanted an object with 'runtime', found an empty object"):
         later.links([{}])
     unresolved = {"rawName": "Tux", "type": "PERSON", "offsetStart": 0, "offsetEnd": 3}
-    with pytest.warns(DegenerateWarning, match="1 mentions are linked to nothing"):
+    with pytest.warns(DegenerateWarning, match="1 mention is linked to nothing"):
         assert len(later.links([{"entities": [unresolved]}]).frame) == 0
 
 
@@ -240,10 +240,10 @@ def test_java_counts_utf16_and_python_code_points():
 
 def test_another_unit_of_a_whole_answer_is_accepted_with_a_warning():
     text = "😀 Jordan"
-    with pytest.warns(DegenerateWarning, match="WAT: 1 answers count code points instead of .* to text 1"):
+    with pytest.warns(DegenerateWarning, match="WAT: 1 answer counts code points instead of .* to text 1"):
         links = WAT().links([at(0, 6), at(2, 8)], ["Jordan", text])
     assert links.frame["start"].tolist() == [0, 2]
-    with pytest.warns(DegenerateWarning, match="REL: 1 answers count UTF-16 units instead of code points"):
+    with pytest.warns(DegenerateWarning, match="REL: 1 answer counts UTF-16 units instead of code points"):
         assert REL().links([[[3, 6, "Jordan", "X", 0.5, 0.5, "PER"]]], [text]).frame["start"].tolist() == [2]
     mixed = {"annotations": [annotation(start=2, end=8), annotation(start=3, end=9)]}
     with pytest.raises(InputError, match="wanted the mention"):

@@ -190,7 +190,7 @@ def test_aliases_and_texts_are_checked():
         linker(pd.DataFrame({"alias": ["!!!"], "entity_id": ["x"]}))
     with pytest.raises(InputError, match="found one text"):
         linker().link("Ohio")
-    with pytest.warns(DegenerateWarning, match="scores of 1 aliases sum to more than 1"):
+    with pytest.warns(DegenerateWarning, match="scores of 1 alias sum to more than 1"):
         linker(pd.DataFrame({"alias": "a b", "entity_id": ["x", "y"], "score": 1.0}))
 
 

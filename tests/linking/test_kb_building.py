@@ -137,17 +137,17 @@ def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning
         (
             [{"id": "a", "aliases": [["x", 0.5]]}, {"id": "b", "aliases": ["x"]}, {"id": "c", "label": "x"}],
             {"a": 0.5, "b": 0.25, "c": 0.25},
-            "^1 aliases have entities with and without a prior",
+            "^1 alias has entities with and without a prior",
         ),
         (
             [{"id": "a", "aliases": [["x", 1]]}, {"id": "b", "aliases": [["x", 0.5]]}, {"id": "c", "label": "x"}],
             {"a": 2 / 3, "b": 1 / 3, "c": 0.0},
-            "the priors of 1 aliases sum to 1.5 to 1.5.*; 1 aliases have entities",
+            "the priors of 1 alias sum to 1.5 to 1.5.*; 1 alias has entities",
         ),
         (
             [{"id": "a", "aliases": [["x", 0]]}, {"id": "b", "aliases": [["x", 0.0]]}],
             {"a": 0.5, "b": 0.5},
-            "the priors of 1 aliases are all 0: .* equally probable",
+            "the priors of 1 alias are all 0: .* equally probable",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
             build(tmp_path / "made.kb", source)
 
 
-@pytest.mark.filterwarnings("ignore:1 aliases have entities:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:1 alias has entities:vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("prior", [None, 0.5])
 def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
     entities = [
@@ -319,7 +319,7 @@ def spacy_kb():
 def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(spacy_kb, tmp_path):
     spacy_kb.to_disk(tmp_path / "folder")
     for source in (spacy_kb, tmp_path / "folder", str(tmp_path / "folder")):
-        with pytest.warns(DegenerateWarning, match="priors of 1 aliases sum to 0.5 to 0.5, not 1"):
+        with pytest.warns(DegenerateWarning, match="priors of 1 alias sum to 0.5 to 0.5, not 1"):
             base = kb_from_spacy(tmp_path / "made.kb", source, id_space="wikidata", names={"Q2": "Ralph Waldo Emerson"})
         with base:
             assert len(base) == 3

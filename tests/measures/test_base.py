@@ -661,7 +661,7 @@ REMEDY = (
 
 
 def test_topics_without_a_value_are_an_error_or_score_zero(partly):
-    with pytest.raises(InputError, match=r"undefined for 1 topics \('q3'\); ask for undefined='zero' or 'skip'"):
+    with pytest.raises(InputError, match=r"undefined for 1 topic \('q3'\); ask for undefined='zero' or 'skip'"):
         partly.calc_aggregate(QRELS, RUN)
     zero = by_measure_and_topic(partly(undefined="zero").iter_calc(QRELS, RUN))
     assert list(zero.values()) == [1.0, 1.0, 0.0]

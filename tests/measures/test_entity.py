@@ -229,7 +229,7 @@ def test_topics_without_relevant_or_without_other_documents(measure, documents, 
     if defined:
         assert len(values_of([measure], links, run)) == 2
         return
-    with pytest.raises(InputError, match=rf"{measure.NAME}\(undefined='raise'\) is undefined for 1 topics \('q1'\)"):
+    with pytest.raises(InputError, match=rf"{measure.NAME}\(undefined='raise'\) is undefined for 1 topic \('q1'\)"):
         values_of([measure(undefined="raise")], links, run)
     assert list(values_of([measure], links, run).values()) == list(
         values_of([measure(undefined="skip")], links, run).values()
@@ -244,7 +244,7 @@ def test_topics_without_relevant_or_without_other_documents(measure, documents, 
 )
 def test_no_correlation_of_few_or_of_constants_but_of_infinite_scores(run):
     world = [(PLAIN, RUN), (PLAIN, run)]
-    with pytest.raises(InputError, match=r"OERCorr\(undefined='raise'\) is undefined for 1 topics"):
+    with pytest.raises(InputError, match=r"OERCorr\(undefined='raise'\) is undefined for 1 topic"):
         values_of([OERCorr(undefined="raise")], links_of(world), run_of(world))
     documents = [(1, {"A", "C"}), (1, {"A"}), (0, {"B"}), (0, {"B", "C"})]
     world = [(documents, {"A": math.inf, "C": 0.0, "B": -math.inf})]

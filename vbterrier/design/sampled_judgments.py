@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_prels
 from vbterrier.frames.ids import ids_of, integers_of, numbers_of
@@ -115,7 +115,7 @@ def score_sampled(
     lowest = min((measure.rel for measure in wanted), default=1)
     bare = set(topics) - set(frame.loc[frame["label"] >= lowest, "qid"])
     if bare:
-        warn(f"judgments: {len(bare)} topics have no judged relevant document ({examples(bare)}), and get 0")
+        warn(f"judgments: {agreeing(len(bare), 'topics have no judged relevant document')} ({examples(bare)}): 0")
     return pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
 

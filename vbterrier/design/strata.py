@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.frames.ids import Ids, ids_of, numbers_of
@@ -92,7 +92,8 @@ class MentionCorpus:
             if n_other := int((repeated != used).sum()):
                 row, first = (int(rows[np.argmax(repeated != used)]) for rows in (self._repeats, self._firsts))
                 warn(
-                    f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
+                    f"{self.name}: {agreeing(n_other, 'rows repeat')} a docno and mention with "
+                    f"another {name!r}, as rows {first} "
                     f"and {row}; the first row is used, because a mention has one meaning in a document"
                 )
 

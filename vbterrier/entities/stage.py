@@ -17,7 +17,7 @@ from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, Ent
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
-from vbterrier.errors import InputError, examples, warn, whole
+from vbterrier.errors import InputError, agreeing, examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
@@ -298,7 +298,10 @@ class OnDocuments(OnEntities):
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
-            warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
+            warn(
+                f"run: {agreeing(n, 'documents are not in the pool of links and count as without entities')} "
+                f"({examples(first)})"
+            )
         listed = TopEntities.of(documents.pool, run, cutoff)
         self._check_ids(listed)
         return listed

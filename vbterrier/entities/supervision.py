@@ -374,7 +374,9 @@ def _collection_df(table: EntityTable, counted: Ints, df: Mapping[str, int], n_d
     ids = table.pool.entities.text.to_pylist()
     missing = [each for each in ids if each not in df]
     if missing:
-        raise InputError(f"df: {len(missing)} entities of the pools have no frequency ({examples(missing)})")
+        raise InputError(
+            f"df: {agreeing(len(missing), 'entities of the pools have no frequency')} ({examples(missing)})"
+        )
     counts = numbers_of(pd.Series([df[each] for each in ids], dtype=object), "df")
     wrong = ~((counts >= counted) & (counts <= whole("n_documents", n_documents)))
     if wrong.any():

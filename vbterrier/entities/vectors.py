@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import FileError, choice, path_of
+from vbterrier.errors import FileError, agreeing, choice, path_of
 from vbterrier.frames.files.source import require_regular
 
 if TYPE_CHECKING:
@@ -205,7 +205,11 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
     n, dimension = map(int, header.groups())
     size, at = dimension * _FLOAT.itemsize, header.end()
     if not 0 < n * (size + 1) <= len(data) or not dimension:
-        raise FileError(path, f"the header says {n} vectors of {dimension} numbers, more than the file has", line=1)
+        raise FileError(
+            path,
+            f"the header says {agreeing(n, 'vectors')} of {agreeing(dimension, 'numbers')}, more than the file has",
+            line=1,
+        )
     names, offsets = [], np.empty(n, dtype=np.int64)
     # Names have different lengths, so that each record follows from the one before.
     for row in range(n):
@@ -223,7 +227,11 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
         offsets[row] = stop + 1
         at = stop + 1 + size
     if data[at:].strip(b"\r\n"):
-        raise FileError(path, f"has more than the {n} vectors of {dimension} numbers that its header says", line=1)
+        raise FileError(
+            path,
+            f"has more than the {agreeing(n, 'vectors')} of {agreeing(dimension, 'numbers')} that its header says",
+            line=1,
+        )
     return names, offsets, dimension
 
 
@@ -247,8 +255,8 @@ def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints
             stops.append(stop)
             n_words = len(data[gap:stop].split())
             if n_words != (dimension := dimension or n_words):
-                wanted = f"wanted {dimension} numbers; separate names with spaces by a tab"
-                raise FileError(path, f"has {n_words} words after the name, {wanted}", line=number)
+                wanted = f"wanted {agreeing(dimension, 'numbers')}; separate names with spaces by a tab"
+                raise FileError(path, f"has {agreeing(n_words, 'words')} after the name, {wanted}", line=number)
         at = stop + 1
     if not names or not dimension:
         raise FileError(path, "has no vectors; wanted lines of a name and numbers")

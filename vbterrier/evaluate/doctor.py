@@ -254,7 +254,7 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str,
         notes.append(str(error))
         judgments = quietly(Judgments, flatten_qrels(frame))
     if len(repeats) and not diversity:
-        notes.append(f"qrels: {len(repeats)} rows judge a document that is duplicated in its topic")
+        notes.append(f"qrels: {agreeing(len(repeats), 'rows judge')} a document that is duplicated in its topic")
     return facts, judgments, has_subtopics, diversity, conflict
 
 
@@ -340,7 +340,8 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
         (reversed_topics, run.text_of_reversed(reversed_topics)),
         (
             facts["duplicates"],
-            f"{facts['duplicates']} rows repeat a document of their topic; score them with duplicates='first'",
+            f"{agreeing(int(facts['duplicates']), 'rows repeat')} a document of their topic; score them with "
+            "duplicates='first'",
         ),
         (
             facts["float32"],

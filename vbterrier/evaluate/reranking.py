@@ -15,7 +15,7 @@ from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
-from vbterrier.errors import ParameterError, chosen, examples, excerpt, warn
+from vbterrier.errors import ParameterError, agreeing, chosen, examples, excerpt, warn
 from vbterrier.evaluate.grids import (
     GridOptions,
     GridResult,
@@ -151,7 +151,7 @@ class RerankContext:
         if len(unknown):
             first = self.documents.pool.docno.take(unknown[:4]).text.to_pylist()
             warn(
-                f"pool: {len(unknown)} documents are not in the linked pool and count as without entities "
+                f"pool: {agreeing(len(unknown), 'documents are not in the linked pool and count as without entities')} "
                 f"({examples(first)})"
             )
         for run in runs.values():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, examples
+from vbterrier.errors import InputError, ParameterError, agreeing, check_level, examples
 from vbterrier.frames.ranking import places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
@@ -234,7 +234,8 @@ def _values(
         without = [topic for topic in topics if topic not in of]
         if without:
             raise InputError(
-                f"{name} gives no value for {len(without)} topics of {run.name} ({examples(without)}); an estimator "
+                f"{name} gives no value for {agreeing(len(without), 'topics')} of {run.name} "
+                f"({examples(without)}); an estimator "
                 "needs a value for every topic"
             )
     return {name: np.array([of[topic] for topic in topics]) for name, of in values.items()}

@@ -360,7 +360,7 @@ class Run:
         qid, docno = self.topics[self.topic[first]], self.docno.text[first].as_py()
         return (
             f"{self.name}: document {docno!r} is duplicated for query {qid!r}, at ranks {places[0]} and {places[1]} "
-            f"({len(rows)} rows repeat); repair the run, or pass duplicates='first' to keep the best rank"
+            f"({agreeing(len(rows), 'rows repeat')}); repair the run, or pass duplicates='first' to keep the best rank"
         )
 
 
@@ -428,7 +428,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
     place = places(run.topics, topics)
     if not run.topics:
-        warn(f"{run.name}: empty; all {len(topics)} topics score 0")
+        warn(f"{run.name}: empty; {f'all {len(topics)} topics score' if len(topics) > 1 else 'its topic scores'} 0")
     elif (place < 0).all():
         raise InputError(
             f"no topic in common: {run.name} has {examples(run.topics)}; {name} has {examples(topics)}; "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, excerpt, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.named import named
 from vbterrier.intents.stage import Candidates, IntentStage
@@ -110,7 +110,7 @@ def _probability(value: Any) -> float:
 def _probabilities(values: Any, n: int) -> list[float]:
     """Return n probabilities that do not sum to 0."""
     if type(values) is not list or len(values) != n:
-        raise ReplyError(f"wanted {n} probabilities, found {values!r}"[:_MAX_REASON])
+        raise ReplyError(f"wanted {agreeing(n, 'probabilities')}, found {values!r}"[:_MAX_REASON])
     probabilities = [_probability(one) for one in values]
     if not sum(probabilities):
         raise ReplyError("the probabilities sum to 0")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, examples, float_array, number, warn
+from vbterrier.errors import InputError, agreeing, examples, float_array, number, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.entities import require_once
 from vbterrier.frames.ids import Lookup, ids_of, numbers_of, require_same_kind
@@ -146,7 +146,8 @@ def _units(names: list[str], embeddings: Mapping[str, Any]) -> Floats:
     """Return the vectors of entities, scaled to length 1, shape (n, d)."""
     if missing := [name for name in names if name not in embeddings]:
         raise InputError(
-            f"embeddings: no vector of {len(missing)} intents ({examples(missing)}); add them, or drop these"
+            f"embeddings: no vector of {agreeing(len(missing), 'intents')} ({examples(missing)}); "
+            "add them, or drop these"
         )
     vectors = [float_array(f"embeddings: {name!r}", embeddings[name]) for name in names]
     if not vectors:

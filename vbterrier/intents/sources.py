@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, examples, number, warn
+from vbterrier.errors import InputError, agreeing, examples, number, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.entities import ROUNDING, TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
@@ -226,7 +226,7 @@ def from_nuggets(
     total = weight.groupby(intents["qid"]).transform("sum")
     without = intents["qid"][total == 0].unique()
     if len(without):
-        some = f"{len(without)} queries have no nugget of positive weight and are left out"
+        some = agreeing(len(without), "queries have no nugget of positive weight and are left out")
         warn(f"nuggets: {some} ({examples(without)})")
     intents = intents[nugget].assign(prob=weight / total)[weight > 0].reset_index(drop=True)
     frame = frame[frame["qid"].isin(intents["qid"])]
@@ -250,7 +250,7 @@ def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
     gone = sorted(set(frame["qid"]).difference(kept["qid"]))
     if not len(kept):
         raise InputError("nuggets: the judge failed on some answer for every nugget; ask it again")
-    rest = f"; {len(gone)} queries have no other nugget ({examples(gone)})" if gone else ""
+    rest = f"; {agreeing(len(gone), 'queries have no other nugget')} ({examples(gone)})" if gone else ""
     some = f"{len(lost)} of {lost.get_level_values('qid').nunique()} queries"
     warn(
         f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {some} "

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import rankings
@@ -327,6 +327,6 @@ def warn_of_overfull(over: Sequence[str]) -> None:
     """Warn of aliases whose scores sum to more than 1."""
     if over:
         warn(
-            f"aliases: the scores of {len(over)} aliases sum to more than 1 ({examples(over[:4])}); they are divided "
-            "by their sum"
+            f"aliases: the scores of {agreeing(len(over), 'aliases')} sum to more than 1 ({examples(over[:4])}); they "
+            "are divided by their sum"
         )

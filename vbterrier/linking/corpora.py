@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt, warn
+from vbterrier.errors import FileError, InputError, ParameterError, agreeing, excerpt, warn
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
@@ -246,7 +246,10 @@ def read_spans(
 
     frame = _read(path, ("doc",), rows, docnos, max_bytes)
     if n_nil and nil == "warn":
-        warn(f"{path}: {n_nil} mentions without an entity are left out; pass nil='drop' to accept, nil='keep' to keep")
+        warn(
+            f"{path}: {agreeing(n_nil, 'mentions without an entity are left out')}; pass nil='drop' "
+            "to accept, nil='keep' to keep"
+        )
     return frame
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import ranked
@@ -167,7 +167,10 @@ class SpacyLinker(Identified):
                 if entity and entity != NIL:
                     rows.extend(_rows(place, mention, entity, sources))
         if n_without_id and not rows and not n_nil:
-            warn(f"spaCy: {n_without_id} mentions, none with an id; add an EntityLinker, or patterns with 'id'")
+            warn(
+                f"spaCy: {agreeing(n_without_id, 'mentions')}, none with an id; add an "
+                "EntityLinker, or patterns with 'id'"
+            )
         frame = links_frame(rows)
         frame.attrs.update(n_nil=n_nil, n_without_id=n_without_id)
         return Links(frame, self.id_space, "probability")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ir_measures
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, printable
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
@@ -180,7 +180,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             if policy == "raise":
                 without = [scoring.target.topics[place] for place in np.flatnonzero(missing)]
                 raise InputError(
-                    f"{self} is undefined for {len(without)} topics ({examples(without)}); ask for undefined='zero' or "
+                    f"{self} is undefined for {agreeing(len(without), 'topics')} "
+                    f"({examples(without)}); ask for undefined='zero' or "
                     "'skip'"
                 )
             if policy == "zero":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_level, examples, nearest, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, check_level, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
@@ -133,7 +133,9 @@ def pareto_frontier(
     low, _ = _means(frame, minimised)
     if set(high.index) != set(low.index):
         odd = sorted(set(high.index) ^ set(low.index))
-        raise InputError(f"values: {len(odd)} runs ({examples(odd)}) have only one of {maximised} and {minimised}")
+        raise InputError(
+            f"values: {agreeing(len(odd), 'runs')} ({examples(odd)}) with only one of {maximised} and {minimised}"
+        )
     up: Floats = np.array(high, dtype=np.float64)
     down: Floats = np.array(low.loc[high.index], dtype=np.float64)
     on_frontier = undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
@@ -162,7 +164,8 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
     if table.isna().any(axis=None):
         odd = table.index[table.isna().any(axis=1)]
         raise InputError(
-            f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some run; means over "
+            f"values: of {measure}, {agreeing(len(odd), 'topics')} ({examples(odd)}) without a "
+            "value for some run; means over "
             "different topics are not comparable: keep the topics that all runs have"
         )
     return table.mean(), len(table)

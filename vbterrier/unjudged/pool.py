@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, examples, warn
+from vbterrier.errors import InputError, agreeing, examples, warn
 from vbterrier.frames import ranking
 from vbterrier.frames.columns import LABELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
@@ -294,7 +294,7 @@ def _labeller(name: str, source: Any) -> _Labeller:
         document = f"document {docno.text[row].as_py()!r} of query {topics[topic[row]]!r}"
         if len(infinite):
             raise InputError(f"{what}: the label of {document} (row {row}) is infinite; wanted a number")
-        raise InputError(f"{what}: {document} has several labels ({len(rows)} rows repeat); keep one")
+        raise InputError(f"{what}: {document} has several labels ({agreeing(len(rows), 'rows repeat')}); keep one")
     return _Labeller(name, topics, topic, qid, docno, label, Lookup(topic, docno))
 
 

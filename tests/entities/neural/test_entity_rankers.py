@@ -173,5 +173,5 @@ def test_a_language_model_reranks():
         LanguageModelEntities(ask, {"Q1": "the sea"})(RUN)
     with pytest.raises(InputError, match="replied entity 9 for query 'q1', wanted numbers from 1 to 4"):
         LanguageModelEntities(lambda _: "1, 9")(RUN)
-    with pytest.warns(DegenerateWarning, match="no numbers for 1 topics, whose order is kept"):
+    with pytest.warns(DegenerateWarning, match="no numbers for 1 topic, whose order is kept"):
         assert LanguageModelEntities(lambda _: "sorry")(RUN)["docno"].tolist() == ["A", "B", "C", "D_x"]

@@ -106,7 +106,7 @@ def test_topics_without_contrast_are_reported(pool, entity_run):
     frame = pool.to_frame()
     frame.loc[frame["qid"] == "q1", "label"] = 0
     stage = made(LinkedPool.from_frame(frame), threshold=-99)
-    with pytest.warns(DegenerateWarning, match=r"1 topics have no relevant or no non-relevant documents.*'q1'"):
+    with pytest.warns(DegenerateWarning, match=r"1 topic has no relevant or no non-relevant documents.*'q1'"):
         found = stage(entity_run)
     assert set(found["qid"]) == {"q0", "q2", "q3"}
     with pytest.warns(DegenerateWarning, match=r"none of its"), pytest.warns(DegenerateWarning, match=r"'other'"):

@@ -18,7 +18,17 @@ from vbterrier.entities.rankers.selector import document_labels_of, entity_label
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import by_id, normalised
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import InputError, ParameterError, examples, excerpt, module_of_extra, settings_of, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    examples,
+    excerpt,
+    module_of_extra,
+    settings_of,
+    warn,
+    whole,
+)
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
@@ -403,5 +413,8 @@ class LanguageModelEntities(EntityStage):
             left = [each for each in range(1, len(rows) + 1) if each not in set(order)]
             score[rows[np.array([*order, *left]) - 1]] = 1 / np.arange(1, len(rows) + 1)
         if silent:
-            warn(f"language model: no numbers for {len(silent)} topics, whose order is kept ({examples(silent)})")
+            warn(
+                f"language model: no numbers for {agreeing(len(silent), 'topics')}, whose order is "
+                f"kept ({examples(silent)})"
+            )
         return ranked(frame.assign(score=score), name="entity run")

@@ -13,7 +13,18 @@ from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.provenance import OWN, carried, marked
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage, columns_of, require_judged
-from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, number, warn, whole, whole_or_none
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    agreeing,
+    choice,
+    examples,
+    excerpt,
+    number,
+    warn,
+    whole,
+    whole_or_none,
+)
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.ranking import Run, places, ranked
 
@@ -218,7 +229,7 @@ class OERFilter(RunReranker):
         if not has.all():
             lost = [aligned.run.topics[place] for place in np.unique(aligned.run.topic[~has]).tolist()]
             why = "have no relevant or no non-relevant documents in links and are removed"
-            warn(f"entity run: {len(lost)} topics {why} ({examples(lost)})")
+            warn(f"entity run: {agreeing(len(lost), f'topics {why}')} ({examples(lost)})")
         kept = has & (aligned.of_pairs(self._oer) >= self.threshold)
         return marked(ranked(inp[kept].reset_index(drop=True), name="entity run"), OWN)
 

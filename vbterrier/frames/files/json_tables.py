@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, examples, printable, warn
+from vbterrier.errors import FileError, agreeing, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
 from vbterrier.frames.nested import is_nested, records_of, table_of
 
@@ -329,7 +329,9 @@ def _rank_eval(source: Source, document: dict[str, Any], kind: FileKind) -> pd.D
     if is_run and not isinstance(document.get("details"), dict):
         raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
     if is_run and (failures := document.get("failures")):
-        raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
+        raise FileError(
+            source.path, f"the search failed for {agreeing(len(failures), 'queries')} ({examples(failures)}); repeat it"
+        )
     rows = []
     for qid, documents in _rated_queries(
         source, document, "details" if is_run or "requests" not in document else "requests"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import FileError, number, printable, warn
+from vbterrier.errors import FileError, agreeing, number, printable, warn
 from vbterrier.frames.contracts import misfit_of, steps_of, treat_negative
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
@@ -478,5 +478,5 @@ def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
     loaded = load(path, max_bytes, kind)
     if loaded.n_unrated:
         left_out = "queries without results" if kind is RUN else "rows without a rating"
-        warn(f"{printable(path)}: {loaded.n_unrated} {left_out} are left out")
+        warn(f"{printable(path)}: {agreeing(loaded.n_unrated, f'{left_out} are left out')}")
     return loaded.frame

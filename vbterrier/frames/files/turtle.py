@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from vbterrier.errors import FileError, warn
+from vbterrier.errors import FileError, agreeing, warn
 from vbterrier.frames.files.source import shown
 
 if TYPE_CHECKING:
@@ -202,10 +202,11 @@ def nif_mentions(source: Source) -> Iterator[tuple[int, str, int, int, str, list
         entities = [("" if _NOT_IN_WIKI.fullmatch(entity) else entity, "", score) for entity in about["taIdentRef"]]
         yield line, _FRAGMENT.sub("", context), start, end, anchor, entities
     if n_bare:
-        warn(f"{source.path}: {n_bare} mentions without itsrdf:taIdentRef are left out")
+        warn(f"{source.path}: {agreeing(n_bare, 'mentions without itsrdf:taIdentRef are left out')}")
     if n_odd:
         warn(
-            f"{source.path}: the nif:anchorOf of {n_odd} mentions differs from the text at their offsets; were the "
+            f"{source.path}: the nif:anchorOf of {agreeing(n_odd, 'mentions')} differs from the "
+            "text at their offsets; were the "
             "offsets counted in UTF-16 or bytes?"
         )
 

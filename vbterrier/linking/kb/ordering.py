@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import warn
+from vbterrier.errors import agreeing, warn
 from vbterrier.frames.ids import release_unused
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.lexicon import Lexicon
@@ -366,12 +366,14 @@ class _PriorNotes:
         messages = []
         if self.n_off:
             sums = f"{self.low:.4g} to {self.high:.4g}"
-            messages.append(f"the priors of {self.n_off} aliases sum to {sums}, not 1: divided by their sum")
+            messages.append(
+                f"the priors of {agreeing(self.n_off, 'aliases')} sum to {sums}, not 1: divided by their sum"
+            )
         if self.n_mixed:
-            some = f"{self.n_mixed} aliases have entities with and without a prior"
+            some = f"{agreeing(self.n_mixed, 'aliases have entities with and without a prior')}"
             messages.append(f"{some}: the latter share the rest of 1")
         if self.n_zero:
-            some = f"the priors of {self.n_zero} aliases are all 0"
+            some = f"the priors of {agreeing(self.n_zero, 'aliases')} are all 0"
             messages.append(f"{some}: their entities are treated as equally probable")
         if messages:
             warn("; ".join(messages))

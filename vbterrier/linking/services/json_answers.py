@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from vbterrier.errors import InputError, ParameterError, printable, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, printable, warn
 from vbterrier.linking.links import Links, links_frame
 
 if TYPE_CHECKING:
@@ -326,13 +326,14 @@ class Format(ABC):
         if unlinked and "unlinked" not in warned:
             warned.add("unlinked")
             warn(
-                f"{self.service}: {len(unlinked)} mentions are linked to nothing and left out, "
+                f"{self.service}: {agreeing(len(unlinked), 'mentions are linked to nothing and left out')}, "
                 f"the first at {unlinked[0].where}"
             )
         if other_unit and "unit" not in warned:
             warned.add("unit")
             usual, unit = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
             warn(
-                f"{self.service}: {len(other_unit)} answers count {unit} instead of {usual}, the first to text "
+                f"{self.service}: {agreeing(len(other_unit), 'answers count')} {unit} instead of "
+                f"{usual}, the first to text "
                 f"{other_unit[0]}; they are read in {unit}, in which the mentions match"
             )
