@@ -340,8 +340,10 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
         (reversed_topics, run.text_of_reversed(reversed_topics)),
         (
             facts["duplicates"],
-            f"{agreeing(int(facts['duplicates']), 'rows repeat')} a document of their topic; score them with "
-            "duplicates='first'",
+            (
+                f"{agreeing(int(facts['duplicates']), 'rows repeat')} a document of their topic; score them with "
+                "duplicates='first'"
+            ),
         ),
         (
             facts["float32"],
