@@ -101,9 +101,10 @@ def test_predictions_of_mteb_are_runs(cases):
 @QUIET
 def test_a_query_without_ratings_is_unrated(cases):
     folder = cases / "quepid-unrated-query"
-    for ratings, n_unrated in (("ratings.csv", 1), ("detailed.csv", 2)):
-        assert read_rated_list(folder / ratings).n_unrated == n_unrated
-        with pytest.warns(DegenerateWarning, match=f"{n_unrated} rows? without a rating (is|are) left out"):
+    some = ("1 row without a rating is left out", "2 rows without a rating are left out")
+    for ratings, said in zip(("ratings.csv", "detailed.csv"), some, strict=True):
+        assert read_rated_list(folder / ratings).n_unrated == int(said[0])
+        with pytest.warns(DegenerateWarning, match=said):
             assert "nothing" not in set(vbterrier.read_qrels(folder / ratings)["qid"])
     with pytest.warns(DegenerateWarning, match="1 query without results is left out"):
         assert "nothing" not in set(vbterrier.read_run(folder / "new.csv")["qid"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from trectools import TrecRun
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, excerpt, nearest
@@ -13,7 +14,6 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.hosts.trectools import (
     EvaluationResult,
     TrecEval,
-    TrecRun,
     check_run_topics,
     name_of,
     over_run_topics,
