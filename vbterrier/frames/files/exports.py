@@ -59,8 +59,8 @@ def write_ratings(frame: Any, path: StrPath, form: str = "quepid", *, index: str
 
     Examples
     --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "ratings.csv")
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "ratings.csv")
     >>> write_ratings(pd.DataFrame({"qid": ["shoes, red", "+tv"], "docno": ["d9", "d1"], "label": [2, None]}), path)
     >>> print(path.read_text(), end="")
     query,docid,rating
@@ -101,8 +101,8 @@ def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = 
 
     Examples
     --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "run.json")
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "run.json")
     >>> write_ranking(pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [0.5, 2.0]}), path)
     >>> print(path.read_text(), end="")
     {"q1": {"d2": 2.0, "d1": 0.5}}
