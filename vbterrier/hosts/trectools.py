@@ -7,8 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import trectools
-from trectools import TrecQrel, TrecRes
-from trectools import TrecRun as TrecRun  # noqa: PLC0414 - exported to the calls that take one
+from trectools import TrecQrel, TrecRes, TrecRun
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.columns import QRELS, RUN
