@@ -23,7 +23,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.results import Shown, of_means, systems_line
+from vbterrier.frames.results import Caveat, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
@@ -97,6 +97,13 @@ class Scores(Shown):
 
     def _line(self) -> str:
         return systems_line(self.intervals)
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *map(printable, self.notes)])
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for note in self.notes:
+            yield Caveat("Note", f"{note}.", serious=False)
 
     def _panels(self) -> Iterator[Panel]:
         yield from self._means()
