@@ -492,10 +492,10 @@ def test_a_measure_that_does_not_exist_is_a_usage_error_with_what_is_legal(text,
 # Priors.
 
 PRIORS = {
-    "sums to more": ({0: 0.5, 1: 0.6}, "sum to 1, found a sum of 1.1"),
-    "sums to less": ({0: 0.5, 1: 0.25}, "sum to 1, found a sum of 0.75"),
+    "sums to more": ({0: 0.5, 1: 0.6}, "sum to 1, found 1.1"),
+    "sums to less": ({0: 0.5, 1: 0.25}, "sum to 1, found 0.75"),
     "off by more than rounding": ({0: 0.5, 1: 0.50001}, "sum to 1"),
-    "empty": ({}, "sum to 1, found a sum of 0"),
+    "empty": ({}, "sum to 1, found 0"),
     "a grade the pool lacks": ({0: 0.5, 3: 0.5}, "prior names grades that qrels lacks: 3; it has 0, 1, 2"),
     "a grade the pool lacks, worth nothing": ({0: 1.0, 9: 0.0}, "prior names grades that qrels lacks: 9"),
 }

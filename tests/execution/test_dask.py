@@ -172,16 +172,15 @@ def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, c
     assert "Traceback" not in capfd.readouterr().err
 
 
-class QuotaError(Exception):
-    """An error that cannot be unpickled."""
-
-    def __init__(self, status, text):
-        super().__init__(text)
-        self.status = status
-
-
 def test_work_that_cannot_be_sent_to_a_cluster_or_back_is_named(client):
     lock = threading.Lock()
+
+    class QuotaError(Exception):
+        """An error that cannot be unpickled."""
+
+        def __init__(self, status, text):
+            super().__init__(text)
+            self.status = status
 
     def refused(_):
         raise QuotaError(429, "no more requests today")

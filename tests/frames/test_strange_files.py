@@ -254,7 +254,13 @@ def test_files_of_other_kinds_are_named(stored, read, content, words):
     assert len(str(refused.value).splitlines()) == 1
 
 
-TEXT = {"qid": ["q1", "q2"], "docno": ["d1", "d2"], "entity_id": ["A", "B"], "query": ["a", "b"], "text": ["a", "b"]}
+COLUMNS = {
+    "qid": ["q1", "q2"],
+    "docno": ["d1", "d2"],
+    "entity_id": ["A", "B"],
+    "query": ["a", "b"],
+    "text": ["a", "b"],
+}
 
 
 @pytest.mark.parametrize(
@@ -276,7 +282,7 @@ def test_text_of_parquet_is_utf_8(tmp_path, read, columns):
     broken = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), latin1])
     numbers = {"score": [2.0, 1.0], "label": [1, 0], "rank": [0, 0], "weight": [1.0, 1.0]}
     for name in columns:
-        table = {key: pa.array(TEXT[key]) for key in columns} | numbers
+        table = {key: pa.array(COLUMNS[key]) for key in columns} | numbers
         pq.write_table(pa.table({**table, name: broken}), tmp_path / "t.parquet")
         with pytest.raises(FileError, match=r"t\.parquet: is not a readable Parquet file .*Invalid UTF8"):
             read(tmp_path / "t.parquet")
@@ -284,7 +290,7 @@ def test_text_of_parquet_is_utf_8(tmp_path, read, columns):
     read(tmp_path / "t.parquet")
 
 
-@pytest.mark.parametrize("path", [None, 5, b"a.run", ["a.run"], {"a": 1}, pd.DataFrame(TEXT), "a\0", "\ud800"])
+@pytest.mark.parametrize("path", [None, 5, b"a.run", ["a.run"], {"a": 1}, pd.DataFrame(COLUMNS), "a\0", "\ud800"])
 def test_what_is_no_path_is_refused_by_readers_in_one_line(path):
     readers = [
         *(getattr(vbterrier, name) for name in dir(vbterrier) if name.startswith("read_")),

@@ -357,7 +357,7 @@ def test_other_files_are_refused_on_opening(tmp_path):
     path = tmp_path / "made.kb"
     with pytest.raises(FileError, match="no such file"):
         KnowledgeBase(path)
-    with pytest.raises(FileError, match="is a folder"):
+    with pytest.raises(FileError, match="is no regular file"):
         KnowledgeBase(tmp_path)
     for content, message in [
         (b"", "is empty; wanted a knowledge base: build one with build_kb"),

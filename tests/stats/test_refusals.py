@@ -160,8 +160,13 @@ REFUSALS = [
     *refusals(
         "a frontier",
         lambda table, options: pareto_frontier(table, **options),
-        (FRONTIER.iloc[1:], {}, InputError, r"of RelCov@20, 1 topics .'q0'. lack"),
-        (FRONTIER.query("name != 'r3' or measure == 'RelCov@20'"), {}, InputError, r"1 runs .'r3'. have only one"),
+        (FRONTIER.iloc[1:], {}, InputError, r"of RelCov@20, 1 topic .'q0'. without a value for some run"),
+        (
+            FRONTIER.query("name != 'r3' or measure == 'RelCov@20'"),
+            {},
+            InputError,
+            r"1 run .'r3'. with only one of RelCov@20",
+        ),
         (FRONTIER, {"maximised": "RelCov@2"}, InputError, r"no RelCov@2; found .* Did you mean RelCov@20"),
         (FRONTIER, {"maximised": "NonRelCov@20"}, ParameterError, "wanted two measures"),
         (FRONTIER, {"n_resamples": 0}, ParameterError, "n_resamples=0"),
