@@ -42,6 +42,7 @@ def imports():
     return {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in found.items()}
 
 
+@pytest.mark.slow
 def test_no_module_is_imported_in_a_circle():
     graph, left = imports(), set(imports())
     while True:

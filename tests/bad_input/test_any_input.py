@@ -46,6 +46,7 @@ def require_range(values):
         assert (table[BOUNDS[0]] <= table[BOUNDS[1]] + 1e-9).all()
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
@@ -75,6 +76,7 @@ def test_broken_frames_give_an_own_error_or_values_in_range(strategies, data):
         pd.testing.assert_frame_equal(frame, old)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_the_order_of_rows_changes_nothing(strategies, data):

@@ -111,6 +111,7 @@ def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
     assert before["judgments"].unique().tolist() == ["cross-validated"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["selector", "entity ranker"])
 def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
     given = data()

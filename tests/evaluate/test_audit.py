@@ -64,6 +64,7 @@ def test_every_estimate_is_there_with_its_interval(planted):
     assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
 
 
+@pytest.mark.slow
 def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
     runs, _, labels, human, whole = planted
     topics = sorted(set(human["qid"]))
@@ -223,6 +224,7 @@ def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     assert shortest == sorted(shortest)
 
 
+@pytest.mark.slow
 def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     runs, truth, labels, _, _ = planted
     cut = first_ten(runs["c"])
@@ -252,6 +254,7 @@ def test_judgments_that_were_filled_are_recognised(planted):
     assert any("its labels equal all human judgments" in str(one.message) for one in told)
 
 
+@pytest.mark.slow
 def test_a_judge_of_some_systems_is_counted(planted):
     runs, _, labels, human, _ = planted
     cut = first_ten(runs["c"])
@@ -273,6 +276,7 @@ def test_complete_judgments_are_exact(planted):
         assert own[column].tolist() == pytest.approx(exact.tolist())
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted):
     runs, _, labels, human, found = planted
     turned = {name: run.sample(frac=1, random_state=1) for name, run in runs.items()}

@@ -878,6 +878,7 @@ def of_gold(found):
     return rows.set_index("measure")[["value", "low", "high", "mean"]].astype(float)
 
 
+@pytest.mark.slow
 def test_a_tagger_model_gives_an_interval_of_the_score_under_gold_tags():
     systems, options = modelled()
     found = of_gold(evaluated(systems, n_replicas=200, perturb=[Dirichlet(20)], **options))

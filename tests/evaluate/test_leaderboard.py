@@ -207,6 +207,7 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     assert ((own["low"] <= own["value"]) & (own["value"] <= own["high"]) & (own["high"] <= 1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["nDCG@10", slow("BNDCG(prior='pool')@10")])
 def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     runs, qrels, _ = track

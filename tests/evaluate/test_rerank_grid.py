@@ -87,6 +87,7 @@ def one_by_one(world):
             yield name, ExpansionReranker(run, cutoff=2, n_terms=n_terms)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* places are tied:vbterrier.errors.DegenerateWarning")
 def test_grid_is_the_stages_scored_one_by_one(world, expected):
     stages = list(one_by_one(world))

@@ -133,6 +133,7 @@ def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     assert {message for message in also if "tied" not in message} == {m for m in warned if "tied" not in m}
 
 
+@pytest.mark.slow
 def test_measures_of_intents_are_the_same(tmp_path):
     run, qrels = made()
     rng = np.random.default_rng(5)

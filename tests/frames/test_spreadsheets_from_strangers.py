@@ -114,6 +114,7 @@ def test_cells_far_away_do_not_fill_the_memory_with_empty_ones(tmp_path, monkeyp
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_rows_of_empty_cells_and_merged_cells_add_nothing(tmp_path):
     merged = '<mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'
     rows = HEAD + DOCUMENT + row("<c/>" * 20_000) + row(at=400)

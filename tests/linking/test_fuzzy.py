@@ -134,6 +134,7 @@ def test_short_parts_and_function_words_are_not_tried():
     assert linker(names).link(["who", "oh"]).frame["entity_id"].tolist() == ["c", "b"]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from(["new", "york", "city", "of", "hall", "newt", "ß", "東京"]), max_size=7))
 def test_exact_parts_are_those_of_a_dictionary_where_nothing_overlaps(words):

@@ -131,6 +131,7 @@ def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
     assert said(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
 
 
+@pytest.mark.slow
 def test_correlation_over_runs():
     r = np.corrcoef(*np.array(list(POINTS.values())).T)[0, 1]
     assert f"r = {r:.3f} over runs (95% Fisher z: " in said(coverage_discrimination(v_frame(POINTS)))

@@ -105,6 +105,7 @@ def test_bars_are_the_probabilities_of_the_atoms():
     assert scale == pytest.approx([scale[0]] * len(scale)), "topics have one scale"
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 8), st.sampled_from(["exact", "grid", "mc"]))
 @example(809948, 6, "grid")
@@ -184,6 +185,7 @@ def test_estimates_are_drawn_against_the_truth_with_their_intervals():
     assert diagonal[:, 0].tolist() == list(ax.get_xlim())
 
 
+@pytest.mark.slow
 def test_captions_give_errors_and_coverage_of_uncertain_points():
     # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; one of three intervals misses the truth.
     assert said(estimate_against_truth(estimates())) == (

@@ -147,6 +147,7 @@ def topics_without_hits(n_topics=120, n=20, share=0.4, seed=3):
     return offset, rng.random(len(topic)) < sigmoid(offset + intercept[topic]), topic
 
 
+@pytest.mark.slow
 def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
     offset, hit, topic = topics_without_hits(n_topics=24, n=10)
     n_topics, prior_variance = 25, 0.3
@@ -668,6 +669,7 @@ def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
     assert (small.shares == plain.shares).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["a", "abcdef"])
 def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by_one(names):
     model = fit({name: RUNS[name] for name in names}, THIN).at(10)

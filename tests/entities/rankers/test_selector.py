@@ -99,6 +99,7 @@ def test_folds_depend_on_seed_and_topic_alone(data):
     assert folds != [fold_of(f"q{each}", 5, 1) for each in range(1000)]
 
 
+@pytest.mark.slow
 def test_neither_order_nor_batches_change_anything(data):
     pool, run, qrels, _ = data
     again = LinkedPool.from_frame(pool.to_frame().sample(frac=1, random_state=5))
