@@ -15,6 +15,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from unsendable import refusing
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
 from vbterrier.execution import parallel
@@ -190,19 +191,8 @@ def test_a_full_temporary_folder_is_one_error(monkeypatch, tmp_path):
 
 def test_errors_that_cannot_be_sent_back_keep_their_text():
     """The process that raises one was taken for dead, four times, for want of memory."""
-
-    class QuotaError(Exception):
-        """An error as those of clients of web services, which cannot be unpickled."""
-
-        def __init__(self, status, text):
-            super().__init__(text)
-            self.status = status
-
-    def refused(_):
-        raise QuotaError(429, "no more requests today")
-
     with pytest.raises(VBTerrierError, match=r"^QuotaError: no more requests today$"):
-        list(mapped(refused, [1, 2], n_jobs=2))
+        list(mapped(refusing(), [1, 2], n_jobs=2))
 
 
 def test_work_that_cannot_be_sent_is_named():

@@ -612,7 +612,8 @@ def test_no_system_is_named_as_such(call):
 def test_names_of_systems_may_be_numbers(call):
     """Names are text: models sort and hash them."""
     one, other = RUNS.values()
-    SYSTEM_CALLS[call]({1: one, "b": other})
+    numbered, named = (SYSTEM_CALLS[call]({name: one, "b": other}).to_frame() for name in (1, "1"))
+    pd.testing.assert_frame_equal(numbered, named)
 
 
 FRAME = pd.DataFrame({"qid": ["q1"] * 500, "docno": "d", "score": 1.0})

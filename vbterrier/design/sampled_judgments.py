@@ -115,7 +115,8 @@ def score_sampled(
     lowest = min((measure.rel for measure in wanted), default=1)
     bare = set(topics) - set(frame.loc[frame["label"] >= lowest, "qid"])
     if bare:
-        warn(f"judgments: {agreeing(len(bare), 'topics have no judged relevant document')} ({examples(bare)}): 0")
+        some = agreeing(len(bare), "topics have no judged relevant document")
+        warn(f"judgments: {some} ({examples(bare)}); the value there is 0")
     return pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
 

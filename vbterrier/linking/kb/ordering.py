@@ -370,7 +370,7 @@ class _PriorNotes:
                 f"the priors of {agreeing(self.n_off, 'aliases')} sum to {sums}, not 1: divided by their sum"
             )
         if self.n_mixed:
-            some = f"{agreeing(self.n_mixed, 'aliases have entities with and without a prior')}"
+            some = agreeing(self.n_mixed, "aliases have entities with and without a prior")
             messages.append(f"{some}: the latter share the rest of 1")
         if self.n_zero:
             some = f"the priors of {agreeing(self.n_zero, 'aliases')} are all 0"
