@@ -318,8 +318,9 @@ def _notes_on_models(
         errors = [0.0]
         for measure, variance in ((one, _variance_of(one)) for one in own):
             rows = keys[2] == str(variance)
-            parts = pd.Series(numbers[rows]).groupby(keys[0][rows])
-            errors += (np.sqrt(parts.sum().clip(lower=0) / measure["n_draws"]) / parts.size()).tolist()
+            system, _ = pd.factorize(keys[0][rows])
+            total = np.bincount(system, np.nan_to_num(numbers[rows]))
+            errors += (np.sqrt(np.maximum(total, 0) / measure["n_draws"]) / np.bincount(system)).tolist()
         said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
         notes.append(f"{', '.join(map(str, own))}: {model.summary}{said}")
     return notes
