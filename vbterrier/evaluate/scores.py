@@ -319,7 +319,7 @@ def _notes_on_models(
         for measure, variance in ((one, _variance_of(one)) for one in own):
             rows = keys[2] == str(variance)
             system, _ = pd.factorize(keys[0][rows])
-            total = np.bincount(system, np.nan_to_num(numbers[rows]))
+            total = np.bincount(system, numbers[rows])
             errors += (np.sqrt(np.maximum(total, 0) / measure["n_draws"]) / np.bincount(system)).tolist()
         said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
         notes.append(f"{', '.join(map(str, own))}: {model.summary}{said}")

@@ -360,6 +360,7 @@ def sequence_probs(prob: Floats, n_documents: int, strength: Floats | None) -> F
     for document in range(n_documents):
         drawn = prob[:, document : document + 1] if prob.shape[1] > 1 else next_draw(prob, strength, seen, document)
         probs = (probs[:, :, None] * drawn).reshape(n, -1)
+        # Behind the last document, no draw depends on them: they would be the longest array.
         if strength is not None and document + 1 < n_documents:
             seen = (seen[:, None, :] + np.eye(n_levels)).reshape(-1, n_levels)
     return probs
