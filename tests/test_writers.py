@@ -59,6 +59,7 @@ def gate(version):
 
 
 def reranker(version):
+    pytest.importorskip("safetensors")
     stage = NeuralReranker.__new__(NeuralReranker)
     for name in NeuralReranker.STORED:
         if name not in {each.name for each in fields(Training)}:
@@ -205,11 +206,12 @@ def _copied(folder):
 
 def test_a_trained_model_is_the_old_or_the_new_one_whenever_it_is_interrupted(tmp_path, monkeypatch):
     """Of each number of steps, parameters and weights belong to one version."""
+    load_file = pytest.importorskip("safetensors.numpy").load_file
     rename, path = Path.replace, tmp_path / "model"
 
     def loaded():
         made = json.loads((path / "model.json").read_text())
-        weights = pytest.importorskip("safetensors.numpy").load_file(path / made["weights"])["bias"]
+        weights = load_file(path / made["weights"])["bias"]
         return {made["parameters"]["seed"], *weights.tolist()}
 
     reranker(0).save(path)

@@ -120,6 +120,12 @@ def stream(data, codec):
     return sink.getvalue().to_pybytes()
 
 
+def spreadsheet(frame, path):
+    pytest.importorskip("openpyxl")
+    frame.to_excel(path.with_suffix(".xlsx"), index=False)
+    path.with_suffix(".xlsx").rename(path)
+
+
 def records(frame):
     return json.loads(frame.to_json(orient="records"))
 
@@ -137,9 +143,7 @@ FILES = {
     "JSON": lambda frame, path: path.write_text(json.dumps(records(frame), indent=1)),
     "Parquet": lambda frame, path: frame.to_parquet(path, index=False),
     "Parquet, categories": lambda frame, path: frame.astype({frame.columns[0]: "category"}).to_parquet(path),
-    "xlsx": lambda frame, path: (
-        frame.to_excel(path.with_suffix(".xlsx"), index=False) or path.with_suffix(".xlsx").rename(path)
-    ),
+    "xlsx": spreadsheet,
     "gz": lambda frame, path: packed(frame, path, gzip.compress),
     "bz2": lambda frame, path: packed(frame, path, bz2.compress),
     "xz": lambda frame, path: packed(frame, path, lzma.compress),
