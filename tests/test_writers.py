@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -258,3 +259,43 @@ def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     _, said = started.communicate()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["entities.tsv"]
     assert (started.returncode, said.strip()) == (128 + number, f"vbterrier: stopped by {number.name}")
+
+
+def test_a_part_has_the_permissions_of_the_file_that_it_replaces(tmp_path):
+    path, modes = tmp_path / "secret.run", []
+    path.write_text("old")
+    path.chmod(0o600)
+    before = os.umask(0)
+    try:
+        with replacing(path) as file:
+            (part,) = set(tmp_path.iterdir()) - {path}
+            modes.append(stat.S_IMODE(part.stat().st_mode))
+            file.write(b"new")
+        with replacing(tmp_path / "open.run") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "open.run").stat().st_mode) == 0o666
+    assert path.read_bytes() == b"new"
+
+
+def test_saved_results_have_the_permissions_of_those_that_they_replace(tmp_path):
+    from vbterrier.hosts.systems import ResultFiles
+
+    modes = []
+
+    def dump(results, file):
+        modes.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        file.write(results.to_json().encode())
+
+    path = tmp_path / "a.custom"
+    path.write_text("old")
+    path.chmod(0o600)
+    files = ResultFiles(tmp_path, ["a"], "overwrite", (pd.read_json, dump))
+    assert files.paths == [path]
+    files.save(0, pd.DataFrame({"qid": ["q1"]}))
+    assert modes == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == '{"qid":{"0":"q1"}}'

@@ -1,7 +1,9 @@
 """Folders and journals of finished parts: damaged rows, and files that are no journal."""
 
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -35,6 +37,42 @@ def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
             call()
     file.unlink()
     with pytest.raises(FileError, match="cannot be read"):
+        call()
+
+
+@pytest.mark.parametrize("place", [0.1, 0.3, 0.7, 0.9])
+def test_a_run_that_changed_with_its_size_and_times_kept_is_noticed(place, tmp_path):
+    path, folder = tmp_path / "mine.run", tmp_path / "done"
+    lines = [f"q{t} Q0 d{d:05} {d} {9000 - d} tag\n" for t in range(6) for d in range(4_000)]
+    path.write_text("".join(lines))
+    about = path.stat()
+    call = partial(score, path, QRELS.assign(docno="d00001"), ["AP"], execution=Execution(resume=folder))
+    call()
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 10**9))
+    # A file with another time and the same content is the same input.
+    call()
+    lines[int(place * len(lines))] = lines[int(place * len(lines))].replace(" d0", " e0")
+    path.write_text("".join(lines))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert path.stat().st_size == about.st_size
+    with pytest.raises(FileError, match="holds results of other inputs"):
+        call()
+
+
+def test_similarities_that_changed_are_noticed(tmp_path):
+    run, similarities, folder = tmp_path / "mine.run", tmp_path / "similarities.tsv", tmp_path / "done"
+    run.write_text("q1 Q0 d1 1 2 tag\nq2 Q0 d1 1 1 tag\n")
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": ["E1", "E2"] * 2, "prob": 0.5})
+    tags = pd.DataFrame({"docno": ["d1"], "entity_id": "E1"})
+    measures = [f"ES(similarities={str(similarities)!r})"]
+
+    def call():
+        return score(run, intents, measures, tags=tags, execution=Execution(resume=folder)).values["value"].tolist()
+
+    similarities.write_text("entity_id\tother_id\tsimilarity\nE1\tE2\t0.5\n")
+    assert call() == call()
+    similarities.write_text("entity_id\tother_id\tsimilarity\nE1\tE2\t0.9\n")
+    with pytest.raises(FileError, match="holds results of other inputs"):
         call()
 
 

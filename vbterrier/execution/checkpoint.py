@@ -23,7 +23,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import DegenerateWarning, FileError, InputError, path_of, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.files.source import json_of, require_regular
+from vbterrier.frames.files.source import content_digest, json_of, require_regular
 from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from vbterrier.measures.target import EvaluationTarget
 
 
-_SAMPLE = 1 << 16
-
-
 def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
     """Return a short digest of a table, given as columns of 64-bit numbers; the order of rows does not matter."""
     key = np.zeros(1, dtype=np.uint64)
@@ -55,15 +52,16 @@ def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
 
 
 def inputs_of(paths: Sequence[Path], work: Work) -> str:
-    """Return a digest of the inputs: files by size, time and samples, judgments, measures and version."""
+    """Return a digest of the inputs: the content of files, judgments, measures and version."""
     plan, target = work.plan, work.target
     frames = [target.frame, target.intents, target.tags, target.subtopics] if plan.at_once else []
     for measure in plan.at_once:
-        frames += [named(kind, source) for kind in ("intents", "tags") if (source := measure.params.get(kind))]
+        kinds = ("intents", "tags", "similarities")
+        frames += [named(kind, source) for kind in kinds if (source := measure.params.get(kind))]
     parts = [
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
-        *map(_file_fingerprint, paths),
+        *map(_digest, paths),
     ]
     for frame in frames:
         if frame is not None:
@@ -73,18 +71,12 @@ def inputs_of(paths: Sequence[Path], work: Work) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _file_fingerprint(path: Path) -> str:
+def _digest(path: Path) -> str:
     try:
-        about = path.stat()
-        with path.open("rb") as file:
-            made = hashlib.blake2b(digest_size=16)
-            for start in (0, about.st_size // 2, max(about.st_size - _SAMPLE, 0)):
-                file.seek(start)
-                made.update(file.read(_SAMPLE))
+        return content_digest(path)
     except OSError:
         # Reading the file raises the error.
         return str(path)
-    return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
 
 
 _LOG = logging.getLogger(__name__)

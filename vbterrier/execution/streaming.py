@@ -159,8 +159,10 @@ def streamed(
     topic that is too large; a folder with parts of other inputs.
     """
     workers = workers or Workers()
+    # A temporary folder is never resumed from.
+    inputs = "" if folder is None else inputs_of(paths, work)
     with opened(folder) as place, memory_returned():
-        checkpoint = Checkpoint(place, work, inputs_of(paths, work), workers, memory // _IN_TRANSIT)
+        checkpoint = Checkpoint(place, work, inputs, workers, memory // _IN_TRANSIT)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         n_bytes = min(n_bytes, _MOST_BLOCK)

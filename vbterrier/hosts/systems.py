@@ -15,6 +15,7 @@ from vbterrier.errors import InputError, ParameterError, choice, excerpt, neares
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_run
+from vbterrier.frames.files.writing import create_like
 from vbterrier.frames.pipelines import input_of, is_pipeline, require_results
 from vbterrier.hosts import require_api
 
@@ -204,7 +205,9 @@ class ResultFiles:
         """Write the results of a system; the file replaces an older one when it is complete."""
         path = self.paths[number]
         part = path.with_name(f".part.{path.name}")
+        part.unlink(missing_ok=True)
         try:
+            create_like(part, path)
             self._write(results, part)
             part.replace(path)
         finally:

@@ -18,7 +18,15 @@ import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, examples, excerpt, nearest, path_of, whole
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.files.source import MAX_BYTES, Source, content_of, is_folder, json_of, require_regular
+from vbterrier.frames.files.source import (
+    MAX_BYTES,
+    Source,
+    content_digest,
+    content_of,
+    is_folder,
+    json_of,
+    require_regular,
+)
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import release_unused
@@ -499,7 +507,7 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
             f"{nearest(name, list(_MODELS))}"
         )
     # Read again if the folder has changed.
-    state = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_ino) for path in sorted(folder.iterdir()))
+    state = [(path.name, content_digest(path)) for path in sorted(folder.iterdir()) if path.is_file()]
     if name not in _LOADED or _LOADED[name][0] != state:
         _LOADED[name] = state, EvidenceModel.load(folder)
     return _LOADED[name][1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -359,6 +360,18 @@ def real_number(value: str) -> float:
     if not _NUMBER.fullmatch(value.strip()):
         raise ValueError(value)
     return float(value)
+
+
+def content_digest(path: Path) -> str:
+    """Return a digest of all bytes of a file: its size and times may stay while the content changes.
+
+    It takes about a tenth of the time of parsing the file.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def is_folder(path: StrPath) -> bool:

@@ -283,7 +283,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         is_special = path.exists() and not path.is_file() and not path.is_dir()
         part = path if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
         try:
-            with part.open("wb" if is_special else "xb") as file:
+            if not is_special:
+                create_like(part, target)
+            with part.open("wb") as file:
                 if path.suffix == ".gz":
                     # Without name and time, equal runs give equal files.
                     with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
@@ -291,15 +293,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 else:
                     yield file
             if not is_special:
-                if target.exists():
-                    # Keep the permissions of the replaced file.
-                    part.chmod(stat.S_IMODE(target.stat().st_mode))
                 part.replace(target)
         finally:
             if not is_special:
                 part.unlink(missing_ok=True)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def create_like(part: Path, target: Path) -> None:
+    """Create an empty file that has the permissions of the file that it will replace, if any, before it has content."""
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # The umask only removes permissions, so that nobody else can open the file in between.
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode))
+    if mode is not None:
+        part.chmod(mode)
 
 
 def replace_files(contents: Mapping[Path, str | bytes]) -> None:
