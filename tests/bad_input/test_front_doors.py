@@ -95,9 +95,9 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
         (
             lambda: gate(traffic=TRAFFIC.assign(weight=0)),
             InputError,
-            "at least two rated queries with a weight above 0",
+            "traffic: all 20 weights are 0; wanted at least one above 0",
         ),
-        (lambda: gate(traffic=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a number of"),
+        (lambda: gate(traffic=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a finite"),
         (
             lambda: track(budget=JudgingBudget(3, costs=dict.fromkeys(TRAFFIC["qid"], 0))),
             ParameterError,

@@ -308,7 +308,7 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
             InputError,
             "no row for 19 of 20 rated queries",
         ),
-        ({"traffic": pd.DataFrame({"query": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
+        ({"traffic": pd.DataFrame({"text": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
         (
             {"traffic": pd.DataFrame({"qid": ["query 0"] * 2, "weight": 1.0})},
             InputError,
@@ -317,7 +317,7 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         (
             {"traffic": pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan})},
             InputError,
-            "the weight of 'query 0' is nan, wanted a number of at least 0",
+            "row 0 holds nan (query 'query 0'), wanted a number",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 import vbterrier
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames import read_rated_list, write_rated_list
-from vbterrier.frames.files.rated_lists import RatedList, read_traffic
+from vbterrier.frames.files.rated_lists import RatedList
 
 ROWS = [['shoes, "red"', "007", 3], ['shoes, "red"', "d2", 0], ["hat", "007", 1]]
 QUOTED = '"shoes, ""red"""'
@@ -90,12 +90,6 @@ def test_runs_keep_the_order_of_their_positions(tmp_path, text):
     (tmp_path / "run").write_text(text)
     frame = vbterrier.read_run(tmp_path / "run").sort_values("score", ascending=False)
     assert frame[["qid", "docno", "rank"]].to_numpy().tolist() == [["hat", "b", 1], ["hat", "a", 2]]
-
-
-def test_weights_and_segments_are_read(tmp_path):
-    (tmp_path / "traffic.csv").write_text("Query,Segment,Traffic\nhat,head,10\nred shoes,,0.5\n")
-    found = read_traffic(tmp_path / "traffic.csv")
-    assert found[["qid", "segment", "weight"]].to_numpy().tolist() == [["hat", "head", 10.0], ["red shoes", "", 0.5]]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from vbterrier.evaluate.inputs import (
     named_runs,
     require_scale,
     require_spelling,
-    table_of,
     target_of,
 )
 from vbterrier.evaluate.release_scores import ReleaseScores
@@ -36,16 +35,16 @@ from vbterrier.frames.contracts import (
     frame_of,
     in_units,
     is_nested_table,
-    refuse_near_misses,
     require,
     require_difference,
     score_bounds,
     systems_of,
 )
-from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, read_traffic, write_rated_list
+from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.frames.results import Caveat, Shown
 from vbterrier.log import timed
@@ -442,16 +441,10 @@ def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
 
 def _traffic_of(traffic: Any) -> pd.DataFrame:
     """Weights and segments of queries, by query."""
-    table = table_of(traffic, "traffic", read_traffic, ("qid",))
-    refuse_near_misses(table, ("weight",), "traffic")
+    table = queries_frame(traffic, "traffic")
     if not {"weight", "segment"} & set(table.columns):
-        columns = ", ".join(map(str, table.columns))
-        raise InputError(f"traffic: wanted a column weight, a column segment, or both; found {columns}")
-    table = table.set_index(pd.Index(ids_of(table["qid"], "traffic column 'qid'").text.to_pylist()))
-    if table.index.has_duplicates:
-        twice = table.index[table.index.duplicated()][0]
-        raise InputError(f"traffic: query {twice!r} is duplicated; keep one row per query")
-    return table
+        raise InputError("traffic: wanted a column weight, a column segment, or both; found neither")
+    return table.set_index("qid")
 
 
 def _queries(
@@ -471,13 +464,9 @@ def _queries(
                 "with weight 0 to leave them out"
             )
         if "weight" in table.columns:
-            weights["weight"] = pd.to_numeric(table["weight"].loc[qids], errors="coerce").astype(float)
-            odd = weights.index[~(np.isfinite(weights["weight"]) & (weights["weight"] >= 0))]
-            if len(odd):
-                value = printable(table["weight"][odd[0]])
-                raise InputError(f"traffic: the weight of {odd[0]!r} is {value}, wanted a number of at least 0")
+            weights["weight"] = table["weight"].loc[qids]
         if "segment" in table.columns:
-            weights["segment"] = table["segment"].loc[qids].fillna("").astype(str)
+            weights["segment"] = table["segment"].loc[qids]
             notes.append(("queries without a segment", list(weights.index[weights["segment"] == ""])))
         notes.append(("queries of traffic without ratings", [qid for qid in table.index if qid not in rated_queries]))
     none = weights["weight"] == 0

@@ -12,6 +12,7 @@ from .files.reading import read_answers as read_answers
 from .files.reading import read_labels as read_labels
 from .files.reading import read_mentions as read_mentions
 from .files.reading import read_prels as read_prels
+from .files.reading import read_queries as read_queries
 from .files.reading import read_subtopics as read_subtopics
 from .files.reading import read_values as read_values
 from .files.writing import write_intents as write_intents

@@ -29,6 +29,9 @@ NAMES = {
     "entity_id": "entityid",
     "weight": "weight traffic frequency count volume",
     "segment": "segment category group",
+    "cluster": "cluster clusterid",
+    "drawn": "drawn",
+    "covariate": "covariate",
     "prob": "prob probabilities",
     "Q0": "q0",
 }
@@ -103,7 +106,7 @@ def simplified(name: object) -> str:
 RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
 QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
 LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
-TRAFFIC = ColumnNames(("qid",), ("weight", "segment"), _PAIR)
+QUERIES = ColumnNames(("qid",), ("weight", "cluster", "segment", "drawn", "covariate"), _PAIR)
 TOPICS = ColumnNames(
     ("qid", "query"), (), {"qid": "id topic number num", "query": "querytext searchquery text title question topic"}
 )

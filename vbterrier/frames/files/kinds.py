@@ -34,7 +34,7 @@ class FileKind:
     columns: tuple[str, ...]  # the first columns of the frame, in order
     numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
-    keeps_others: bool = True  # True if other columns of the file follow
+    others: tuple[str, ...] | None = None  # the other columns that are kept; ``None`` for all
     # The layout of TREC files: of lines with more fields than ``fields`` has.
     trec: Callable[[Path, int, bytes], Layout] | None = None
     # Words that mark the first line as a header; without any, the first line never is one.
@@ -331,11 +331,12 @@ LABELS = FileKind(
 )
 # Labels of several judges: a column a judge, or a row for each label with the name of its judge.
 BOOK = replace(LABELS, numeric=())
-TRAFFIC = FileKind(
-    ("qid", "weight", "segment"),
-    ("weight",),
-    optional=("weight", "segment"),
-    vocabulary=columns.TRAFFIC,
+# Segments and covariates, which may be missing, are among the other columns.
+QUERIES = FileKind(
+    ("qid", "weight", "drawn"),
+    ("weight", "drawn"),
+    optional=("weight", "drawn"),
+    vocabulary=columns.QUERIES,
     needs_header=True,
 )
 TOPICS = FileKind(
@@ -446,7 +447,7 @@ COSTS = FileKind(
 VALUES = FileKind(
     ("name", "qid", "measure", "value"),
     ("value",),
-    keeps_others=False,
+    others=("dataset", "model", *columns.QUERIES.optional),
     needs_header=True,
     vocabulary=ColumnNames(("qid",)),
 )

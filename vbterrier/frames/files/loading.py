@@ -103,7 +103,9 @@ def _loaded(source: Source, kind: FileKind) -> Loaded:
         frame = with_scores(source.path, frame, is_named=is_named)
         _warn_of_systems(source.path, frame)
     first = [name for name in kind.columns if name in frame.columns]
-    others = [name for name in frame.columns if name not in kind.columns and (kind.keeps_others or name == "dataset")]
+    others = [
+        name for name in frame.columns if name not in kind.columns and (kind.others is None or name in kind.others)
+    ]
     return replace(loaded, frame=frame[[*first, *others]])
 
 

@@ -14,7 +14,7 @@ from vbterrier.errors import FileError, ParameterError, excerpt, number, printab
 from vbterrier.frames.contracts import frame_of, require, steps_of
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
-from vbterrier.frames.files.kinds import BOOK, RATINGS, TRAFFIC, first_line, header_layout
+from vbterrier.frames.files.kinds import BOOK, RATINGS, first_line, header_layout
 from vbterrier.frames.files.loading import PROB, load
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.files.source import MAX_BYTES, Source
@@ -227,11 +227,6 @@ def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int]
         every.assign(label=steps).groupby(["qid", "docno"], sort=False)["label"].quantile(0.5, interpolation="lower")
     )
     return RatedList(median.astype(np.int64).reset_index(), "table", separator=",")
-
-
-def read_traffic(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    """Read weights and segments of queries: a table with a header, a column for the query, weight, segment or both."""
-    return load(path, max_bytes, TRAFFIC).frame
 
 
 def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:

@@ -20,6 +20,7 @@ from vbterrier.frames.files.kinds import (
     POPULARITY,
     PRELS,
     QRELS,
+    QUERIES,
     RUN,
     SIMILARITIES,
     SPELLINGS,
@@ -184,6 +185,34 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['007', 'Jordan achievements']]
     """
     return _read(path, max_bytes, TOPICS)
+
+
+def read_queries(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read weights, clusters and segments of queries: a table with a header line, JSON, a spreadsheet, or Parquet.
+
+    The header names a column for the query, ``qid`` (names as in :func:`read_run`) or its text, and any of ``weight``
+    (also: traffic, frequency, count, volume), ``cluster``, ``segment`` (also: category, group), ``drawn`` and
+    ``covariate``; :func:`vbterrier.frames.queries.queries_frame` has their meaning, and checks their values.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Column ``qid`` (text), those of the above that the file has, then its other columns.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "traffic.csv")
+    >>> _ = path.write_text("query,traffic,segment\njaguar,120,head\n")
+    >>> read_queries(path).values.tolist()
+    [['jaguar', 120.0, 'head']]
+    """
+    return _read(path, max_bytes, QUERIES)
 
 
 def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -450,8 +479,8 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), and ``dataset`` if the file has it; rows
-        as in the file.
+        Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), then, if the file has them, ``dataset``,
+        ``model`` and the columns of :func:`read_queries`; rows as in the file.
 
     Examples
     --------

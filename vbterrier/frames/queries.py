@@ -1,0 +1,250 @@
+"""The W frame: how the queries of an evaluation were sampled, and how much each of them counts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, examples, printable
+from vbterrier.frames.columns import QUERIES
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.files.reading import read_queries
+from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from vbterrier.annotations import Bools, Floats, Ints
+
+
+# The columns beside qid, in the order of a frame.
+COLUMNS = ("weight", "cluster", "segment", "drawn", "covariate")
+
+
+def queries_frame(queries: Any, what: str = "queries") -> pd.DataFrame:
+    """Return a checked W frame: one row a query, typed columns.
+
+    Parameters
+    ----------
+    queries
+        A path, see :func:`vbterrier.frames.read_queries`; or a frame, such as topics, with ``qid`` and any of
+
+        - ``weight``: the share of the query among all, in any unit, such as its traffic: finite and at least 0, not all
+          0; a query of weight 0 counts for nothing
+        - ``cluster``: queries of one cluster, such as paraphrases, are sampled together; every query has one
+        - ``segment``: a part of the queries that is reported separately; empty for none
+        - ``drawn``: how often the query was drawn, a whole number of at least 0; 0 if it was included for certain
+        - ``covariate``: a number that is known for more queries than are rated; it may be missing
+    what
+        The name of the frame in messages.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid``, ``cluster``, ``segment`` (text), ``weight``, ``covariate`` (float64) and ``drawn`` (int64), as
+        far as the frame has them, in the order of :data:`COLUMNS`; rows in the order of the frame.
+
+    Raises
+    ------
+    InputError
+        A frame without ``qid``, or with a value that is not one of its column; a query in two rows; two columns for one
+        of these.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jaguar", "car"], "weight": ["3", "1.5"]})
+    >>> queries_frame(table).values.tolist()
+    [['q1', 3.0], ['q2', 1.5]]
+    >>> queries_frame(table.assign(weight=[1, -1]))
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.InputError: queries: the weight of 'q2' is -1, wanted a finite number of at least 0
+    """
+    is_path = isinstance(queries, (str, os.PathLike))
+    frame = read_queries(queries) if is_path else frame_of(queries, what, QUERIES)
+    # Optional columns have the same names in frames as in files.
+    frame = frame.set_axis(QUERIES.renamed([str(name) for name in frame.columns]), axis=1)
+    require(frame, ("qid", *(name for name in COLUMNS if name in frame.columns)), what)
+    refuse_near_misses(frame, ("weight",), what, others=COLUMNS)
+    qids = keys_of(frame["qid"], f"{what} column 'qid'").text.to_pylist()
+    repeated = pd.Series(qids).duplicated()
+    if repeated.any():
+        raise InputError(f"{what}: query {qids[int(repeated.argmax())]!r} is duplicated; keep one row per query")
+    columns = {name: _READERS[name](frame[name], what, qids) for name in COLUMNS if name in frame.columns}
+    return pd.DataFrame({"qid": qids, **columns})
+
+
+def queries_of(
+    queries: Any, qids: Sequence[str], *, call: str, honoured: Sequence[str], what: str = "queries"
+) -> pd.DataFrame:
+    """Return the rows of a W frame of some queries, in their order, for a call that honours some of its columns.
+
+    Parameters
+    ----------
+    queries, what
+        As in :func:`queries_frame`.
+    qids
+        The queries that are evaluated, each of which needs a row.
+    call
+        The name of the function or the command, for messages.
+    honoured
+        The columns that the call honours.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of :func:`queries_frame`, with the ids as index.
+
+    Raises
+    ------
+    InputError
+        As :func:`queries_frame`; a query without a row; only weights of 0.
+    ParameterError
+        A frame with a column that the call does not honour, or without any that it does.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"qid": ["q1", "q2"], "weight": [3, 1], "segment": ["head", "tail"]})
+    >>> queries_of(table, ["q2", "q1"], call="score", honoured=("weight", "segment"))["weight"].tolist()
+    [1.0, 3.0]
+    >>> queries_of(table, ["q1"], call="rank_systems", honoured=("weight", "cluster"))
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: rank_systems: column 'segment' of queries has no effect; leave it out, weight, \
+cluster are used
+    """
+    frame = queries_frame(queries, what)
+    used = f"{', '.join(honoured)} {'is' if len(honoured) == 1 else 'are'} used" if honoured else "none is used"
+    for name in frame.columns[1:]:
+        if name not in honoured:
+            raise ParameterError(f"{call}: column {name!r} of {what} has no effect; leave it out, {used}")
+    if len(frame.columns) == 1:
+        raise InputError(f"{what}: wanted a column {' or '.join(honoured)}; found qid alone")
+    frame = frame.set_index("qid")
+    lacking = [qid for qid in qids if qid not in frame.index]
+    if lacking:
+        zero = ", with weight 0 to leave them out" if "weight" in frame.columns else ""
+        raise InputError(
+            f"{what}: no row for {len(lacking)} of {len(qids)} queries ({examples(lacking)}); add them{zero}"
+        )
+    frame = frame.loc[list(qids)]
+    if "weight" in frame.columns and len(frame) and not (frame["weight"] > 0).any():
+        raise InputError(f"{what}: all {len(frame)} weights of these queries are 0; wanted at least one above 0")
+    return frame
+
+
+def split_values(values: Any, what: str = "values") -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Split a frame of values of queries (V) from the columns of a W frame that it has.
+
+    Parameters
+    ----------
+    values
+        Columns ``name``, ``qid``, ``measure``, ``value``, and any of :data:`COLUMNS`, with equal values in all rows of
+        a query; with a column ``dataset``, the queries are called ``dataset/qid``, as by
+        :func:`vbterrier.frames.values.values_of`.
+    what
+        The name of the frame in messages.
+
+    Returns
+    -------
+    tuple
+        The frame without these columns, and the checked W frame of its queries; ``None`` if it has no such column.
+
+    Raises
+    ------
+    InputError
+        As :func:`queries_frame`; a query with two values of such a column.
+
+    Examples
+    --------
+    >>> keys = {"name": "bm25", "qid": ["q1", "q2"], "measure": "nDCG@10"}
+    >>> values, queries = split_values(pd.DataFrame({**keys, "value": [0.5, 1], "weight": [3, 1]}))
+    >>> queries.values.tolist(), values.columns.tolist()
+    ([['q1', 3.0], ['q2', 1.0]], ['name', 'qid', 'measure', 'value'])
+    """
+    frame = frame_of(values, what)
+    names = [name for name in COLUMNS if name in frame.columns]
+    if not names:
+        return frame, None
+    require(frame, ("qid",), what)
+    qids = ids_of(frame["qid"], f"{what} column 'qid'").text.to_pandas()
+    if "dataset" in frame.columns:
+        qids = ids_of(frame["dataset"], f"{what} column 'dataset'").text.to_pandas() + "/" + qids
+    rows = frame[names].reset_index(drop=True).assign(qid=qids).drop_duplicates(ignore_index=True)
+    repeated = rows["qid"].duplicated(keep=False)
+    if repeated.any():
+        qid = rows["qid"][repeated].iloc[0]
+        one, two = rows[rows["qid"] == qid].iloc[:2].to_dict("records")
+        name = next((name for name in names if one[name] != two[name]), names[0])
+        raise InputError(
+            f"{what}: query {qid!r} has the values {printable(one[name])} and {printable(two[name])} in column "
+            f"{name!r}; wanted one of each query"
+        )
+    return frame.drop(columns=names), queries_frame(rows, what)
+
+
+def _weights(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:
+    """Finite numbers of at least 0."""
+    values = numbers_of(column, f"{what} column 'weight'", _owner(qids))
+    _require(np.isfinite(values) & (values >= 0), "weight", column, what, qids)
+    if len(values) and not (values > 0).any():
+        raise InputError(f"{what}: all {len(values)} weights are 0; wanted at least one above 0")
+    return values
+
+
+def _draws(column: pd.Series[Any], what: str, qids: list[str]) -> Ints:
+    """Whole numbers of at least 0."""
+    values = integers_of(column, f"{what} column 'drawn'", _owner(qids))
+    _require(values >= 0, "drawn", column, what, qids)
+    return values
+
+
+def _covariates(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:
+    """Finite numbers, NaN where there is none."""
+    is_known = (column.notna() & (column.astype(str).str.strip() != "")).to_numpy(dtype=bool)
+    values = np.full(len(column), np.nan)
+    owners = [qids[row] for row in np.flatnonzero(is_known)]
+    values[is_known] = numbers_of(column[is_known], f"{what} column 'covariate'", _owner(owners))
+    _require(~np.isinf(values), "covariate", column, what, qids)
+    return values
+
+
+def _clusters(column: pd.Series[Any], what: str, qids: list[str]) -> list[str]:
+    """Names, none of which is empty."""
+    names = _segments(column, what, qids)
+    if "" in names:
+        raise InputError(f"{what}: query {qids[names.index('')]!r} has no cluster; give it one, such as its own id")
+    return names
+
+
+def _segments(column: pd.Series[Any], what: str, _qids: list[str]) -> list[str]:
+    """Names, empty where there is none."""
+    named = column.notna().to_numpy(dtype=bool)
+    names = np.full(len(column), "", dtype=object)
+    names[named] = ids_of(column[named], f"{what} column {column.name!r}").text.to_pylist()
+    texts: list[str] = names.tolist()
+    return texts
+
+
+_READERS: dict[str, Callable[[pd.Series[Any], str, list[str]], Any]] = {
+    "weight": _weights,
+    "cluster": _clusters,
+    "segment": _segments,
+    "drawn": _draws,
+    "covariate": _covariates,
+}
+
+
+def _owner(qids: list[str]) -> Callable[[int], str]:
+    return lambda row: f" (query {qids[row]!r})"
+
+
+def _require(fits: Bools, name: str, column: pd.Series[Any], what: str, qids: list[str]) -> None:
+    """Refuse the first value outside the range of its column."""
+    if not fits.all():
+        row = int(np.argmin(fits))
+        wanted = "a finite number" + ("" if name == "covariate" else " of at least 0")
+        raise InputError(f"{what}: the {name} of {qids[row]!r} is {printable(column.iloc[row])}, wanted {wanted}")
