@@ -287,6 +287,8 @@ TOPICS = {
     "SGML": "<top>\n<num> Number: 7\n<title> Red shoes\n\n"
     "<desc> Description:\nWhich?\n<narr> Narrative:\nAny.\n</top>\n",
     "SGML, closed": "<top>\r\n<num>7</num>\r\n<title>Red\r\nshoes</title>\r\n<desc>Which?</desc>\r\n</top>\r\n",
+    "SGML, one line": "<top><num>7</num><title>Red shoes</title> <desc>Which?</desc></top>",
+    "SGML, CLEF": "<top>\n<num> 7 </num>\n<EN-title> Red shoes </EN-title>\n<EN-desc> Which? </EN-desc>\n</top>\n",
     "XML": '<topics><topic number="7"><query>Red shoes</query><question>Which?</question></topic></topics>',
     "XML, clinical": '<topics><topic number="7">Red\n shoes</topic></topics>',
     "XML, elements": "<topics><topic><num>7</num><title>Red shoes</title></topic></topics>",
@@ -300,6 +302,25 @@ def test_topics_of_other_tools(tmp_path, tool):
     path.write_text(TOPICS[tool])
     found = vbterrier.read_topics(path)[["qid", "query"]].to_numpy().tolist()
     assert [[qid, " ".join(query.split())] for qid, query in found] == [["7", "Red shoes"]]
+
+
+@pytest.mark.parametrize(
+    ("element", "text"),
+    [
+        ("movie with the description: a boy meets a girl", "movie with the description: a boy meets a girl"),
+        ("C++ topic: templates", "C++ topic: templates"),
+        ("Topic: title: the number: 7", "title: the number: 7"),
+        ("Description: how to write one", "Description: how to write one"),
+        ("the <b>bold</b> and the <desc>", "the <b>bold</b> and the <desc>"),
+        ("\n  Topic:\n  a\n  b", "a b"),
+    ],
+)
+def test_titles_of_sgml_keep_their_text(tmp_path, element, text):
+    path = tmp_path / "topics"
+    path.write_text(f"<top>\n<num> Number: 7\n<title> {element}\n<desc> Description: narrative: x\n</top>\n")
+    assert vbterrier.read_topics(path).to_dict("records") == [
+        {"qid": "7", "query": text, "description": "narrative: x"}
+    ]
 
 
 DOCUMENTS = {

@@ -15,40 +15,65 @@ if TYPE_CHECKING:
     from vbterrier.frames.files.source import Source
 
 
-_PIECE = 1 << 20
-_TOP = re.compile(r"<top>(.*?)(?=</top>|<top>|\Z)", re.DOTALL | re.IGNORECASE)
-# Elements of a topic that begin on a line of their own, closed or not, and the words that repeat their names.
-_FIELD = re.compile(r"^[ \t]*<(\w+)>(.*?)(?=^[ \t]*</?\w+>|</\w+>|\Z)", re.DOTALL | re.MULTILINE)
-_LABEL = re.compile(r"\s*(number|topic|title|description|narrative)\s*:", re.IGNORECASE)
+# Tags of SGML topics; CLEF prefixes names with a language, as <EN-title>.
+_TAG = re.compile(r"<(/?)(?:[a-z]{2}-)?(\w+)>", re.IGNORECASE)
 _NAMES = {"num": "qid", "title": "query", "desc": "description", "narr": "narrative"}
+# Words that repeat the names of elements, at their start only: later ones belong to the text.
+_LABELS = {
+    "qid": re.compile(r"number\s*:", re.IGNORECASE),
+    "query": re.compile(r"(?:topic|title)\s*:", re.IGNORECASE),
+    "description": re.compile(r"description\s*:", re.IGNORECASE),
+    "narrative": re.compile(r"narrative\s*:", re.IGNORECASE),
+}
 
 
 def topics_of_markup(source: Source) -> pd.DataFrame:
     """Topics of a file of TREC: SGML, as ``<top> <num> Number: 301 <title> ...``, or XML, as ``<topic number="1">``."""
-    head = source.text()[: 1 << 16]
-    if b"<top>" in head.lower():
-        return _sgml_topics(source)
-    parsed = _parsed(source)
+    content = source.text()
+    if b"<top>" in content[: 1 << 16].lower():
+        return _complete(source, _sgml_topics(source, content))
+    parsed = _parsed(source, content)
     if not parsed.topics:
         raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
     rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in parsed.topics]
     return _complete(source, rows)
 
 
-def _sgml_topics(source: Source) -> pd.DataFrame:
+def _sgml_topics(source: Source, content: bytes) -> list[dict[str, str]]:
+    """The elements of topics; each begins on a line of its own, or behind one that is closed, and may be left open."""
     try:
-        text = source.text().decode()
+        text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         message = "is not UTF-8; convert the file, for example with `iconv -f latin1 -t utf-8`"
         raise FileError(source.path, message) from error
-    rows = []
-    for topic in _TOP.findall(text):
-        fields = {}
-        for name, content in _FIELD.findall(topic.replace("\r\n", "\n")):
-            column = _NAMES.get(name.casefold(), name.casefold())
-            fields[column] = " ".join(_LABEL.sub("", content, count=1).split())
-        rows.append(fields)
-    return _complete(source, rows)
+    rows, column, start, behind, is_closed = list[dict[str, str]](), "", 0, 0, False
+    for tag in _TAG.finditer(text):
+        between = text[behind : tag.start()]
+        line = between.rpartition("\n")[2]
+        begins = not line.strip() and (len(line) < len(between) or is_closed)
+        name = _NAMES.get(tag[2].casefold(), tag[2].casefold())
+        is_end = bool(tag[1]) and name in (column, "top")
+        behind = tag.end()
+        # Other tags belong to the text.
+        if not (is_end or name == "top" or (begins and not tag[1])):
+            is_closed = False
+            continue
+        if rows and column:
+            rows[-1].setdefault(column, _unlabelled(column, text[start : tag.start()]))
+        if name == "top" and not is_end:
+            rows.append({})
+        column = "" if is_end or name == "top" else name
+        start, is_closed = behind, is_end or name == "top"
+    if rows and column:
+        rows[-1].setdefault(column, _unlabelled(column, text[start:]))
+    return rows
+
+
+def _unlabelled(column: str, text: str) -> str:
+    """The text of an element without its label."""
+    text = text.strip()
+    label = _LABELS[column].match(text) if column in _LABELS else None
+    return " ".join(text[label.end() if label else 0 :].split())
 
 
 def _complete(source: Source, rows: list[dict[str, str]]) -> pd.DataFrame:
@@ -113,13 +138,11 @@ class _Parser:
         self._fail("has a document type, which can define entities of any size; remove the line <!DOCTYPE ...>")
 
 
-def _parsed(source: Source) -> _Parser:
+def _parsed(source: Source, content: bytes) -> _Parser:
     parsed = _Parser(source)
     try:
-        with source.stream() as stream:
-            while piece := stream.read(_PIECE):
-                parsed.parser.Parse(piece, False)
-        parsed.parser.Parse(b"", True)
+        # In pieces, expat would read a long tag again from its start with each piece.
+        parsed.parser.Parse(content, True)
     except expat.ExpatError as error:
         message = f"is not XML ({expat.ErrorString(error.code)}); repair the line"
         raise FileError(source.path, message, line=error.lineno) from error
@@ -128,7 +151,7 @@ def _parsed(source: Source) -> _Parser:
 
 def web_topics(source: Source) -> pd.DataFrame:
     """Subtopics of a TREC Web topic file: qid, entity_id, name, type."""
-    parsed = _parsed(source)
+    parsed = _parsed(source, source.text())
     if not parsed.rows:
         raise FileError(source.path, 'has no subtopic; wanted <subtopic number="1"> inside <topic number="1">')
     return pd.DataFrame(parsed.rows, columns=["qid", "entity_id", "name", "type"])

@@ -55,6 +55,7 @@ _FOREIGN = {
 _HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
+LINE_END = re.compile(r"[\r\n]")
 # Comments: lines that begin with # in TREC files, as in trec_eval 10, and lines whose first word is # elsewhere.
 COMMENT = re.compile(rb"[ \t\v\f]*#")
 REMARK = re.compile(rb"[ \t\v\f]*#([ \t\v\f]|$)")
@@ -284,6 +285,8 @@ class Layout:
                 _check_number(name, value, is_whole=name in self.whole)
             elif not value and name in self.never_empty:
                 raise MisfitError(f"{name} is empty; give it an id, or remove the line")
+            elif name in IDS and LINE_END.search(value):
+                raise MisfitError(f"{name} holds a line end: {shown(value)}", "is a closing quote missing?")
 
     def fits(self, line: bytes) -> bool:
         """Return True if a line fits."""
@@ -319,12 +322,19 @@ def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
             # Only ASCII white space separates fields: a no-break space belongs to an id.
             return [value.decode() for value in line.split()]
         text = line.decode()
-        return next(csv.reader([text], delimiter=separator)) if separator in ",;" else text.split(separator)
+        return (
+            next(csv.reader([text], delimiter=separator, strict=True)) if separator in ",;" else text.split(separator)
+        )
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
         raise MisfitError(f"is not UTF-8 (found byte {byte:#04x}); {remedy}") from error
     except csv.Error as error:
+        remedy = "is a quote missing, or a quote inside of a value not doubled?"
+        if "expected after" in str(error):
+            raise MisfitError(f"text follows a closing quote in {shown(line)}", remedy) from error
+        if "end of data" in str(error):
+            raise MisfitError(f"a quote is not closed in {shown(line)}", remedy) from error
         raise MisfitError(f"cannot be split at its commas ({error}); repair the line") from error
 
 

@@ -20,6 +20,7 @@ from vbterrier.frames.files.source import (
     BOM,
     COMMENT,
     IDS,
+    LINE_END,
     WHOLE,
     Layout,
     MisfitError,
@@ -88,13 +89,16 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     Returns the layout's columns except the constant Q0: text, ``float64`` or ``int64``, without nulls, NaN or empty
     ids; and the number of rows without a rating, or without a document, which are left out.
     """
-    refused = (_WHITE.replace(layout.separator.encode(), b"") if layout.blanks else b"") + b"\0"
+    is_quoted = layout.separator in ",;"
+    # Arrow reads text behind a closing quote as if it belonged to the value: files with quotes are checked first.
+    odd = _WHITE.replace(layout.separator.encode(), b"") if layout.blanks else b'"' if is_quoted else b""
+    refused = odd + b"\0"
     # Arrow reads 0x10 as 16. This is harmless for a rank, but labels are parsed strictly.
     types = {"rank": pa.int64(), **({"label": TEXT} if "label" in layout.whole else {})}
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
         return _checked(_parse(stream, layout, layout.separator, types), layout)
     text = source.text()
-    if b"\0" not in text:
+    if b"\0" not in text and not (is_quoted and _misquoted(text, layout.separator)):
         separator = " " if layout.blanks else layout.separator
         text = _tidy(text) if layout.blanks else text
         if layout.comment is not None:
@@ -107,6 +111,30 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
         with suppress(pa.ArrowInvalid, MisfitError):
             return _checked(_parse(tidy, layout, separator, types, block_size=_LONGEST_LINE), layout)
     raise misfit_error(source, layout)
+
+
+def _misquoted(text: bytes, separator: str) -> bool:
+    """Return True if text follows a closing quote, or the last quote is not closed."""
+    text = text.removeprefix(BOM)
+    data, sign, ends = np.frombuffer(text + b"\n", dtype=np.uint8), ord('"'), (ord(separator), *b'\r\n"')
+    quotes = np.flatnonzero(data == sign)
+    opening, closing = quotes[::2], quotes[1::2]
+    # Quotes open at the start of a value, or double the one before them; each other one ends a value.
+    if (
+        len(opening) == len(closing)
+        and np.isin(data[opening - 1], ends).all()
+        and np.isin(data[closing + 1], ends).all()
+    ):
+        return False
+    # Quotes inside of unquoted values are ordinary characters.
+    value = re.compile(rb'(?:"[^"]*(?:""[^"]*)*"|[^"%b\r\n][^%b\r\n]*|)(?:%b|\r|\n|\Z)' % ((separator.encode(),) * 3))
+    at = 0
+    while at < len(text):
+        found = value.match(text, at)
+        if found is None:
+            return True
+        at = found.end()
+    return False
 
 
 def _without_comments(text: bytes, comment: re.Pattern[bytes]) -> bytes:
@@ -164,6 +192,9 @@ def _converted(table: Any, layout: Layout) -> Any:
             bounds = np.frombuffer(chunk.buffers()[1], dtype=np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
             if (bounds[1:] == bounds[:-1]).any():
                 raise MisfitError(name)
+    for name in IDS.intersection(layout.names) if layout.separator in ",;" else ():
+        if pc.any(pc.match_substring_regex(table[name], LINE_END.pattern)).as_py():
+            raise MisfitError(name)
     return table.select([name for name in layout.names if name != "Q0"])
 
 

@@ -457,7 +457,12 @@ def _cells(path: Path, number: int, line: bytes, *, is_csv: bool) -> list[str]:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise FileError(path, f"is not UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
-    return next(csv.reader([text])) if is_csv else text.split("\t")
+    if not is_csv:
+        return text.split("\t")
+    try:
+        return next(csv.reader([text], strict=True))
+    except csv.Error as error:
+        raise FileError(path, f"cannot be split at its commas ({error}); is a quote missing?", line=number) from error
 
 
 def _row(path: Path, number: int, columns: Sequence[str], cells: list[str], separated: str) -> dict[str, Any]:
