@@ -115,7 +115,9 @@ def test_a_plan_for_people(command, pilot):
     assert lines[2].split() == ["a", "b", "0.0500", *map(str, numbers)]
     assert "\nAP." in out
     assert "power 0.8, randomisation test at 0.05, 300 simulations, seed 0" in out
-    assert "About half of such plans fall short of the power" in out
+    assert "The power is reached with probability 0.8" in out
+    out = command("queries", "power", path, "--delta", "0.05", "--baseline", "b", "--assurance", ".5", *OPTIONS)[1]
+    assert "More than half of such plans fall short of the power" in out
 
 
 def test_pairs_without_any_difference_give_a_warning(command, pilot):
@@ -136,6 +138,15 @@ def test_numbers_of_queries_instead(command, pilot):
     part = found[found["name_a"] == "a"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
     assert command(*arguments[:-2], *OPTIONS)[0] == 0
+
+
+def test_a_plan_for_a_large_difference_has_enough_sign_flips(command, pilot):
+    arguments = ["queries", "power", pilot[0], "--delta", "0.6", "--baseline", "b", *OPTIONS, "-f", "json"]
+    code, out, _ = command(*arguments)
+    assert (code, [row["n_qids"] for row in json.loads(out)]) == (0, [6, 6])
+    code, out, _ = command("queries", "power", pilot[0], "-n", "5", "-n", "6", "--baseline", "b", *OPTIONS)
+    assert code == 0
+    assert "inf: so few sign flips are never significant at this level" in out
 
 
 def test_the_curve(command, pilot):

@@ -173,7 +173,8 @@ def test_plans_have_their_own_numbers():
     ax = power_curve(plans)
     numbers = {delta: f"{plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()}
     assert legend_of(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
-    assert said(ax).startswith("dashed: power 0.7, with the interval of the number of queries; ")
+    number = "with the interval of the number of queries, which reaches it with probability 0.8"
+    assert said(ax).startswith(f"dashed: power 0.7, {number}; ")
     for plan in plans.values():
         assert (0.7, plan.low, plan.high) in segments(ax)
         assert (plan.n_qids, -0.02, 0.7) in segments(ax, upright=True)

@@ -114,7 +114,8 @@ def power(
     ] = None,
     power: Annotated[float, Option(help="Probability of detecting the difference.")] = 0.8,
     assurance: Annotated[
-        float | None, Option(help="Probability that the plan reaches this power, as 0.8; about half without it.")
+        float | None,
+        Option(help="Probability that the plan reaches this power [0.8 with a pilot]; 0.5: by the pilot's variance."),
     ] = None,
     systems: Annotated[int, Option(help="Number of systems that will be compared.", min=2, metavar="N")] = 2,
     against_baseline: Annotated[
@@ -154,6 +155,7 @@ def power(
         pilots = paired_pilots(read_values(values), option.only("--baseline", baseline), measure)
         frame = _plans(pilots, delta, queries or [], curve=curve, baseline=against_baseline, **options)
     by = frame["correction"].iloc[0]
+    sure = frame["assurance"].iloc[0] if delta is not None and values is not None else None
     if style not in ("csv", "json"):
         shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
         frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
@@ -168,11 +170,17 @@ def power(
         ends = f"{100 * level:g}%, from the uncertain standard deviation of the pilot."
         how += f", {simulations} simulations, seed {seed}; interval: {ends}"
     caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
-    if assurance is not None and values is not None:
-        caption.append(f"The power is reached with probability {assurance:g}.")
-    elif delta is not None and values is not None:
-        caption.append("About half of such plans fall short of the power; --assurance 0.8 asks for more queries.")
+    caption += _caveats(sure, detectable=None if delta is not None else frame["delta"])
     deliver(frame, style, output, caption=caption, label="tab:power")
+
+
+def _caveats(assurance: float | None, detectable: pd.Series[float] | None) -> list[str]:
+    """Sentences about the probability that plans reach their power, and about numbers that detect nothing."""
+    if detectable is not None and not (detectable < float("inf")).all():
+        return ["inf: so few sign flips are never significant at this level."]
+    if assurance == 0.5:  # noqa: PLR2004 - the standard deviation of the pilot itself
+        return ["More than half of such plans fall short of the power; --assurance 0.8 asks for more queries."]
+    return [] if assurance is None else [f"The power is reached with probability {assurance:g}."]
 
 
 def _plan_without_pilot(delta: float | None, measure: str | None, *, curve: bool, **options: Any) -> pd.DataFrame:

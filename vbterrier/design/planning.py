@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # The largest number of queries of a plan.
 MOST = 10**9
+# The probability with which plans from a pilot reach their power.
+ASSURANCE = 0.8
 TESTS, CORRECTIONS = ("randomisation", "t"), ("auto", "max-t", "holm", "none")
 N_SIMULATIONS = 10_000
 COLUMNS = (
@@ -54,18 +57,35 @@ _N_QUANTILES = 2000
 _N_POINTS, _REACH = 401, 8.0
 
 
-def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
-    """Power of the paired t test for normal differences, with the correct sign: the noncentral t."""
+def least_queries(test: str, level: float) -> int:
+    """The smallest number of queries with which a two-sided test can be significant at a level.
+
+    The smallest p of n sign flips is ``2^(1-n)``: both the observed signs and their opposites are as extreme.
+
+    Examples
+    --------
+    >>> least_queries("randomisation", 0.95), least_queries("t", 0.95)
+    (6, 2)
+    """
+    return 2 if test == "t" else max(2, math.ceil(1 - math.log2(1 - level)))
+
+
+def power_by_formula(n: Any, delta: float, std: float, level: float, least: int = 2) -> Any:
+    """Power of the paired t test for normal differences, with the correct sign: the noncentral t.
+
+    0 below ``least``, the smallest number of queries with which a test can be significant.
+    """
     from scipy import special, stats
 
     # SciPy before 1.13 divides by zero internally; its result is correct.
     with np.errstate(divide="ignore"):
-        return stats.nct.sf(special.stdtrit(n - 1, (1 + level) / 2), n - 1, delta * np.sqrt(n) / std)
+        power = stats.nct.sf(special.stdtrit(n - 1, (1 + level) / 2), n - 1, delta * np.sqrt(n) / std)
+    return np.where(n < least, 0.0, power)
 
 
-def needed_by_formula(delta: float, std: float, power: float, level: float) -> int:
-    """The smallest n for normal differences, by bisection: power increases with n."""
-    low, high = 1, 2
+def needed_by_formula(delta: float, std: float, power: float, level: float, least: int = 2) -> int:
+    """The smallest n for normal differences, at least ``least``, by bisection: power increases with n."""
+    low, high = least - 1, least
     while power_by_formula(float(high), delta, std, level) < power:
         low, high = high, 2 * high
         require_possible(high, delta)
@@ -111,10 +131,12 @@ def corrected_level(level: float, n_systems: int, correction: str, *, baseline: 
     return float(2 * special.ndtr(critical) - 1)
 
 
-def detectable_by_formula(n: int, std: float, power: float, level: float) -> float:
-    """The smallest difference that n queries detect with this power."""
+def detectable_by_formula(n: int, std: float, power: float, level: float, least: int = 2) -> float:
+    """The smallest difference that n queries detect with this power; infinite below ``least`` queries."""
     from scipy import optimize
 
+    if n < least:
+        return np.inf
     far = std
     while power_by_formula(float(n), far, std, level) < power:
         far *= 2
@@ -162,11 +184,11 @@ class QueryPlan(Shown):
         one = self.curve.iloc[0]
         among = f" among {one['n_systems']} systems ({one['correction']})" if one["n_systems"] > 2 else ""  # noqa: PLR2004
         based = f"pilot of {one['n_pilot']}"
-        sure = "about half of such plans fall short of the power: ask for assurance"
+        sure = f"the power is reached with probability {one['assurance']:g}"
         if not one["n_pilot"]:
             based, sure = "no pilot", "low and high are of the TREC collections with the smallest and largest variance"
-        elif not np.isnan(one["assurance"]):
-            sure = f"the power is reached with probability {one['assurance']:g}"
+        elif one["assurance"] == 0.5:  # noqa: PLR2004 - the standard deviation of the pilot itself
+            sure = "more than half of such plans fall short of the power: ask for assurance"
         return (
             f"{self.n_qids} queries ({self.low} to {self.high}) to detect a difference of {self.delta:g}{among} with "
             f"power {self.power:g} at {1 - self.level:.2g}; {based}; {sure}"
@@ -206,9 +228,10 @@ def queries_needed(
     power
         Probability of detection, between ``(1 - level)/2`` and 1.
     assurance
-        Probability, above .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
-        standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: the
-        number for the standard deviation of the pilot, which falls short in about half of all pilots.
+        Probability, at least .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
+        standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: .8 with a
+        pilot. .5: the number for the standard deviation of the pilot, which falls short in more than half of all
+        pilots.
     n_systems, baseline
         Number of systems that will be compared, all pairs or each with a baseline.
     n_simulations
@@ -237,7 +260,8 @@ def queries_needed(
     -----
     ``power(n, δ) = P(|t| significant, right sign) = P(τ_n s_n/√n - m_n <= δ)`` with mean m_n and standard deviation s_n
     of a resample of n centred differences and the quantile τ_n of Student's t, so that one set of resamples serves all
-    δ. A constant resample, frequent if most queries tie, counts as not detected. The interval follows from that of the
+    δ. A constant resample, frequent if most queries tie, counts as not detected, and so does every resample of sizes at
+    which the smallest p of sign flips, ``2^(1-n)``, exceeds the corrected level. The interval follows from that of the
     standard deviation of the pilot (Bonett 2006): a larger σ is equivalent to a smaller δ. Sizes form a grid; between
     them, the isotonic curve is interpolated over √n. docs/explanation/statistics.md has the coverage of the intervals,
     the share of plans that reach the power, and the power of sign flips, which is nearly that of t.
@@ -260,10 +284,10 @@ def queries_needed(
     wanted = number("delta", abs(delta), low=0, open_low=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     if assurance is not None:
-        assurance = number("assurance", assurance, low=0.5, high=1, open_low=True, open_high=True)
+        assurance = number("assurance", assurance, low=0.5, high=1, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
-    about = (level, test, by, n_systems, np.nan if assurance is None else assurance)
+    least = least_queries(test, each)
     if pilot is None:
         if measure is not None:
             require_difference("delta", delta, measure)
@@ -271,7 +295,7 @@ def queries_needed(
             raise ParameterError(
                 "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
             )
-        return _without_pilot(delta, measure, power, each, about)
+        return _without_pilot(delta, measure, power, each, least, (level, test, by, n_systems, np.nan))
     sample = pilot_of(pilot, pair, measure)
     if hasattr(pilot, "columns"):
         require_difference("delta", delta, str(pilot["measure"].iloc[0]) if measure is None else measure)
@@ -280,24 +304,26 @@ def queries_needed(
         sample = Pilot(-sample.values)
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = sample.std_interval(level)
-    assured = sample.std if assurance is None else sample.assured_std(assurance)
+    assurance = ASSURANCE if assurance is None else assurance
+    assured = sample.assured_std(assurance)
     deltas = wanted * sample.std / np.array([sample.std, wide, narrow, assured])
-    smallest, largest = (needed_by_formula(ends, sample.std, power, each) for ends in (deltas.max(), deltas.min()))
+    smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
         first = max(2, min(last / _FIRST, smallest * _BEFORE))
-        sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)})
-        thresholds = _thresholds(sample, sizes, each, n_simulations, seed)
+        sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)} | {max(least, round(first))})
+        thresholds = _thresholds(sample, sizes, each, least, n_simulations, seed)
         powers = np.stack([(some[:, None] <= deltas).mean(axis=0) for some in thresholds], axis=1)
-        needed = [_crossing(sizes, curve, power) for curve in powers]
+        needed = [_crossing(sizes, curve, power, least) for curve in powers]
         if all(n is not None for n in needed):
             break
         largest *= 2
         require_possible(largest, wanted)
     n_pilot = (len(sample), n_simulations, seed)
+    about = (level, test, by, n_systems, assurance)
     rows = [(delta, *row[:4], *about, *n_pilot) for row in zip(sizes, *powers.tolist(), strict=True)]
     _, high, low, n_qids = (int(n or 0) for n in needed)
-    formula = needed_by_formula(wanted, sample.std, power, each)
+    formula = needed_by_formula(wanted, sample.std, power, each, least)
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
     return QueryPlan(n_qids, min(low, n_qids), max(high, n_qids), delta, power, level, formula, curve)
 
@@ -315,7 +341,9 @@ def _of_each_test(level: float, n_systems: int, test: str, correction: str, *, b
     return corrected_level(level, n_systems, by, baseline=baseline), by
 
 
-def _without_pilot(delta: float, measure: str | None, power: float, each: float, about: tuple[Any, ...]) -> QueryPlan:
+def _without_pilot(
+    delta: float, measure: str | None, power: float, each: float, least: int, about: tuple[Any, ...]
+) -> QueryPlan:
     """A plan by the noncentral t with the standard deviations of collections."""
     if measure not in STANDARD_DEVIATIONS:
         raise ParameterError(
@@ -326,9 +354,9 @@ def _without_pilot(delta: float, measure: str | None, power: float, each: float,
     usual = float(np.median(medians))
     # Power decreases with the standard deviation: low belongs to the largest.
     spreads = usual, max(quantiles), min(medians)
-    n_qids, high, low = (needed_by_formula(abs(delta), std, power, each) for std in spreads)
+    n_qids, high, low = (needed_by_formula(abs(delta), std, power, each, least) for std in spreads)
     sizes = np.unique(np.geomspace(max(2, low / 4), high * _BEYOND, _N_SIZES).round())
-    powers = [power_by_formula(sizes, abs(delta), std, each) for std in spreads]
+    powers = [power_by_formula(sizes, abs(delta), std, each, least) for std in spreads]
     rows = [(delta, int(row[0]), *row[1:], *about, 0, 0, 0) for row in zip(sizes, *powers, strict=True)]
     return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
 
@@ -358,7 +386,8 @@ def detectable_difference(
     Returns
     -------
     pandas.DataFrame
-        One row per number of queries: n_qids, delta, low, high (from the interval of the standard deviation),
+        One row per number of queries: n_qids, delta (infinite where the test cannot be significant at the corrected
+        level: sign flips of fewer than 6 queries at .05), low, high (from the interval of the standard deviation),
         by_formula (for normal differences), power, level, test, correction, n_systems, n_pilot, n_simulations, seed.
 
     Raises
@@ -383,9 +412,10 @@ def detectable_difference(
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     narrow, wide = (end / sample.std for end in sample.std_interval(level))
     rows = []
-    for n, thresholds in zip(sizes, _thresholds(sample, sizes, each, n_simulations, seed), strict=True):
+    least = least_queries(test, each)
+    for n, thresholds in zip(sizes, _thresholds(sample, sizes, each, least, n_simulations, seed), strict=True):
         delta = float(np.quantile(thresholds, power, method="inverted_cdf"))
-        formula = detectable_by_formula(n, sample.std, power, each)
+        formula = detectable_by_formula(n, sample.std, power, each, least)
         about = (power, level, test, by, n_systems, len(sample), n_simulations, seed)
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
     about_columns = ["power", "level", "test", "correction", "n_systems", "n_pilot", "n_simulations", "seed"]
@@ -449,18 +479,20 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     return pd.DataFrame(rows, columns=["n_qids", "delta", "std", "power", "type_s", "type_m", "level"])
 
 
-def _thresholds(pilot: Pilot, sizes: Sequence[int], level: float, n_simulations: int, seed: int) -> Any:
+def _thresholds(
+    pilot: Pilot, sizes: Sequence[int], level: float, least: int, n_simulations: int, seed: int
+) -> Iterator[Floats]:
     """For each size, the smallest difference that each simulation detects, shape (n_simulations,)."""
     from scipy import special
 
     for n, (mean, std) in zip(sizes, pilot.resampled(sizes, n_simulations, seed), strict=True):
         smallest = float(special.stdtrit(n - 1, (1 + level) / 2)) * std / n**0.5 - mean
-        # Constant resamples do not allow a test.
-        yield np.where(std > _CONSTANT * pilot.std, smallest, np.inf)
+        # Constant resamples do not allow a test, and fewer queries than the least no significance.
+        yield np.where((n >= least) & (std > _CONSTANT * pilot.std), smallest, np.inf)
 
 
-def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None:
-    """The smallest number of queries with the wanted power, or ``None``."""
+def _crossing(sizes: Sequence[int], powers: Floats, wanted: float, least: int) -> int | None:
+    """The smallest number of queries with the wanted power, at least ``least``, or ``None``."""
     from sklearn.isotonic import isotonic_regression
 
     rising, roots = isotonic_regression(powers), np.sqrt(sizes)
@@ -471,5 +503,5 @@ def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None
         return sizes[0]
     low, high = rising[above - 1], rising[above]
     root = roots[above - 1] + (wanted - low) / (high - low) * (roots[above] - roots[above - 1])
-    # Rounding must not exceed the next size.
-    return min(int(np.ceil(root**2 - 1e-9)), sizes[above])
+    # Rounding must not exceed the next size, and no test is significant with fewer than the least number.
+    return max(min(int(np.ceil(root**2 - 1e-9)), sizes[above]), least)

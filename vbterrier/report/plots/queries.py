@@ -217,7 +217,7 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
             texts[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
         names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in texts.items()]
         elements.explain(drawn, names, 0, tests)
-        style.caption(drawn, *_described(frame, target, planned=bool(planned)))
+        style.caption(drawn, *_described(frame, target, _assurance(plans) if planned else None))
     return drawn
 
 
@@ -265,12 +265,24 @@ def _crossings(
     return crossings
 
 
-def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:
-    """Parts of the caption: target, tests, simulations and bands."""
+def _assurance(plans: Any) -> str:
+    """The probability with which planned numbers of queries reach the power, if it is that of all plans."""
+    listed = list(plans.values()) if isinstance(plans, Mapping) else plans
+    listed = listed if isinstance(listed, (list, tuple)) else [listed]
+    assured = {float(plan.curve["assurance"].iloc[0]) for plan in listed if isinstance(plan, QueryPlan)}
+    return f", which reaches it with probability {assured.pop():g}" if len(assured) == 1 and max(assured) > 0 else ""
+
+
+def _described(frame: pd.DataFrame, target: float, assurance: str | None) -> list[str]:
+    """Parts of the caption: target, tests, simulations and bands; ``assurance``: of planned numbers, if there are any.
+
+    The number of queries is right of the line's crossing, which is for the standard deviation of the pilot itself.
+    """
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
     said = [
-        f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
+        f"dashed: power {target:g}"
+        + ("" if assurance is None else f", with the interval of the number of queries{assurance}"),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
     ]
     if not frame["n_pilot"].any():
