@@ -1,16 +1,15 @@
 """Settings of calls: one object each, with the same name and the same fields everywhere."""
 
-import ast
 import inspect
+import pickle
 import re
-import textwrap
 from dataclasses import fields
 
 import pytest
 
 import vbterrier
-from vbterrier.errors import ParameterError, chosen
-from vbterrier.settings import CORRECTIONS, FAMILIES, TESTS, Data, Execution, Inference
+from vbterrier.errors import ParameterError
+from vbterrier.settings import CORRECTIONS, FAMILIES, TESTS, UNSET, Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats import comparisons, paired_tests
 
 KINDS = {"data": Data, "inference": Inference, "execution": Execution}
@@ -44,17 +43,8 @@ WITH_SETTINGS = {name: call for name, call in CALLS.items() if set(KINDS) & set(
 
 def used(call):
     """The settings that a call uses, and their defaults, by the name of its argument."""
-    found = {}
-    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(call)))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "chosen":
-            defaults = {
-                part.arg: eval(ast.unparse(part.value), vars(inspect.getmodule(call))) for part in node.keywords
-            }
-            found[node.args[2].id] = defaults
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "settings_of":
-            kind = getattr(inspect.getmodule(call), node.args[1].id)
-            found[node.args[2].id] = {field.name: field.default for field in fields(kind)}
-    return found
+    parameters = inspect.signature(call).parameters
+    return {name: part.default.given() for name, part in parameters.items() if isinstance(part.default, Options)}
 
 
 def stated(call, argument):
@@ -135,9 +125,45 @@ def test_words_of_settings_are_those_of_the_tests():
     assert FAMILIES == comparisons.FAMILIES
 
 
+def test_help_shows_the_settings_and_defaults_of_a_call():
+    signature = str(inspect.signature(vbterrier.compare))
+    assert (
+        "inference: 'Inference' = Inference(interval='percentile', level=0.95, n_resamples=2000, seed=0, " in signature
+    )
+    assert "test='randomisation', correction='auto', family='measure', margin=None)" in signature
+    assert "data: 'Data' = Data(labels=None, subtopics=None, topics=None, on_topics='same'" in signature
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+def test_defaults_of_settings_are_in_the_signature(name):
+    assert {kind for kind in KINDS if kind in inspect.signature(WITH_SETTINGS[name]).parameters} <= set(
+        used(WITH_SETTINGS[name])
+    )
+
+
+@with_defaults
+def shown(*, inference: Inference = Inference(level=0.95, margin=None, seed=0)):
+    return inference
+
+
+def test_settings_left_out_have_the_defaults_of_the_call():
+    assert shown() == Inference(level=0.95, margin=None, seed=0)
+    assert shown(inference=Inference(seed=3)) == Inference(level=0.95, margin=None, seed=3)
+    assert shown(inference=Inference(margin=0.1)).margin == pytest.approx(0.1)
+
+
+def test_settings_are_keywords_of_calls():
+    with pytest.raises(TypeError, match="of_old: parameters of settings are keyword-only"):
+
+        @with_defaults
+        def of_old(inference: Inference = Inference(level=0.95)):
+            return inference
+
+
 def test_settings_have_no_default_of_their_own():
-    assert all(field.default is None for kind in KINDS.values() for field in fields(kind))
-    assert chosen("score", Inference, None, level=0.95) == (0.95,)
+    assert all(field.default is UNSET for kind in KINDS.values() for field in fields(kind))
+    assert repr(Inference(level=0.9)) == "Inference(level=0.9)"
+    assert pickle.loads(pickle.dumps(Inference(level=0.9))) == Inference(level=0.9)
 
 
 # The parameters of pt.Experiment.

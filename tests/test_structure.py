@@ -1,4 +1,4 @@
-"""The structure of the package: imports, names, and the length of calls."""
+"""The structure of the package: imports and names."""
 
 import ast
 import sys
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from journeys import BEGIN, END, PAGE, bootstrapped, estimated, journey, text
+from journeys import BEGIN, END, PAGE, text
 
 import vbterrier
 from vbterrier.measures import MEASURES
@@ -70,8 +70,7 @@ def test_classes_have_one_name_each():
     assert [name for name, n in names.items() if n > 1] == []
 
 
-def test_public_names_are_few_and_all_are_there():
-    assert len(vbterrier.__all__) <= 60
+def test_public_names_are_all_there():
     assert [name for name in vbterrier.__all__ if not hasattr(vbterrier, name)] == []
 
 
@@ -90,17 +89,6 @@ def test_docstrings_begin_with_a_noun_or_an_imperative():
                 if first and first[0].strip(",") in {"What", "How", "Where", "Whether", "Whoever"}:
                     found.append(f"{name_of(path)}: {getattr(node, 'name', 'module')}")
     assert found == []
-
-
-@pytest.mark.parametrize(
-    ("call", "n_functions", "n_modules", "depth"), [(bootstrapped, 140, 16, 15), (estimated, 274, 27, 15)]
-)
-def test_a_call_enters_few_functions_and_modules(call, n_functions, n_modules, depth):
-    made = journey(call())
-    assert made.modules
-    assert made.n_functions <= n_functions, made.modules
-    assert len(made.modules) <= n_modules, list(made.modules)
-    assert made.depth <= depth
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified names")

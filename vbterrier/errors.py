@@ -12,7 +12,6 @@ import reprlib
 import sys
 import warnings
 from contextvars import ContextVar
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -359,30 +358,6 @@ def check_level(level: float) -> None:
     if not isinstance(level, (int, float)) or not 0 < level < 1:
         asked = percent(level) if isinstance(level, (int, float)) else ""
         raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{asked}")
-
-
-def chosen(call: str, kind: type[Any], settings: Any, **defaults: Any) -> tuple[Any, ...]:
-    """Return the settings of a call in the order of ``defaults``, which names all that it uses.
-
-    >>> from vbterrier.settings import Inference
-    >>> chosen("score", Inference, Inference(level=0.9), level=0.95, seed=0)
-    (0.9, 0)
-    >>> chosen("score", Inference, Inference(test="t"), level=0.95, seed=0)
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: score: Inference(test='t') has no effect; leave test out, it uses level, seed
-    """
-    if settings is None:
-        return tuple(defaults.values())
-    settings_of(call, kind, settings)
-    values = {field.name: getattr(settings, field.name) for field in fields(kind)}
-    for name, value in values.items():
-        if value is not None and name not in defaults:
-            used = f"it uses {', '.join(defaults)}"
-            raise ParameterError(
-                f"{call}: {kind.__name__}({name}={excerpt(value)}) has no effect; leave {name} out, {used}"
-            )
-    return tuple(default if values[name] is None else values[name] for name, default in defaults.items())
 
 
 def settings_of(name: str, kind: type[T], value: T | None) -> T:

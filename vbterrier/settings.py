@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import inspect
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from vbterrier.errors import ParameterError, check_level, choice, excerpt, number, whole
+from vbterrier.errors import ParameterError, check_level, choice, excerpt, number, settings_of, whole
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Legal words, which the modules that implement them share.
 INTERVALS = ("percentile", "bca", "studentised", "poisson", "normal", "bounded", "nested")
@@ -18,12 +25,81 @@ FAMILIES = ("measure", "all")
 TOPICS = ("same", "all", "common")
 
 
-@dataclass(frozen=True)
-class Inference:
+class _Unset:
+    """The value of a setting that is left out."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __reduce__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = _Unset()
+
+
+class Options:
+    """Base of settings: dataclasses with the default ``UNSET`` for a setting that is left out.
+
+    The default of a parameter, as in ``inference: Inference = Inference(level=0.95, seed=0)``, has the settings that a
+    call uses, with their defaults; :func:`with_defaults` completes the settings of callers with them.
+    """
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are not left out, by name."""
+        return {name: value for name, value in vars(self).items() if value is not UNSET}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
+
+
+S = TypeVar("S", bound=Options)
+
+
+def completed(call: str, settings: S, defaults: S) -> S:
+    """Return settings with the defaults of a call for those left out; raise an error for one that it does not use.
+
+    >>> completed("score", Inference(level=0.9), Inference(level=0.95, seed=0))
+    Inference(level=0.9, seed=0)
+    >>> completed("score", Inference(test="t"), Inference(level=0.95, seed=0))
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: score: Inference(test='t') has no effect; leave test out, it uses level, seed
+    """
+    given, used = settings_of(call, type(defaults), settings).given(), defaults.given()
+    for name, value in given.items():
+        # None states that something is absent, which has no effect either.
+        if name not in used and value is not None:
+            raise ParameterError(
+                f"{call}: {type(defaults).__name__}({name}={excerpt(value)}) has no effect; leave {name} out, it uses "
+                f"{', '.join(used)}"
+            )
+    return replace(defaults, **{name: value for name, value in given.items() if name in used})  # type: ignore[type-var]  # settings are dataclasses
+
+
+def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
+    """Complete the settings of a call with the defaults of its signature; parameters of settings are keyword-only."""
+    parameters = inspect.signature(call).parameters
+    defaults = {name: one.default for name, one in parameters.items() if isinstance(one.default, Options)}
+    if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
+        raise TypeError(f"{call.__name__}: parameters of settings are keyword-only")
+
+    @wraps(call)
+    def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
+        given: dict[str, Any] = options
+        for name in given.keys() & defaults.keys():
+            given[name] = completed(call.__name__, given[name], defaults[name])
+        return call(*args, **options)
+
+    return with_all_settings
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Inference(Options):
     """Intervals and tests of a call: the argument ``inference=``.
 
-    ``None`` stands for the default of the call, which its documentation states. A call refuses a setting that it does
-    not use.
+    A setting that is left out has the default in the signature of the call. A call refuses a setting that it does not
+    use.
 
     Parameters
     ----------
@@ -62,36 +138,36 @@ class Inference:
     [['paired t', 0.074]]
     """
 
-    interval: str | None = None
-    level: float | None = None
-    n_resamples: int | None = None
-    n_draws: int | None = None
-    seed: int | None = None
-    test: str | None = None
-    correction: str | None = None
-    family: str | None = None
-    margin: float | None = None
+    interval: str = UNSET
+    level: float = UNSET
+    n_resamples: int = UNSET
+    n_draws: int = UNSET
+    seed: int = UNSET
+    test: str = UNSET
+    correction: str = UNSET
+    family: str = UNSET
+    margin: float | None = UNSET
 
     def __post_init__(self) -> None:
         words = {"interval": INTERVALS, "test": TESTS, "correction": CORRECTIONS, "family": FAMILIES}
         for name, legal in words.items():
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not UNSET:
                 choice(name, getattr(self, name), legal)
         for name, low in (("n_resamples", 1), ("n_draws", 1), ("seed", 0)):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not UNSET:
                 whole(name, getattr(self, name), low=low)
-        if self.level is not None:
+        if self.level is not UNSET:
             check_level(self.level)
-        if self.margin is not None:
+        if _is_given(self.margin):
             number("margin", self.margin, low=0, open_low=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Execution:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Execution(Options):
     """Memory, processes, checkpoints and progress of a call: the argument ``execution=``.
 
-    No setting changes a result. ``None`` stands for the default of the call; a call refuses a setting that it does not
-    use.
+    No setting changes a result. A setting that is left out has the default in the signature of the call; a call refuses
+    a setting that it does not use.
 
     Parameters
     ----------
@@ -117,36 +193,37 @@ class Execution:
     --------
     >>> import vbterrier
     >>> vbterrier.Execution(memory="1 GiB", n_jobs=2)
-    Execution(memory='1 GiB', n_jobs=2, client=None, resume=None, progress=None)
+    Execution(memory='1 GiB', n_jobs=2)
     """
 
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    client: Any = None
-    resume: str | os.PathLike[str] | None = None
-    progress: bool | None = None
+    memory: int | str | None = UNSET
+    n_jobs: int = UNSET
+    client: Any = UNSET
+    resume: str | os.PathLike[str] | None = UNSET
+    progress: bool = UNSET
 
     def __post_init__(self) -> None:
-        if self.memory is not None:
+        if _is_given(self.memory):
             # Imports pandas, which the command line needs for no help text.
             from vbterrier.frames.files.blocks import amount
 
             amount("memory", self.memory)
         if isinstance(self.resume, str) and not self.resume.strip():
             raise ParameterError(f"resume={self.resume!r}: wanted a folder; leave it out to keep no checkpoints")
-        if self.n_jobs is not None:
+        if self.n_jobs is not UNSET:
             check_jobs(self.n_jobs)
-        if self.client is not None and self.n_jobs not in (None, 1):
+        if _is_given(self.client) and self.n_jobs not in (UNSET, 1):
             raise ParameterError(
                 f"n_jobs={self.n_jobs} and client=: wanted one of them, processes of this machine or a cluster"
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Data(Options):
     """Data beside runs, judgments, intents and tags, and how all are read and aligned: the argument ``data=``.
 
-    ``None`` stands for the default of the call; a call refuses what it does not use.
+    A setting that is left out has the default in the signature of the call; a call refuses a setting that it does not
+    use.
 
     Parameters
     ----------
@@ -196,22 +273,26 @@ class Data:
     [0.5]
     """
 
-    labels: Any = None
-    model: Any = None
-    subtopics: Any = None
-    topics: Any = None
-    documents: Any = None
-    on_topics: str | None = None
-    duplicates: str | None = None
-    scale: tuple[int, int] | None = None
-    unit: float | None = None
-    pool_cutoff: int | None = None
+    labels: Any = UNSET
+    model: Any = UNSET
+    subtopics: Any = UNSET
+    topics: Any = UNSET
+    documents: Any = UNSET
+    on_topics: str = UNSET
+    duplicates: str = UNSET
+    scale: tuple[int, int] | None = UNSET
+    unit: float = UNSET
+    pool_cutoff: int | None = UNSET
 
     def __post_init__(self) -> None:
-        if self.on_topics is not None:
+        if self.on_topics is not UNSET:
             choice("on_topics", self.on_topics, TOPICS)
-        if self.pool_cutoff is not None:
+        if _is_given(self.pool_cutoff):
             whole("pool_cutoff", self.pool_cutoff)
+
+
+def _is_given(value: Any) -> bool:
+    return value is not UNSET and value is not None
 
 
 def check_jobs(n_jobs: int) -> None:

@@ -40,7 +40,7 @@ def report(path):
     intents = pd.DataFrame({"qid": np.repeat(QIDS, 2), "entity_id": NAMES[:2] * len(QIDS), "prob": 0.5})
     tags = pd.DataFrame({"docno": DOCNOS, "entity_id": NAMES[:3] * (len(DOCNOS) // 3)})
     topics = pd.DataFrame({"qid": QIDS, "query": QIDS})
-    content = ReportContent(intents, tags, command=["vbterrier", *NAMES])
+    content = ReportContent(intents=intents, tags=tags, command=["vbterrier", *NAMES])
     data = Data(topics=topics, documents=pd.DataFrame({"docno": DOCNOS, "text": QIDS}))
     write_report(RUNS, path, QRELS, ["nDCG@10", "ES@10"], content=content, data=data)
 

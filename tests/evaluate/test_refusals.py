@@ -16,6 +16,7 @@ from vbterrier.entities import link_pool
 from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.evaluate import (
+    GridOptions,
     Paraphrases,
     RerunTagger,
     VarianceOptions,
@@ -98,7 +99,9 @@ def experiment(systems, options):
 
 
 def graded(grid):
-    return entity_grid(LINKS, TOPICS, grid, ["RelCov@5"], **grouped("entity_grid", embed=None, progress=False))
+    return entity_grid(
+        LINKS, TOPICS, grid, ["RelCov@5"], options=GridOptions(embed=None), execution=Execution(progress=False)
+    )
 
 
 def reranked(grid, options):

@@ -67,8 +67,17 @@ def compare(
         intents=intents,
         tags=tags,
         baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
-        data=Data(data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
-        inference=Inference(interval, level, resamples, None, seed, test, correction, family, margin),
+        data=Data(labels=data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
+        inference=Inference(
+            interval=interval,
+            level=level,
+            n_resamples=resamples,
+            seed=seed,
+            test=test,
+            correction=correction,
+            family=family,
+            margin=margin,
+        ),
         execution=Execution(progress=sys.stderr.isatty()),
     )
     deliver(result, style, output, systems=systems)
@@ -117,7 +126,7 @@ def table(
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
     judged = option.judgments_of(qrels, negative, unit, measures)
-    data = Data(option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates)
+    data = Data(labels=option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates)
     given: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
     given |= {"execution": Execution(progress=sys.stderr.isatty())}
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
@@ -191,10 +200,12 @@ def gate(
             raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
         style = _GATE_SUFFIXES[output.suffix]
     limits: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
-    limits["options"] = GateOptions(guarantee, large_loss, max_share, look, daily)
+    limits["options"] = GateOptions(
+        guarantee=guarantee, large_loss=large_loss, max_share=max_share, look=look, daily=daily
+    )
     settings: dict[str, Any] = {"traffic": traffic, "budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
-    settings["data"] = Data(option.labels_of(labels), duplicates=duplicates, **rated)
+    settings["data"] = Data(labels=option.labels_of(labels), duplicates=duplicates, **rated)
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
@@ -302,10 +313,27 @@ def report(
         output,
         qrels,
         measures,
-        content=ReportContent(intents, tags, links, option.renamed(names), title, command),
+        content=ReportContent(
+            intents=intents, tags=tags, links=links, names=option.renamed(names), title=title, command=command
+        ),
         baseline=option.only("--baseline", baseline),
-        data=Data(option.labels_of(labels), None, subtopics, topics, documents, on_topics, duplicates),
-        inference=Inference(interval, level, resamples, None, seed, test, correction, family),
+        data=Data(
+            labels=option.labels_of(labels),
+            subtopics=subtopics,
+            topics=topics,
+            documents=documents,
+            on_topics=on_topics,
+            duplicates=duplicates,
+        ),
+        inference=Inference(
+            interval=interval,
+            level=level,
+            n_resamples=resamples,
+            seed=seed,
+            test=test,
+            correction=correction,
+            family=family,
+        ),
         execution=Execution(memory=memory, progress=sys.stderr.isatty()),
     )
     against = [f"{caveat.about}, serious: {caveat.text}" for caveat in page.caveats if caveat.serious]

@@ -150,7 +150,13 @@ def score(
             raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
-        data = Data(option.labels_of(labels), model, subtopics, on_topics=on_topics, duplicates=duplicates)
+        data = Data(
+            labels=option.labels_of(labels),
+            model=model,
+            subtopics=subtopics,
+            on_topics=on_topics,
+            duplicates=duplicates,
+        )
         judged = option.judgments_of(qrels, negative, unit, measures)
         settings = {"data": data, "inference": inference, "execution": execution}
         scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **settings)
@@ -188,7 +194,7 @@ def rank(
         measure,
         uncertainty=uncertainty,
         baseline=option.only("--baseline", baseline),
-        data=Data(option.labels_of(labels), model, on_topics=on_topics, duplicates=duplicates),
+        data=Data(labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates),
         inference=Inference(n_draws=draws, level=level, seed=seed),
         execution=Execution(progress=sys.stderr.isatty()),
     )
@@ -276,7 +282,7 @@ def track(
         budget=JudgingBudget(budget, quota, price),
         uncertainty=uncertainty,
         data=Data(
-            option.labels_of(labels),
+            labels=option.labels_of(labels),
             on_topics=on_topics,
             duplicates=duplicates,
             scale=option.scale_of(scale),

@@ -49,7 +49,7 @@ def judge(
         measure,
         difference=(pair[0], pair[1]) if pair else None,
         look=look,
-        data=Data(option.labels_of(labels), model, on_topics=on_topics, duplicates=duplicates),
+        data=Data(labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates),
         inference=Inference(level=level),
         execution=Execution(progress=sys.stderr.isatty()),
     )

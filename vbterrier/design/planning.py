@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, number, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
 from vbterrier.frames.contracts import require_difference
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
-from vbterrier.settings import Inference
+from vbterrier.settings import Inference, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -195,6 +195,7 @@ class QueryPlan(Shown):
         )
 
 
+@with_defaults
 def queries_needed(
     pilot: Any,
     delta: float,
@@ -206,7 +207,7 @@ def queries_needed(
     n_systems: int = 2,
     baseline: bool = False,
     n_simulations: int = N_SIMULATIONS,
-    inference: Inference | None = None,
+    inference: Inference = Inference(level=0.95, seed=0, test="randomisation", correction="auto"),
 ) -> QueryPlan:
     """Number of queries needed to detect a difference with some power, from the scores of a pilot.
 
@@ -277,9 +278,7 @@ def queries_needed(
     >>> plan.low < plan.n_qids < plan.high, abs(plan.n_qids - plan.n_by_formula) < 10
     (True, True)
     """
-    level, seed, test, correction = chosen(
-        "queries_needed", Inference, inference, level=0.95, seed=0, test="randomisation", correction="auto"
-    )
+    level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
     delta = number("delta", delta)
     wanted = number("delta", abs(delta), low=0, open_low=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
@@ -361,6 +360,7 @@ def _without_pilot(
     return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
+@with_defaults
 def detectable_difference(
     pilot: Any,
     n_qids: int | Iterable[int],
@@ -371,7 +371,7 @@ def detectable_difference(
     n_systems: int = 2,
     baseline: bool = False,
     n_simulations: int = N_SIMULATIONS,
-    inference: Inference | None = None,
+    inference: Inference = Inference(level=0.95, seed=0, test="randomisation", correction="auto"),
 ) -> pd.DataFrame:
     """Smallest difference in favour of the first system that a number of queries detects with some power.
 
@@ -401,9 +401,7 @@ def detectable_difference(
     >>> detectable_difference(differences, [50, 200], inference=Inference(seed=1))["delta"].round(2).tolist()
     [0.07, 0.04]
     """
-    level, seed, test, correction = chosen(
-        "detectable_difference", Inference, inference, level=0.95, seed=0, test="randomisation", correction="auto"
-    )
+    level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
     sample = pilot_of(pilot, pair, measure)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, chosen, examples, nearest, number, warn, whole
+from vbterrier.errors import ParameterError, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import is_path, loaded_runs, require_scale, require_spellings, target_of
 from vbterrier.evaluate.judge_bias import agreement_on_common, bias_by_group, warn_of_copies, with_groups
 from vbterrier.evaluate.judge_scores import (
@@ -29,7 +29,7 @@ from vbterrier.frames.ranking import Run, ranked
 from vbterrier.frames.results import Caveat, Shown
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import MachineLabels, frames_of
@@ -170,6 +170,7 @@ class JudgeAudit(Shown):
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
 
 
+@with_defaults
 def audit_judge(
     runs: Any,
     qrels: Any,
@@ -180,8 +181,8 @@ def audit_judge(
     budget: int = 1000,
     baseline: str | None = None,
     families: Mapping[str, str] | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
+    data: Data = Data(topics=None, documents=None, on_topics="same", duplicates="error", scale=None, unit=1.0),
+    inference: Inference = Inference(level=0.9, n_draws=1000, seed=0),
 ) -> JudgeAudit:
     r"""Audit machines as judges: nDCG by judge, by humans and corrected, bias, agreement, human labels needed.
 
@@ -266,18 +267,15 @@ def audit_judge(
     >>> found.systems[["estimate", "value"]].round(2).values.tolist()
     [['humans alone', 0.44], ['corrected', 0.44], ['judge alone', 0.57]]
     """
-    queries, documents, on_topics, duplicates, scale, unit = chosen(
-        "audit_judge",
-        Data,
-        data,
-        topics=None,
-        documents=None,
-        on_topics="same",
-        duplicates="error",
-        scale=None,
-        unit=1.0,
+    queries, documents, on_topics, duplicates, scale, unit = (
+        data.topics,
+        data.documents,
+        data.on_topics,
+        data.duplicates,
+        data.scale,
+        data.unit,
     )
-    level, n_draws, seed = chosen("audit_judge", Inference, inference, level=0.9, n_draws=1000, seed=0)
+    level, n_draws, seed = inference.level, inference.n_draws, inference.seed
     number("margin", margin, low=0, high=1, open_high=True)
     whole("cutoff", cutoff, high=MOST_RANKS)
     for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2)):

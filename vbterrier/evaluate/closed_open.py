@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, whole
+from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
@@ -27,7 +27,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.frames.results import Shown, joined_names, of_means
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class ClosedOpen(Shown):
         return wide.reindex(index=index, columns=table["measure"].unique())
 
 
+@with_defaults
 def evaluate_closed_open(
     system: Callable[[pd.DataFrame], Any] | Mapping[str, Any],
     qrels: Any,
@@ -95,8 +96,8 @@ def evaluate_closed_open(
     links: Any,
     pool: Any,
     entities: Mapping[str, Any],
-    options: ReachOptions | None = None,
-    inference: Inference | None = None,
+    options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", unmatched="append", judgments="all"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
@@ -144,19 +145,14 @@ def evaluate_closed_open(
     >>> found.effects["value"].tolist()
     [0.5, 0.0, 0.0]
     """
-    cutoff, rel, unreached, unmatched, judgments = chosen(
-        "evaluate_closed_open",
-        ReachOptions,
-        options,
-        cutoff=20,
-        rel=1,
-        unreached="skip",
-        unmatched="append",
-        judgments="all",
+    cutoff, rel, unreached, unmatched, judgments = (
+        options.cutoff,
+        options.rel,
+        options.unreached,
+        options.unmatched,
+        options.judgments,
     )
-    interval, level, n_resamples, seed = chosen(
-        "evaluate_closed_open", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     choice("judgments", judgments, JUDGMENTS)
     choice("unreached", unreached, UNREACHED)
     choice("unmatched", unmatched, UNMATCHED)

@@ -10,7 +10,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import is_path, named_systems
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import (
@@ -26,7 +26,7 @@ from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.measures.text import measures_from
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, intervals
 
@@ -112,6 +112,7 @@ def corrected_over(pairs: pd.DataFrame) -> str:
     return f"{correction} over the {counted(n_tests, 'test')} of each measure, {len(pairs)} tests in all"
 
 
+@with_defaults
 def compare(
     runs: Any,
     qrels: Any = None,
@@ -120,9 +121,18 @@ def compare(
     intents: Any = None,
     tags: Any = None,
     baseline: str | Sequence[str] | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(
+        interval="percentile",
+        level=0.95,
+        n_resamples=N_RESAMPLES,
+        seed=0,
+        test="randomisation",
+        correction="auto",
+        family="measure",
+        margin=None,
+    ),
+    execution: Execution = Execution(progress=False),
 ) -> Comparison:
     """Compare systems topic by topic, with corrected tests, intervals and effect sizes.
 
@@ -190,23 +200,23 @@ def compare(
     >>> found.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """
-    labels, subtopics, topics, on_topics, duplicates = chosen(
-        "compare", Data, data, labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error"
+    labels, subtopics, topics, on_topics, duplicates = (
+        data.labels,
+        data.subtopics,
+        data.topics,
+        data.on_topics,
+        data.duplicates,
     )
-    interval, level, n_resamples, seed, test, correction, family, margin = chosen(
-        "compare",
-        Inference,
-        inference,
-        interval="percentile",
-        level=0.95,
-        n_resamples=N_RESAMPLES,
-        seed=0,
-        test="randomisation",
-        correction="auto",
-        family="measure",
-        margin=None,
+    interval, level, n_resamples, seed, test, correction, family, margin = (
+        inference.interval,
+        inference.level,
+        inference.n_resamples,
+        inference.seed,
+        inference.test,
+        inference.correction,
+        inference.family,
+        inference.margin,
     )
-    chosen("compare", Execution, execution, progress=False)
     options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
     choice("interval", interval, TOPIC_METHODS)

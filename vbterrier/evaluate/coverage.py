@@ -16,11 +16,9 @@ from vbterrier.errors import (
     DegenerateWarning,
     InputError,
     ParameterError,
-    chosen,
     examples,
     excerpt,
     nearest,
-    settings_of,
     warn,
     whole,
 )
@@ -34,7 +32,7 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, facts, of_means
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
 from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, topics_interval
@@ -289,8 +287,8 @@ class EntityLevel:
         return pd.DataFrame(rows, columns=names)
 
 
-@dataclass(frozen=True, eq=False)
-class CoverageOptions:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CoverageOptions(Options):
     """Options of :func:`vbterrier.coverage_report`.
 
     Parameters
@@ -321,6 +319,7 @@ class CoverageOptions:
     n_strata: int = 3
 
 
+@with_defaults
 def coverage_report(
     entity_runs: Any,
     links: Any,
@@ -330,9 +329,9 @@ def coverage_report(
     cutoff: int = 20,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
-    options: CoverageOptions | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
+    options: CoverageOptions = CoverageOptions(),
+    data: Data = Data(on_topics="same"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> CoverageReport:
     """Report entity-oriented retrieval on three levels: effectiveness, entity evidence, and effectiveness by coverage.
 
@@ -390,12 +389,10 @@ def coverage_report(
     >>> report.entities.set_index("measure").loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "value"].tolist()
     [0.5, 1.0, 0.5]
     """
-    options = settings_of("coverage_report", CoverageOptions, options)
-    pool, reference, rel, alpha, shrinkage, n_strata = vars(options).values()
-    (on_topics,) = chosen("coverage_report", Data, data, on_topics="same")
-    interval, level, n_resamples, seed = chosen(
-        "coverage_report", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
+    pool, reference, rel = options.pool, options.reference, options.rel
+    alpha, shrinkage, n_strata = options.alpha, options.shrinkage, options.n_strata
+    on_topics = data.on_topics
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     whole("n_strata", n_strata, low=2)
     linked = _linked(links, pool, qrels)
     runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}

@@ -24,7 +24,6 @@ from vbterrier.errors import (
     ParameterError,
     agreeing,
     choice,
-    chosen,
     examples,
     excerpt,
     float_array,
@@ -43,7 +42,7 @@ from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
-from vbterrier.settings import Execution, Inference
+from vbterrier.settings import Execution, Inference, with_defaults
 from vbterrier.stats.frontier import Frontier, pareto_frontier
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -225,6 +224,7 @@ def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
     return kind(**shared, **parameters)
 
 
+@with_defaults
 def entity_grid(
     links: Any,
     topics: Any,
@@ -233,9 +233,11 @@ def entity_grid(
     *,
     runs: Mapping[str, Any] | None = None,
     cutoff: int = 20,
-    options: GridOptions | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    options: GridOptions = GridOptions(
+        embeddings=None, query_entities=None, embed=None, texts=None, qrels=None, folds=5
+    ),
+    inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    execution: Execution = Execution(n_jobs=1, resume=None, progress=True),
 ) -> EntityGrid:
     """Evaluate every configuration of a grid of unsupervised entity rankers on one linked pool.
 
@@ -299,19 +301,16 @@ def entity_grid(
     >>> found.runs[["min_documents", "measure", "value"]].values.tolist()
     [[1, 'RelCov@1', 1.0], [1, 'NonRelCov@2', 1.0], [2, 'RelCov@1', 1.0], [2, 'NonRelCov@2', 0.5]]
     """
-    embeddings, query_entities, embed, texts, qrels, folds = chosen(
-        "entity_grid",
-        GridOptions,
-        options,
-        embeddings=None,
-        query_entities=None,
-        embed=None,
-        texts=None,
-        qrels=None,
-        folds=5,
+    embeddings, query_entities, embed, texts, qrels, folds = (
+        options.embeddings,
+        options.query_entities,
+        options.embed,
+        options.texts,
+        options.qrels,
+        options.folds,
     )
-    level, n_resamples, seed = chosen("entity_grid", Inference, inference, level=0.95, n_resamples=N_RESAMPLES, seed=0)
-    n_jobs, path, progress = chosen("entity_grid", Execution, execution, n_jobs=1, resume=None, progress=True)
+    level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
+    n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
     asked = distinct_measures(measures, "RelCov@20")
     external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
     if external:

@@ -11,7 +11,7 @@ from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fr
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
-from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, whole
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
 from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
@@ -22,7 +22,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.frames.results import Shown
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -79,6 +79,7 @@ class FrozenReranker(Shown):
         return self.report._figures()  # noqa: SLF001 - a part of this result
 
 
+@with_defaults
 def evaluate_frozen(
     reranker: Any,
     pool: Any,
@@ -89,8 +90,8 @@ def evaluate_frozen(
     runs: Mapping[str, Any] | None = None,
     links: Any = None,
     folds: Any = 5,
-    options: ReachOptions | None = None,
-    inference: Inference | None = None,
+    options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", train_on="conditional"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> FrozenReranker:
     """Train a reranker once per fold, freeze it, and evaluate it with its own and with other entities.
 
@@ -164,12 +165,8 @@ def evaluate_frozen(
     [['reranker', 'training', 0.5, 0.38], ['pool', 'training', 0.5, 0.38], ['reranker', 'open', 0.38, 0.38], ['pool', \
 'open', 0.38, 0.38]]
     """
-    cutoff, rel, unreached, train_on = chosen(
-        "evaluate_frozen", ReachOptions, options, cutoff=20, rel=1, unreached="skip", train_on="conditional"
-    )
-    interval, level, n_resamples, seed = chosen(
-        "evaluate_frozen", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
+    cutoff, rel, unreached, train_on = options.cutoff, options.rel, options.unreached, options.train_on
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     choice("train_on", train_on, TRAIN_ON)
     choice("unreached", unreached, UNREACHED)
     if not (isinstance(reranker, OnEntities) and hasattr(reranker, "fit")):

@@ -19,6 +19,7 @@ from vbterrier.execution.pending import Shared
 from vbterrier.frames.ids import Ids
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
+from vbterrier.settings import UNSET, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,8 +83,8 @@ class GridResult(Shown):
         yield Panel(self.TITLE, self.runs, value=self.SHOWN, by="measure", heads=1)
 
 
-@dataclass(frozen=True, eq=False)
-class GridOptions:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GridOptions(Options):
     """Resources of the families of a grid, for :func:`entity_grid` and :func:`rerank_grid`.
 
     Parameters
@@ -107,13 +108,13 @@ class GridOptions:
     {'Paris': [0.0, 1.0]}
     """
 
-    embeddings: Mapping[str, Any] | None = None
-    document_embeddings: Mapping[str, Any] | None = None
-    query_entities: Any = None
-    embed: Callable[[list[str]], Any] | None = None
-    texts: Mapping[str, str] | None = None
-    qrels: Any = None
-    folds: Any = None
+    embeddings: Mapping[str, Any] | None = UNSET
+    document_embeddings: Mapping[str, Any] | None = UNSET
+    query_entities: Any = UNSET
+    embed: Callable[[list[str]], Any] | None = UNSET
+    texts: Mapping[str, str] | None = UNSET
+    qrels: Any = UNSET
+    folds: Any = UNSET
 
 
 def grid_results(

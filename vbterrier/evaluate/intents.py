@@ -14,9 +14,7 @@ from vbterrier.errors import (
     InputError,
     ParameterError,
     choice,
-    chosen,
     excerpt,
-    settings_of,
     warn,
     whole,
 )
@@ -47,7 +45,7 @@ from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.intents import CandidateMeasure, IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
@@ -165,8 +163,8 @@ class IntentEvaluation(Scores):
         return {**super()._figures(), "forest": lambda: {"intervals": drawn}, **pairs, **coverage}
 
 
-@dataclass(frozen=True, eq=False)
-class IntentOptions:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class IntentOptions(Options):
     """Options of :func:`vbterrier.evaluate_intents`.
 
     Parameters
@@ -212,6 +210,7 @@ class IntentOptions:
     tagger_model: TaggerModel | None = None
 
 
+@with_defaults
 def evaluate_intents(
     systems: Any,
     topics: Any,
@@ -220,10 +219,10 @@ def evaluate_intents(
     tagger: Any = None,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
-    options: IntentOptions | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    options: IntentOptions = IntentOptions(),
+    data: Data = Data(on_topics="same", duplicates="error"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    execution: Execution = Execution(memory=None, n_jobs=1, client=None, progress=False),
 ) -> IntentEvaluation:
     """Score systems by how well they cover the intents of ambiguous queries, without relevance labels.
 
@@ -281,15 +280,11 @@ def evaluate_intents(
     >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.9, 'VB@10': 0.7}
     """
-    options = settings_of("evaluate_intents", IntentOptions, options)
-    cutoff, pool, parts, undefined, n_replicas, perturb, gold, tagger_model = vars(options).values()
-    on_topics, duplicates = chosen("evaluate_intents", Data, data, on_topics="same", duplicates="error")
-    interval, level, n_resamples, seed = chosen(
-        "evaluate_intents", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
-    memory, n_jobs, client, progress = chosen(
-        "evaluate_intents", Execution, execution, memory=None, n_jobs=1, client=None, progress=False
-    )
+    cutoff, pool, parts, undefined = options.cutoff, options.pool, options.parts, options.undefined
+    n_replicas, perturb, gold, tagger_model = options.n_replicas, options.perturb, options.gold, options.tagger_model
+    on_topics, duplicates = data.on_topics, data.duplicates
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
+    memory, n_jobs, client, progress = execution.memory, execution.n_jobs, execution.client, execution.progress
     asked = at_cutoffs(measures, cutoff)
     is_modelled = tagger_model is not None
     _check(asked, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)

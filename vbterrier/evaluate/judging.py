@@ -13,7 +13,6 @@ from vbterrier.errors import (
     InputError,
     ParameterError,
     agreeing,
-    chosen,
     examples,
     excerpt,
     nearest,
@@ -29,7 +28,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import models_of
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
@@ -80,6 +79,7 @@ class JudgingBudget:
         return budget if isinstance(budget, JudgingBudget) else cls(budget)
 
 
+@with_defaults
 def judge_next(
     runs: Any,
     qrels: Any,
@@ -88,9 +88,9 @@ def judge_next(
     *,
     difference: tuple[str, str] | None = None,
     look: int | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(level=0.9),
+    execution: Execution = Execution(progress=False),
 ) -> JudgingPlan:
     """Select the unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
@@ -169,11 +169,9 @@ def judge_next(
     >>> plan.documents["reason"].item()
     'rank 1 of mine; relevant with probability 50%; narrows the interval by 62.54%'
     """
-    labels, model, on_topics, duplicates = chosen(
-        "judge_next", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
-    )
-    (level,) = chosen("judge_next", Inference, inference, level=0.9)
-    (progress,) = chosen("judge_next", Execution, execution, progress=False)
+    labels, model, on_topics, duplicates = data.labels, data.model, data.on_topics, data.duplicates
+    level = inference.level
+    progress = execution.progress
     wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
     n = whole("budget", planned.n, meaning=": the documents that can be judged")
     each_level = level if look is None else spent_level(level, look)
@@ -258,11 +256,12 @@ class LabelQuality(Shown):
         yield Panel("Relevant documents by label", self.calibration, value="relevant", heads=2)
 
 
+@with_defaults
 def label_quality(
     labels: Any,
     qrels: Any,
     *,
-    inference: Inference | None = None,
+    inference: Inference = Inference(level=0.95),
 ) -> LabelQuality:
     """Compare the labels of machines, such as language models, with human judgments of the same documents.
 
@@ -304,7 +303,7 @@ def label_quality(
     >>> found.kappa[["threshold", "value"]].round(2).values.tolist()
     [['all grades', 0.67], ['1', 0.67]]
     """
-    (level,) = chosen("label_quality", Inference, inference, level=0.95)
+    level = inference.level
     judgments = target_of(qrels, None, None).judgments()
     machine = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
     machine.require_match(judgments)
@@ -381,6 +380,7 @@ def _kappas(name: str, label: Floats, grade: Ints, grades: Ints, level: float) -
     return pd.DataFrame(rows, columns=columns)
 
 
+@with_defaults
 def corrected_scores(
     runs: Any,
     qrels: Any,
@@ -389,8 +389,8 @@ def corrected_scores(
     *,
     baseline: str | None = None,
     target: str = "population",
-    data: Data | None = None,
-    inference: Inference | None = None,
+    data: Data = Data(duplicates="error"),
+    inference: Inference = Inference(level=0.95),
 ) -> pd.DataFrame:
     """Estimate mean scores of systems from machine labels of all topics and human judgments of a sample of them.
 
@@ -434,8 +434,8 @@ def corrected_scores(
     >>> found[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
     [['mine', 0.51, 30, 0.65]]
     """
-    (duplicates,) = chosen("corrected_scores", Data, data, duplicates="error")
-    (level,) = chosen("corrected_scores", Inference, inference, level=0.95)
+    duplicates = data.duplicates
+    level = inference.level
     machine = MachineLabels(labels)
     if len(machine) > 1:
         raise InputError(f"labels: {len(machine)} labellers ({examples(machine.names)}); give the labels of one")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, printable, whole
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, whole
 from vbterrier.evaluate.automatic_judges import judge_correlations
 from vbterrier.evaluate.collection_scores import Collection, collections_of_runs, collections_of_values, ranked_systems
 from vbterrier.evaluate.inputs import measure_with_distribution
@@ -21,7 +21,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Caveat, Shown, first_names, systems_line
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import share_letter
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.Data
     return table
 
 
+@with_defaults
 def leaderboard(
     runs: Any,
     qrels: Any = None,
@@ -177,9 +178,9 @@ def leaderboard(
     automatic: Mapping[str, Any] | None = None,
     budget: int | JudgingBudget = 0,
     uncertainty: str = "both",
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, on_topics="same", duplicates="error", scale=None, pool_cutoff=None),
+    inference: Inference = Inference(level=0.9, n_draws=N_DRAWS, seed=0),
+    execution: Execution = Execution(progress=False),
 ) -> Leaderboard:
     """Rank the runs of a track with intervals of ranks and letters, and examine its judgments.
 
@@ -253,11 +254,15 @@ def leaderboard(
     >>> found.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
     [['good', 1, 1, 1, 'a'], ['bad', 2, 2, 3, 'b'], ['worse', 2, 2, 3, 'b']]
     """
-    labels, on_topics, duplicates, scale, pool_cutoff = chosen(
-        "leaderboard", Data, data, labels=None, on_topics="same", duplicates="error", scale=None, pool_cutoff=None
+    labels, on_topics, duplicates, scale, pool_cutoff = (
+        data.labels,
+        data.on_topics,
+        data.duplicates,
+        data.scale,
+        data.pool_cutoff,
     )
-    level, n_draws, seed = chosen("leaderboard", Inference, inference, level=0.9, n_draws=N_DRAWS, seed=0)
-    (progress,) = chosen("leaderboard", Execution, execution, progress=False)
+    level, n_draws, seed = inference.level, inference.n_draws, inference.seed
+    progress = execution.progress
     choice("uncertainty", uncertainty, SOURCES)
     batch = JudgingBudget.of(budget)
     for name, value, low in (("n_draws", n_draws, 2), ("budget", batch.n, 0)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, excerpt, require_system
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, require_system
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, systems_line
@@ -17,7 +17,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import models_of
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.estimated import Joint, joint_of
@@ -89,6 +89,7 @@ class SystemRanking(Shown):
         return self.systems[columns].rename(columns={"rank_low": "low", "rank_high": "high"})
 
 
+@with_defaults
 def rank_systems(
     runs: Any,
     qrels: Any,
@@ -96,9 +97,9 @@ def rank_systems(
     *,
     uncertainty: str = "unjudged",
     baseline: str | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(level=0.9, n_draws=N_DRAWS, seed=0),
+    execution: Execution = Execution(progress=False),
 ) -> SystemRanking:
     """Rank systems with uncertain scores: intervals of ranks, and the probability that one system beats another.
 
@@ -155,11 +156,9 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
-    labels, model, on_topics, duplicates = chosen(
-        "rank_systems", Data, data, labels=None, model=None, on_topics="same", duplicates="error"
-    )
-    level, n_draws, seed = chosen("rank_systems", Inference, inference, level=0.9, n_draws=N_DRAWS, seed=0)
-    (progress,) = chosen("rank_systems", Execution, execution, progress=False)
+    labels, model, on_topics, duplicates = data.labels, data.model, data.on_topics, data.duplicates
+    level, n_draws, seed = inference.level, inference.n_draws, inference.seed
+    progress = execution.progress
     wanted = measure_with_distribution(measure)
     if wanted["stat"] != "mean":
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")

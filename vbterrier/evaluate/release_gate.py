@@ -13,12 +13,10 @@ from vbterrier.errors import (
     InputError,
     ParameterError,
     choice,
-    chosen,
     examples,
     excerpt,
     number,
     printable,
-    settings_of,
     whole,
 )
 from vbterrier.evaluate.inputs import (
@@ -50,7 +48,7 @@ from vbterrier.frames.results import Caveat, Shown
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
 from vbterrier.unjudged.pool import labels_of
@@ -205,8 +203,8 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return shown.drop(columns=said, errors="ignore").rename(columns=names)
 
 
-@dataclass(frozen=True, eq=False)
-class GateOptions:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GateOptions(Options):
     """Options of :func:`vbterrier.evaluate.release_gate`.
 
     Parameters
@@ -241,6 +239,7 @@ class GateOptions:
     daily: bool = False
 
 
+@with_defaults
 def release_gate(
     new: Any,
     baseline: Any,
@@ -250,9 +249,9 @@ def release_gate(
     margin: float,
     traffic: Any = None,
     budget: int = 20,
-    options: GateOptions | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
+    options: GateOptions = GateOptions(),
+    data: Data = Data(labels=None, duplicates="error", scale=None, unit=1.0),
+    inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
 
@@ -338,11 +337,10 @@ def release_gate(
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.122, -0.056]])
     """
-    guarantee, large_loss, max_share, look, daily = vars(settings_of("release_gate", GateOptions, options)).values()
-    labels, duplicates, scale, unit = chosen(
-        "release_gate", Data, data, labels=None, duplicates="error", scale=None, unit=1.0
-    )
-    level, n_resamples, seed = chosen("release_gate", Inference, inference, level=0.95, n_resamples=N_RESAMPLES, seed=0)
+    guarantee, large_loss, max_share = options.guarantee, options.large_loss, options.max_share
+    look, daily = options.look, options.daily
+    labels, duplicates, scale, unit = data.labels, data.duplicates, data.scale, data.unit
+    level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     margin = number("margin", margin, low=0)
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
     choice("guarantee", guarantee, GUARANTEES)

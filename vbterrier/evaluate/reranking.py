@@ -15,7 +15,7 @@ from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
-from vbterrier.errors import ParameterError, agreeing, chosen, examples, excerpt, warn
+from vbterrier.errors import ParameterError, agreeing, examples, excerpt, warn
 from vbterrier.evaluate.grids import (
     GridOptions,
     GridResult,
@@ -36,7 +36,7 @@ from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
 from vbterrier.measures.unjudged import draw_models, models_of
-from vbterrier.settings import Execution, Inference
+from vbterrier.settings import Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ def _vectors(vectors: Mapping[str, Any], ids: list[str]) -> str:
     return made.hexdigest()
 
 
+@with_defaults
 def rerank_grid(
     links: Any,
     pool: Any,
@@ -253,9 +254,9 @@ def rerank_grid(
     grid: Any = None,
     measures: Sequence[str | ir_measures.Measure] = ("AP",),
     *,
-    options: GridOptions | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    options: GridOptions = GridOptions(embeddings=None, document_embeddings=None, texts=None),
+    inference: Inference = Inference(interval="normal", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    execution: Execution = Execution(n_jobs=1, resume=None, progress=True),
 ) -> RerankGrid:
     """Evaluate every configuration of a grid of rerankers on one linked pool.
 
@@ -311,13 +312,9 @@ def rerank_grid(
     >>> found.n_distinct, found.runs["duplicate_of"].dropna().tolist()
     (2, ['pool'])
     """
-    embeddings, document_embeddings, texts = chosen(
-        "rerank_grid", GridOptions, options, embeddings=None, document_embeddings=None, texts=None
-    )
-    interval, level, n_resamples, seed = chosen(
-        "rerank_grid", Inference, inference, interval="normal", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
-    n_jobs, path, progress = chosen("rerank_grid", Execution, execution, n_jobs=1, resume=None, progress=True)
+    embeddings, document_embeddings, texts = options.embeddings, options.document_embeddings, options.texts
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
+    n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
     asked = distinct_measures(measures, "AP")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import choice, chosen, number, printable, whole
+from vbterrier.errors import choice, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
@@ -39,7 +39,7 @@ from vbterrier.measures.unjudged import (
     models_of,
     require_use,
 )
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -138,6 +138,7 @@ class Scores(Shown):
         return [str(name) for name in order.index[: max(math.ceil(share * len(order) - 1e-9), 1)]]
 
 
+@with_defaults
 def score(
     runs: Any,
     qrels: Any = None,
@@ -146,9 +147,9 @@ def score(
     intents: Any = None,
     tags: Any = None,
     pool: str = "query",
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
 ) -> Scores:
     """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
 
@@ -229,14 +230,21 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.75, 0.5]
     """
-    labels, model, subtopics, topics, on_topics, duplicates = chosen(
-        "score", Data, data, labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error"
+    labels, model, subtopics, topics, on_topics, duplicates = (
+        data.labels,
+        data.model,
+        data.subtopics,
+        data.topics,
+        data.on_topics,
+        data.duplicates,
     )
-    interval, level, n_resamples, seed = chosen(
-        "score", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
-    memory, n_jobs, client, resume, progress = chosen(
-        "score", Execution, execution, memory=None, n_jobs=1, client=None, resume=None, progress=False
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
+    memory, n_jobs, client, resume, progress = (
+        execution.memory,
+        execution.n_jobs,
+        execution.client,
+        execution.resume,
+        execution.progress,
     )
     asked = distinct_measures(measures)
     choice("interval", interval, TOPIC_METHODS)
@@ -275,7 +283,7 @@ def score(
     # Several times faster than a frame of the rows: names, topics and measures, and the values.
     *keys, values_of_rows = np.array(rows, dtype=object).reshape(-1, 4).T
     numbers = values_of_rows.astype(np.float64)
-    drawn = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     joint = pooled_of_values(_frame(keys, numbers), asked, list(loaded)) if pooled else None
     intervals = (
         joint.intervals(method=interval, **drawn)

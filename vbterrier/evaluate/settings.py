@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import TopEntities, links_of
-from vbterrier.errors import InputError, choice, chosen, examples, warn, whole
+from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import score_bounds, systems_of
@@ -21,7 +21,7 @@ from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
 from vbterrier.measures.target import EvaluationTarget, restricted
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import UNSET, Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -206,9 +206,9 @@ class Settings(Shown):
         return wide.reindex(index=table["name"].unique(), columns=columns)
 
 
-@dataclass(frozen=True, eq=False)
-class ReachOptions:
-    """Documents that entities reach, for :func:`evaluate_settings` and related calls; ``None`` stands for the default.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ReachOptions(Options):
+    """Documents that entities reach, for :func:`evaluate_settings` and related calls.
 
     Parameters
     ----------
@@ -243,16 +243,17 @@ class ReachOptions:
     5
     """
 
-    cutoff: int | None = None
-    rel: int | None = None
-    unreached: str | None = None
-    pool: Any = None
-    beyond: str | None = None
-    unmatched: str | None = None
-    judgments: str | None = None
-    train_on: str | None = None
+    cutoff: int = UNSET
+    rel: int = UNSET
+    unreached: str = UNSET
+    pool: Any = UNSET
+    beyond: str = UNSET
+    unmatched: str = UNSET
+    judgments: str = UNSET
+    train_on: str = UNSET
 
 
+@with_defaults
 def evaluate_settings(
     systems: Any,
     qrels: Any,
@@ -261,10 +262,10 @@ def evaluate_settings(
     links: Any,
     entities: Any,
     baseline: str | None = None,
-    options: ReachOptions | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", pool=None, beyond="keep"),
+    data: Data = Data(topics=None, on_topics="same"),
+    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    execution: Execution = Execution(progress=False),
 ) -> Settings:
     """Evaluate systems on the documents that entities reach and on all of them, in one call.
 
@@ -318,14 +319,9 @@ def evaluate_settings(
     >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
     [[1.0, 0.583, 0.5, 0.0]]
     """
-    cutoff, rel, unreached, pool, beyond = chosen(
-        "evaluate_settings", ReachOptions, options, cutoff=20, rel=1, unreached="skip", pool=None, beyond="keep"
-    )
-    topics, on_topics = chosen("evaluate_settings", Data, data, topics=None, on_topics="same")
-    interval, level, n_resamples, seed = chosen(
-        "evaluate_settings", Inference, inference, interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0
-    )
-    chosen("evaluate_settings", Execution, execution, progress=False)
+    cutoff, rel, unreached, pool, beyond = options.cutoff, options.rel, options.unreached, options.pool, options.beyond
+    topics, on_topics = data.topics, data.on_topics
+    interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     choice("beyond", beyond, BEYOND)
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
@@ -29,7 +29,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import models_of
-from vbterrier.settings import Data, Execution
+from vbterrier.settings import Data, Execution, with_defaults
 from vbterrier.stats.agreement import (
     EQUAL,
     Correlations,
@@ -316,6 +316,7 @@ def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
     return preferences(truth_values, low, high, estimated)
 
 
+@with_defaults
 def simulate(
     runs: Any,
     qrels: Any,
@@ -324,8 +325,8 @@ def simulate(
     estimators: Mapping[str, Any] = STANDARD,
     measure: str | ir_measures.Measure = "nDCG@10",
     levels: Sequence[float] = LEVELS,
-    data: Data | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, duplicates="error"),
+    execution: Execution = Execution(progress=False),
 ) -> Simulation:
     """Estimate scores from incomplete judgments, for comparison with scores from complete judgments.
 
@@ -374,8 +375,8 @@ def simulate(
     >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
     [[1.0, 0.631]]
     """
-    labels, duplicates = chosen("simulate", Data, data, labels=None, duplicates="error")
-    (progress,) = chosen("simulate", Execution, execution, progress=False)
+    labels, duplicates = data.labels, data.duplicates
+    progress = execution.progress
     (wanted,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
     other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]

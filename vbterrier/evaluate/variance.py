@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, chosen, examples, settings_of, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
 from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
@@ -24,7 +24,7 @@ from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import aligned, deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
-from vbterrier.settings import Data, Execution, Inference
+from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.topic_intervals import COLUMNS
@@ -223,8 +223,8 @@ class VarianceShares(Shown):
         return {"variance_shares": lambda: {"shares": self}, "forest": lambda: {"intervals": self._around()}}
 
 
-@dataclass(frozen=True, eq=False)
-class VarianceOptions:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class VarianceOptions(Options):
     """Options of :func:`vbterrier.evaluate.variance_shares`.
 
     Parameters
@@ -248,6 +248,7 @@ class VarianceOptions:
     scores: str = "expected"
 
 
+@with_defaults
 def variance_shares(
     runs: Any,
     qrels: Any = None,
@@ -256,10 +257,10 @@ def variance_shares(
     intents: Any = None,
     tags: Any = None,
     baseline: str | None = None,
-    options: VarianceOptions | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    options: VarianceOptions = VarianceOptions(),
+    data: Data = Data(model=None, subtopics=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(interval="nested", level=0.95, n_draws=N_DRAWS, seed=0),
+    execution: Execution = Execution(progress=False),
 ) -> VarianceShares:
     """Combine all sources of uncertainty of a mean into one interval, and attribute its variance to the sources.
 
@@ -318,14 +319,10 @@ def variance_shares(
     >>> found.shares.groupby("name")["share"].sum().tolist()
     [1.0]
     """
-    perturb, scores = vars(settings_of("variance_shares", VarianceOptions, options)).values()
-    model, subtopics, on_topics, duplicates = chosen(
-        "variance_shares", Data, data, model=None, subtopics=None, on_topics="same", duplicates="error"
-    )
-    method, level, n_draws, seed = chosen(
-        "variance_shares", Inference, inference, interval="nested", level=0.95, n_draws=N_DRAWS, seed=0
-    )
-    (progress,) = chosen("variance_shares", Execution, execution, progress=False)
+    perturb, scores = options.perturb, options.scores
+    model, subtopics, on_topics, duplicates = data.model, data.subtopics, data.on_topics, data.duplicates
+    method, level, n_draws, seed = inference.interval, inference.level, inference.n_draws, inference.seed
+    progress = execution.progress
     (wanted,) = measures_from(measure)
     choice("scores", scores, SCORES)
     choice("interval", method, METHODS)

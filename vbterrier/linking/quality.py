@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, chosen, examples, excerpt, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
@@ -21,7 +21,7 @@ from vbterrier.frames.ranking import Run, run_places
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import agreeing_limits, constant_limits, stream
-from vbterrier.settings import Inference
+from vbterrier.settings import Inference, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -265,6 +265,7 @@ class LinkingReport(Shown):
         return table.loc[self.intervals["name"].unique(), list(linking.FIGURES)]
 
 
+@with_defaults
 def linking_report(
     systems: Any,
     gold: Any,
@@ -272,7 +273,7 @@ def linking_report(
     nil: str = NIL,
     unanswered: str = "nothing",
     multiple_answers: str = "raise",
-    inference: Inference | None = None,
+    inference: Inference = Inference(level=0.95, n_resamples=2000, seed=0),
 ) -> LinkingReport:
     """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
@@ -337,7 +338,7 @@ def linking_report(
     >>> report.figures().loc["mine", ["LinkP", "LinkingF1"]].round(3).tolist()
     [0.5, 0.667]
     """
-    level, n_resamples, seed = chosen("linking_report", Inference, inference, level=0.95, n_resamples=2000, seed=0)
+    level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
     correct = Gold(gold, nil=nil, multiple_answers=multiple_answers)

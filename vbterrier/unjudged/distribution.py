@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, chosen, excerpt, whole
+from vbterrier.errors import InputError, ParameterError, excerpt, whole
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.results import Shown
@@ -21,7 +21,7 @@ from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import row_sums
 from vbterrier.kernels.resample import stream
-from vbterrier.settings import Inference
+from vbterrier.settings import Inference, with_defaults
 from vbterrier.unjudged.metrics import NDCG, metric_text
 from vbterrier.unjudged.pool import Judgments, grade_gains
 from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, prior_of
@@ -286,6 +286,7 @@ class BootstrapDistribution(ScoreDistributions):
         return mean, variance
 
 
+@with_defaults
 def bootstrap_distribution(
     run: Any,
     qrels: Any,
@@ -297,7 +298,7 @@ def bootstrap_distribution(
     all_unjudged: str = "auto",
     prior_strength: float | str = "auto",
     metric: Metric | None = None,
-    inference: Inference | None = None,
+    inference: Inference = Inference(n_draws=N_DRAWS, seed=0),
 ) -> BootstrapDistribution:
     """The distribution of a score over the possible grades of the unjudged documents of a run.
 
@@ -370,7 +371,7 @@ def bootstrap_distribution(
     >>> scores.round(3).tolist(), probabilities.round(3).tolist()
     ([0.76, 1.0], [0.5, 0.5])
     """
-    n_draws, seed = chosen("bootstrap_distribution", Inference, inference, n_draws=N_DRAWS, seed=0)
+    n_draws, seed = inference.n_draws, inference.seed
     process = Process(prior, method, compat, all_unjudged, n_draws, seed, prior_strength)
     if cutoff is not None:
         whole("cutoff", cutoff, meaning=", as in @10")

@@ -13,7 +13,7 @@ from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
 from vbterrier.report.page.evaluated import inputs_of
-from vbterrier.settings import Execution, Inference
+from vbterrier.settings import Data, Execution, Inference
 
 NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
 
@@ -147,7 +147,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
         (
             {"content": {"tags": "x.tsv"}},
             ParameterError,
-            "content: wanted a vbterrier.report.ReportContent, found dict",
+            r"write_report: wanted settings as ReportContent\(...\), found dict",
         ),
         ({"data": {"topics": "topics.tsv"}}, ParameterError, r"wanted settings as Data\(...\), found dict"),
         ({"measures": "RelCov"}, InputError, "measures of entity runs need the links of a pool"),
@@ -222,12 +222,17 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
         write_report(runs, tmp_path / "page.html", qrels, measures, inference=few, execution=memory)
         return (tmp_path / "page.html").read_text()
 
+    read = {
+        "content": ReportContent(),
+        "data": Data(labels=None, subtopics=None, topics=None, documents=None, duplicates="error"),
+    }
+    read["execution"] = Execution(memory=None, progress=False)
     whole = page()
     assert "one (3,600 rows), other (3,600 rows)" in whole
     assert page("64 MiB") == whole.replace("(3,600 rows)", "(first ranks)")
-    given, _ = inputs_of(runs, qrels, ReportContent(), None)
+    given, _ = inputs_of(runs, qrels, None, **read)
     assert [len(run) for run in given.runs.values()] == [12 * 101] * 2
-    given, _ = inputs_of(runs, qrels, ReportContent(), ["AP"])
+    given, _ = inputs_of(runs, qrels, ["AP"], **read)
     assert [len(run) for run in given.runs.values()] == [12 * 300] * 2
     expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], inference=Inference(n_resamples=2)).means()
     assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])

@@ -24,6 +24,8 @@ from vbterrier.report.captions import counted, engines_of
 from vbterrier.report.page import content as page_content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
 from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
+from vbterrier.settings import Data, Execution, Inference, with_defaults
+from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.notebook import Panel
     from vbterrier.frames.results import Caveat
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
-    from vbterrier.settings import Data, Execution, Inference
 
 
 _ON_TOPICS = {
@@ -100,7 +101,7 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
         rows.append(("Unjudged documents", model))
     how = options.tests
     resamples = f"{how.n_resamples:,} resamples, seed {how.seed}"
-    rows.append(("Intervals", f"{100 * (how.level or 0):g}%, {how.interval}, {resamples}"))
+    rows.append(("Intervals", f"{100 * how.level:g}%, {how.interval}, {resamples}"))
     if numbers.comparison is not None:
         base = f", baseline {printable(numbers.comparison.baseline)}" if numbers.comparison.baseline is not None else ""
         by = corrected_over(numbers.comparison.pairs)
@@ -108,17 +109,26 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
     return rows
 
 
+@with_defaults
 def write_report(
     runs: Any,
     path: str | os.PathLike[str],
     qrels: Any = None,
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
-    content: ReportContent | None = None,
+    content: ReportContent = ReportContent(),
     baseline: str | None = None,
-    data: Data | None = None,
-    inference: Inference | None = None,
-    execution: Execution | None = None,
+    data: Data = Data(labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error"),
+    inference: Inference = Inference(
+        interval="percentile",
+        level=0.95,
+        n_resamples=N_RESAMPLES,
+        seed=0,
+        test="randomisation",
+        correction="auto",
+        family="measure",
+    ),
+    execution: Execution = Execution(memory=None, progress=False),
 ) -> Page:
     """Evaluate and compare runs, and write all results to one self-contained HTML file.
 
@@ -142,7 +152,8 @@ def write_report(
         (WeightedAlphaNDCG@10 and WeightedERRIA@10 if probabilities of subtopics differ), ES@10 and VB@10 with intents
         or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
     content
-        A :class:`vbterrier.report.ReportContent`: intents, tags, links, names of systems, title.
+        A :class:`vbterrier.report.ReportContent`: ``intents``, ``tags``, ``links``, ``names`` of systems, ``title``,
+        ``command``.
     baseline
         The run that all other runs are compared with; ``None`` for all pairs.
     data
@@ -186,19 +197,16 @@ def write_report(
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
     """
-    if content is not None and not isinstance(content, ReportContent):
-        raise ParameterError(f"content: wanted a vbterrier.report.ReportContent, found {type(content).__name__}")
     where = path_of("path", path)
     if not is_folder(where.parent):
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if is_folder(where):
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
-    content = content or ReportContent()
     if isinstance(baseline, (str, int)):
         baseline = str((content.names or {}).get(baseline, baseline))
-    options = ComparisonOptions.of(baseline, data, inference)
-    inputs, asked = inputs_of(runs, qrels, content, measures, data, execution)
-    numbers = evaluated(inputs, asked, options, progress=execution is not None and bool(execution.progress))
+    options = ComparisonOptions(baseline, data.on_topics, inference)
+    inputs, asked = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
+    numbers = evaluated(inputs, asked, options, progress=execution.progress)
     verdict, against = tuple(sentences(numbers)), tuple(caveats(numbers))
     pairs, names = page_content.pairs(numbers), [printable(name) for name in numbers.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title

@@ -17,7 +17,6 @@ from vbterrier.errors import (
     DegenerateWarning,
     InputError,
     ParameterError,
-    chosen,
     examples,
     nearest,
     require_system,
@@ -43,8 +42,7 @@ from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
-from vbterrier.settings import Data, Execution, Inference
-from vbterrier.stats.topic_intervals import N_RESAMPLES
+from vbterrier.settings import Data, Execution, Inference, Options
 from vbterrier.unjudged.model import DEPTH, is_identified
 from vbterrier.unjudged.pool import Judgments, labels_of
 
@@ -76,8 +74,8 @@ DIAGNOSTIC = ("Unjudged",)
 _FEW = "fewer than two topics have a value, so there is no interval"
 
 
-@dataclass(frozen=True, eq=False)
-class ReportContent:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ReportContent(Options):
     """Content of a page besides runs and judgments: the argument ``content=`` of :func:`vbterrier.write_report`.
 
     Parameters
@@ -102,10 +100,6 @@ class ReportContent:
     command: Sequence[str] | None = None
 
 
-# The settings of :class:`vbterrier.Data` that a page uses.
-_OF_DATA = ("duplicates", "labels", "subtopics", "topics", "documents", "on_topics")
-
-
 @dataclass(frozen=True)
 class ComparisonOptions:
     """Settings of the tests and intervals of a page, without missing values.
@@ -117,20 +111,11 @@ class ComparisonOptions:
     on_topics: str
     tests: Inference
 
-    @classmethod
-    def of(cls, baseline: str | None, data: Data | None, inference: Inference | None) -> ComparisonOptions:
-        """The settings of a call of :func:`vbterrier.write_report`."""
-        defaults: dict[str, Any] = {"interval": "percentile", "level": 0.95, "n_resamples": N_RESAMPLES, "seed": 0}
-        defaults |= {"test": "randomisation", "correction": "auto", "family": "measure"}
-        values = chosen("write_report", Inference, inference, **defaults)
-        tests = Inference(**dict(zip(defaults, values, strict=True)))
-        on_topics, *_ = chosen("write_report", Data, data, **{"on_topics": "same", **dict.fromkeys(_OF_DATA[:-1])})
-        return cls(baseline, on_topics, tests)
-
     @property
     def intervals(self) -> Inference:
         """The settings of intervals alone."""
-        return replace(self.tests, test=None, correction=None, family=None)
+        how = self.tests
+        return Inference(interval=how.interval, level=how.level, n_resamples=how.n_resamples, seed=how.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,21 +258,14 @@ def wide_of(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
 
 
 def inputs_of(
-    runs: Any,
-    qrels: Any,
-    content: ReportContent,
-    measures: Any,
-    data: Data | None = None,
-    execution: Execution | None = None,
+    runs: Any, qrels: Any, measures: Any, *, content: ReportContent, data: Data, execution: Execution
 ) -> tuple[Inputs, list[ir_measures.Measure]]:
     """Read data given as paths, and return the measures that were asked for, or those that the inputs support.
 
     Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
     """
-    duplicates, labels, subtopics, topics, documents, _ = chosen(
-        "write_report", Data, data, **dict.fromkeys(_OF_DATA) | {"duplicates": "error"}
-    )
-    memory, progress = chosen("write_report", Execution, execution, memory=None, progress=False)
+    labels, subtopics, topics, documents = data.labels, data.subtopics, data.topics, data.documents
+    duplicates, memory, progress = data.duplicates, execution.memory, execution.progress
     if content.links is not None and (content.intents is not None or content.tags is not None):
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and content.intents is None and content.links is None:
@@ -452,7 +430,9 @@ def _of_runs(
         asked,
         intents=inputs.intents,
         tags=inputs.tags,
-        data=Data(machine if needs_model(asked) else None, subtopics=inputs.subtopics, on_topics=options.on_topics),
+        data=Data(
+            labels=machine if needs_model(asked) else None, subtopics=inputs.subtopics, on_topics=options.on_topics
+        ),
         inference=options.intervals,
         execution=Execution(progress=progress),
     )
