@@ -65,6 +65,25 @@ def test_modules_are_imported_by_name_alone():
     assert found == {"vbterrier.errors"}
 
 
+def test_isin_receives_distinct_values():
+    """pandas reads every value: 1.4 s for 300,000 rows of judgments, .01 s for their 250 topics."""
+    found = []
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "isin"
+                and len(node.args) == 1
+            ):
+                values = node.args[-1]
+                while isinstance(values, ast.Call) and ast.unparse(values.func).endswith(".astype"):
+                    values = values.func.value
+                if isinstance(values, ast.Subscript) and isinstance(values.slice, ast.Constant):
+                    found.append(f"{name_of(path)}: {ast.unparse(node)}")
+    assert found == []
+
+
 def test_classes_have_one_name_each():
     names = Counter(node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
     assert [name for name, n in names.items() if n > 1] == []

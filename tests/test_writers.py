@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 from night import slow
 
@@ -24,12 +25,13 @@ import vbterrier
 from vbterrier.demo import copy_demo
 from vbterrier.entities import NeuralReranker, Training
 from vbterrier.entities.pool import link_pool, write_links
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, ParameterError
 from vbterrier.evaluate import annotate, release_gate
 from vbterrier.frames import read_rated_list, write_queries, write_rated_list
 from vbterrier.frames.files.writing import replacing
 from vbterrier.linking.kb import kb_from_file
 from vbterrier.report.page.build import write_report
+from vbterrier.report.page.evaluated import ReportContent
 from vbterrier.report.paper import save_table
 from vbterrier.unjudged.fitted import fit
 from vbterrier.unjudged.judge_next import write_judging
@@ -94,7 +96,9 @@ WRITERS = {
         frames(version)[0], path, read_rated_list(Path(__file__).parents[1] / "vbterrier" / "demo" / "qrels.txt")
     ),
     "table": lambda path, version: save_table(gate(version).pairs, path.with_suffix(".csv"), caption=[f"{version}"]),
-    "page": lambda path, version: write_report({"a": frames(version)[0]}, path, frames(version)[1]),
+    "page": lambda path, version: write_report(
+        {"a": frames(version)[0]}, frames(version)[1], path=path.with_suffix(".html")
+    ),
     "sheet": lambda path, version: annotate(
         pd.DataFrame({"qid": ["q0", "q1"], "query": ["a", "b"]}), frames(version)[2]
     ).write(path.with_name(f"sheet{version}.csv")),
@@ -299,3 +303,67 @@ def test_saved_results_have_the_permissions_of_those_that_they_replace(tmp_path)
     assert modes == [0o600]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text() == '{"qid":{"0":"q1"}}'
+
+
+def inputs_as_files(folder):
+    run, qrels, intents, tags = frames(0)
+    vbterrier.frames.write_run(run, folder / "a.run")
+    vbterrier.frames.write_run(run, folder / "b.html")
+    vbterrier.frames.write_qrels(qrels, folder / "qrels.html")
+    vbterrier.frames.write_intents(intents, folder / "intents.html")
+    vbterrier.frames.write_tags(tags, folder / "tags.html")
+    (folder / "link.html").symlink_to(folder / "qrels.html")
+    os.link(folder / "qrels.html", folder / "twin.html")
+    (folder / "runs").mkdir()
+    vbterrier.frames.write_run(run, folder / "runs" / "part.html")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "options"),
+    [
+        ("qrels.html", ["a.run"], {}),
+        ("link.html", ["a.run"], {}),
+        ("twin.html", ["a.run"], {}),
+        ("b.html", ["a.run", "b.html"], {}),
+        ("b.html", {"a": "a.run", "b": Path("b.html")}, {}),
+        ("../inputs/b.html", ["a.run", "b.html"], {}),
+        ("runs/part.html", {"a": "runs"}, {}),
+        ("tags.html", ["a.run"], {"content": ReportContent(intents="intents.html", tags="tags.html")}),
+        ("intents.html", ["a.run"], {"content": ReportContent(intents="intents.html", tags="tags.html")}),
+        ("b.html", ["a.run"], {"data": vbterrier.Data(labels=["b.html"])}),
+        ("b.html", ["a.run"], {"data": vbterrier.Data(labels={"llm": "b.html"})}),
+        ("b.html", ["a.run"], {"data": vbterrier.Data(topics="b.html")}),
+        ("b.html", ["a.run"], {"data": vbterrier.Data(documents="b.html")}),
+    ],
+)
+def test_a_page_never_replaces_an_input(tmp_path, monkeypatch, name, runs, options):
+    (tmp_path / "inputs").mkdir()
+    monkeypatch.chdir(inputs_as_files(tmp_path / "inputs"))
+    before = contents(tmp_path)
+    with pytest.raises(ParameterError, match="an input"):
+        write_report(runs, "qrels.html", ["nDCG@3"], path=name, **options)
+    assert contents(tmp_path) == before
+
+
+def test_pages_have_names_of_pages_and_a_keyword(tmp_path, monkeypatch):
+    monkeypatch.chdir(inputs_as_files(tmp_path))
+    before = contents(tmp_path)
+    with pytest.raises(TypeError, match="path"):
+        write_report("a.run", "b.html", "qrels.html")
+    for name in ("page.txt", "page", "page.run", "a.run"):
+        with pytest.raises(ParameterError, match=r"wanted a name that ends in \.html"):
+            write_report("a.run", "qrels.html", path=name)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["saved.res.gz", "aggregated.csv", "perquery.csv"])
+def test_results_of_an_experiment_never_replace_an_input(tmp_path, name):
+    run, qrels, _, _ = frames(0)
+    vbterrier.frames.write_run(run, tmp_path / name)
+    before = contents(tmp_path)
+    topics = pd.DataFrame({"qid": ["q0"], "query": "x"})
+    pipelines = {"saved": pt.Transformer.from_df(run), "mine": tmp_path / name}
+    with pytest.raises(ParameterError, match="an input"):
+        vbterrier.Experiment(pipelines, topics, qrels, ["nDCG@3"], save_dir=tmp_path, save_mode="overwrite")
+    assert contents(tmp_path) == before

@@ -37,7 +37,7 @@ CALLS = {
     "model": evidence_model,
     "saved model": EvidenceModel.load,
     "new model": lambda path: fit({"a": RUN}, QRELS, cutoff=3).save(path),
-    "page": lambda path: write_report({"a": RUN}, path, QRELS),
+    "page": lambda path: write_report({"a": RUN}, QRELS, path=f"{path}.html"),
     "table": lambda path: save_table(QRELS, f"{path}.csv"),
     "sheet": lambda path: annotate(TOPICS, INTENTS).write(f"{path}.csv"),
     "demo": copy_demo,

@@ -60,7 +60,7 @@ def address(tmp_path_factory):
     data = Data(labels={"llm": labels}, topics=topics, documents=texts)
     command = ["vbterrier", "report", *names, "--a-long-command-line" * 9]
     content = ReportContent(intents=intents, tags=tags, command=command)
-    write_report(runs, path, qrels, content=content, data=data, inference=Inference(n_resamples=300))
+    write_report(runs, qrels, path=path, content=content, data=data, inference=Inference(n_resamples=300))
     return path.as_uri()
 
 

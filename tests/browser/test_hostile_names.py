@@ -42,7 +42,7 @@ def report(path):
     topics = pd.DataFrame({"qid": QIDS, "query": QIDS})
     content = ReportContent(intents=intents, tags=tags, command=["vbterrier", *NAMES])
     data = Data(topics=topics, documents=pd.DataFrame({"docno": DOCNOS, "text": QIDS}))
-    write_report(RUNS, path, QRELS, ["nDCG@10", "ES@10"], content=content, data=data)
+    write_report(RUNS, QRELS, ["nDCG@10", "ES@10"], path=path, content=content, data=data)
 
 
 PAGES = {

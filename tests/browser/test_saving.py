@@ -65,7 +65,7 @@ def test_pairs_that_are_not_shown_are_saved(page, saved, other, tmp_path):
     qrels = pd.DataFrame([(qid, f"d{n}", n % 2) for qid in qids for n in range(10)], columns=["qid", "docno", "label"])
     runs = {f"s{n:02}": qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for n in range(21)}
     few = Inference(n_resamples=50)
-    other(write_report(runs, tmp_path / "many.html", qrels, ["P@1", "nDCG@5"], inference=few).path.as_uri())
+    other(write_report(runs, qrels, ["P@1", "nDCG@5"], path=tmp_path / "many.html", inference=few).path.as_uri())
     # Filters that have nothing to select by are not shown.
     displayed = {name: one(page, f"#{name}").is_displayed() for name in ("difficulty", "length", "intents")}
     assert displayed == {"difficulty": True, "length": False, "intents": False}

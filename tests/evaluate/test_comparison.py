@@ -348,7 +348,7 @@ def test_measures_that_are_undefined_for_all_topics_are_left_out_and_counted(tmp
         compare(scores, measures="RelCov@5")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        page = vbterrier.write_report(runs, tmp_path / "a.html", links, asked)
+        page = vbterrier.write_report(runs, links, asked, path=tmp_path / "a.html")
         assert page.verdict[0].startswith("By NonRelCov@5")
-        alone = vbterrier.write_report(runs, tmp_path / "a.html", links, "RelCov@5")
+        alone = vbterrier.write_report(runs, links, "RelCov@5", path=tmp_path / "a.html")
     assert alone.verdict[0] == "RelCov@5 is undefined for all topics of one."

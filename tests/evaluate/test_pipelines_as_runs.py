@@ -158,11 +158,11 @@ def test_the_report_runs_each_pipeline_once(mixed, plain, topics, qrels, tmp_pat
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     data = Data(topics=topics)
     for name, runs in (("a.html", mixed), ("b.html", plain)):
-        vbterrier.write_report(runs, tmp_path / name, qrels, ["nDCG@10"], data=data)
+        vbterrier.write_report(runs, qrels, ["nDCG@10"], path=tmp_path / name, data=data)
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     assert mixed["pipeline"].calls == 1
     with pytest.raises((InputError, ParameterError)):
-        vbterrier.write_report(mixed, tmp_path / "c.html", qrels, ["nDGC@10"], data=data)
+        vbterrier.write_report(mixed, qrels, ["nDGC@10"], path=tmp_path / "c.html", data=data)
     assert mixed["pipeline"].calls == 1
 
 
@@ -170,7 +170,7 @@ CALLS = {
     "score": lambda runs, qrels, _: vbterrier.score(runs, qrels, MEASURES),
     "compare": lambda runs, qrels, _: vbterrier.compare(runs, qrels, "nDCG@10"),
     "fit": lambda runs, qrels, _: vbterrier.unjudged.fit(runs, qrels),
-    "report": lambda runs, qrels, path: vbterrier.write_report(runs, path / "a.html", qrels, ["nDCG@10"]),
+    "report": lambda runs, qrels, path: vbterrier.write_report(runs, qrels, ["nDCG@10"], path=path / "a.html"),
     "rank_systems": lambda runs, qrels, _: vbterrier.rank_systems(runs, qrels, "BNDCG@10"),
     "judge_next": lambda runs, qrels, _: vbterrier.judge_next(runs, qrels, 5),
     "variance_shares": lambda runs, qrels, _: vbterrier.evaluate.variance_shares(runs, qrels, "nDCG@10"),

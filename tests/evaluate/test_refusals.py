@@ -628,7 +628,7 @@ def test_a_baseline_is_the_name_of_a_system(call, baseline, tmp_path):
     calls = {
         **SYSTEM_CALLS,
         "experiment": lambda runs, baseline: experiment(runs, {"baseline": baseline}),
-        "report": lambda runs, baseline: write_report(runs, tmp_path / "page.html", QRELS, baseline=baseline),
+        "report": lambda runs, baseline: write_report(runs, QRELS, path=tmp_path / "page.html", baseline=baseline),
     }
     with pytest.raises(ParameterError, match=r"^baseline=.*: (no such system; found|wanted a whole number)") as refused:
         calls[call](RUNS, baseline=baseline)

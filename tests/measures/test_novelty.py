@@ -248,7 +248,7 @@ def test_the_report_of_weighted_diversity_qrels_shows_weighted_measures(tmp_path
         ({"1": 0.8, "2": 0.2}, "WeightedERRIA@10", ">ERR_IA@10<"),
     ):
         weighted = qrels.assign(prob=qrels["iteration"].map(weights))
-        vbterrier.write_report({"a": run, "b": run}, tmp_path / "page.html", weighted)
+        vbterrier.write_report({"a": run, "b": run}, weighted, path=tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert shown in page
         assert absent not in page

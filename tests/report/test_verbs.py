@@ -328,7 +328,7 @@ def test_what_is_no_path_is_refused_wherever_something_is_saved(path, tmp_path, 
         with pytest.raises(ParameterError, match=r"^path=.*: wanted (the|a) name"):
             save(path)
     with pytest.raises(ParameterError, match=r"^path=.*: wanted (the|a) name"):
-        vbterrier.write_report({}, path)
+        vbterrier.write_report({}, path=path)
     assert not list(tmp_path.iterdir())
 
 

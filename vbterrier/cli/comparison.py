@@ -171,8 +171,9 @@ def gate(
     scale: option.Scale = None,
     unit: option.Unit = 1.0,
     budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
-    judge: Annotated[
-        Path | None, Option(help="Write the documents to judge next, if any, to this file, in the format of --qrels.")
+    judging: Annotated[
+        Path | None,
+        Option("--judge", help="Write the documents to judge next, if any, to this file, in the format of --qrels."),
     ] = None,
     labels: option.Labels = None,
     duplicates: option.Duplicates = "error",
@@ -218,8 +219,8 @@ def gate(
     else:
         replace_files({output: f"{text}\n"})
         echo(result.summary())
-    if judge is not None:
-        result.write_judging(judge)
+    if judging is not None:
+        result.write_judging(judging)
     raise typer.Exit(result.exit_code)
 
 
@@ -310,9 +311,9 @@ def report(
     command = ["vbterrier", *sys.argv[1:]]
     page = write_report(
         runs,
-        output,
         qrels,
         measures,
+        path=output,
         content=ReportContent(
             intents=intents, tags=tags, links=links, names=option.renamed(names), title=title, command=command
         ),

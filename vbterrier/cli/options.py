@@ -268,6 +268,7 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
             from vbterrier.report.latex import DIGITS
             from vbterrier.report.tables import WIDTH, terminal_columns
 
+        _require_separate(options)
         show_log(verbose)
         context = copy_context()
         context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
@@ -286,6 +287,29 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+# Parameters that name the files that a command writes.
+_OUTPUTS = ("output", "html", "judging")
+
+
+def _require_separate(options: dict[str, Any]) -> None:
+    """Refuse outputs that are inputs of the command: its other paths, also in texts such as ``NAME=PATH``."""
+    from vbterrier.frames.files.writing import require_no_input, require_page_name
+
+    outputs = [options[name] for name in _OUTPUTS if options.get(name) is not None]
+    inputs = [value for name, value in options.items() if name not in _OUTPUTS]
+    texts = [str(each) for value in inputs for each in (value if isinstance(value, (list, tuple)) else [value])]
+    # Paths stand in NAME=PATH, and in parameters of measures.
+    parts = [*texts, *(part for text in texts for part in {text.partition("=")[2], *re.split(r"[=(),'\"]", text)})]
+    if options.get("html") is not None:
+        require_page_name(options["html"])
+    for place, output in enumerate(outputs):
+        # The caption of a table.
+        for written in (output, output.with_suffix(".caption.txt")):
+            require_no_input(written, list(filter(None, parts)))
+        if output.absolute() in [other.absolute() for other in outputs[:place]]:
+            raise ParameterError(f"{printable(output)} is named for two outputs; write each to its own file")
 
 
 @contextmanager

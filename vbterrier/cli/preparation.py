@@ -251,7 +251,7 @@ def tag(
         stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, options=options)
         rows = stage.tags(texts)
     if candidates is not None:
-        rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
+        rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"].unique())]
     vbterrier.frames.write_tags(rows, output)
     tagged = rows.drop_duplicates("docno")
     share = len(tagged) / max(len(texts), 1)
@@ -412,7 +412,7 @@ def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: 
         rows = frame.top(depth).rows
         retrieved.append(frame.frame["docno"].iloc[rows[rows >= 0]])
     wanted = pd.concat(retrieved).drop_duplicates()
-    missing = ~wanted.isin(texts["docno"])
+    missing = ~wanted.isin(texts["docno"].unique())
     if missing.all():
         raise InputError(f"{where}: has none of the {len(wanted)} retrieved documents; check their ids")
     if missing.any():

@@ -183,7 +183,7 @@ class AnnotationTask(Shown):
             raise InputError(f"sheets: no query has all its labels ({'; '.join(unanswered['reason'].unique()[:3])})")
         votes = _votes(wide, list(read))
         listed = (self.items["entity_id"] != NIL) | (self.items["prob"] > 0)
-        intents = self.items.loc[self.items["qid"].isin(votes["qid"]) & listed]
+        intents = self.items.loc[self.items["qid"].isin(votes["qid"].unique()) & listed]
         options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
         agreement = _agreement(wide.sort_values(_KEY, ignore_index=True), list(read), options)
         calibration = calibration_error(intents[[*_KEY, "prob"]], votes[[*_KEY, "prob"]])
@@ -338,7 +338,7 @@ class Annotations(Shown):
         intents = self.benchmark(min_votes=min_votes, probs=probs, nil=nil)
         rule = f"labelled 1 by at least {min_votes:g} of the annotators; probabilities: {probs}"
         text = _datasheet(self, intents, title, {"date": day, "intents": rule}, sources)
-        topics = self.task.topics[self.task.topics["qid"].isin(intents["qid"])]
+        topics = self.task.topics[self.task.topics["qid"].isin(intents["qid"].unique())]
         return IntentSet.build(path, intents, tags, topics=topics, annotations=self.labels, datasheet=text)
 
 

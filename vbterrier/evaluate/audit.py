@@ -294,7 +294,7 @@ def audit_judge(
     every = evidence_runs(top, judged_labels, human, target.topics, cutoff)
     judgments = target.judgments()
     labelled = {str(judge): part for judge, part in judged_labels.groupby("name", sort=False)}
-    topics = [target.topics, *(sorted(set(part["qid"])) for part in labelled.values())]
+    topics = [target.topics, *(sorted(part["qid"].unique()) for part in labelled.values())]
     estimates = {}
     for name, used in ((HUMANS, None), (CORRECTED, judges)):
         evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
@@ -373,7 +373,7 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
-    own = set(labels["qid"])
+    own = set(labels["qid"].unique())
     lacking = [topic for topic in target.topics if topic not in own]
     warn(
         f"judge {judge!r}: no label for {len(lacking)} of {len(target.topics)} topics ({examples(lacking)}): its "
@@ -396,7 +396,7 @@ def _mixed(
     """The sources of the labels up to the cutoff, and nDCG with machine labels in the gaps."""
     cutoff = int(measure.partition("@")[2])
     cut = pd.concat([run[run["rank"] < cutoff].assign(name=name) for name, run in top.items()])
-    cut = cut[cut["qid"].isin(human["qid"])][["name", *KEY]]
+    cut = cut[cut["qid"].isin(human["qid"].unique())][["name", *KEY]]
     parts = []
     for judge, labels in labelled.groupby("name", sort=False):
         of_both = cut.merge(human[KEY].assign(human=1.0), how="left", on=KEY)

@@ -114,7 +114,7 @@ def _labelled(
     require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    labelled_topics, where = set(own), f" of {each.name!r}" if each.name else ""
+    labelled_topics, where = set(own.unique()), f" of {each.name!r}" if each.name else ""
     missing = [topic for topic in each.topics if topic not in labelled_topics]
     n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
     if len(missing) == len(each.topics):

@@ -28,6 +28,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
@@ -37,11 +38,13 @@ from vbterrier.settings import Data, Inference
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from vbterrier.evaluate.scores import Scores
+    from vbterrier.hosts.systems import ResultFiles
 
 
+_SAVED_TABLES = ("aggregated.csv", "perquery.csv")
 _OF_INTERVALS = "an interval over topics needs"
 
 
@@ -200,6 +203,7 @@ def Experiment(
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
     host.validate(zip(shown, systems, strict=True), queries, read, validate)
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
+    _require_separate(files, systems, topics, qrels)
     plan = "prefix" if precompute_prefix and plan == "linear" else plan
     results, times = host.results_of(
         systems, shown, queries, files, batch_size=batch_size, plan=plan, progress=verbose is True
@@ -209,8 +213,8 @@ def Experiment(
     values = _evaluated(results, shown, judged, measures, queries if perquery else None)
     averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
     if save_dir is not None:
-        merge_into(Path(save_dir) / "aggregated.csv", averages, values.models)
-        merge_into(Path(save_dir) / "perquery.csv", per_query, values.models)
+        merge_into(Path(save_dir) / _SAVED_TABLES[0], averages, values.models)
+        merge_into(Path(save_dir) / _SAVED_TABLES[1], per_query, values.models)
     values.warn(of_means=perquery is not True)
     for note in values.notes[len({one["model"] for one in measures if isinstance(one, Estimated)}) :]:
         warn(note)
@@ -246,6 +250,16 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
                 "score) or the path of a run"
             )
     return systems, shown
+
+
+def _require_separate(files: ResultFiles | None, systems: Sequence[Any], *inputs: Any) -> None:
+    """Refuse files to write that are inputs; results are written for pipelines whose results are not reused."""
+    if files is None:
+        return
+    results = [path for path, system in zip(files.paths, systems, strict=True) if is_pipeline(system)]
+    tables = [files.folder / name for name in _SAVED_TABLES]
+    for path in [*(path for path in results if path not in files.reused), *tables]:
+        require_no_input(path, systems, *inputs)
 
 
 def _text_of(system: Any) -> str:
@@ -316,14 +330,16 @@ def _filtered(
     if len(judged):
         require_same_kind(ids_of(queries["qid"], where[0]), ids_of(judged["qid"], where[1]), *where)
     asked, rated = (frame["qid"].astype(str) for frame in (queries, judged))
-    if (by_qrels or by_topics) and not asked.isin(rated).any():
+    # Distinct ids: isin reads every value it is given.
+    has_judgments = asked.isin(rated.unique())
+    if (by_qrels or by_topics) and not has_judgments.any():
         own = examples(rated.unique()) or "none"
         raise InputError(
             f"no topic in common: topics have {examples(asked.unique())}; qrels have {own}; "
             "look for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
         )
-    queries = queries[asked.isin(rated)].reset_index(drop=True) if by_qrels else queries
-    return queries, judged[rated.isin(asked)].reset_index(drop=True) if by_topics else judged
+    queries = queries[has_judgments].reset_index(drop=True) if by_qrels else queries
+    return queries, judged[rated.isin(asked.unique())].reset_index(drop=True) if by_topics else judged
 
 
 def _evaluated(
@@ -337,7 +353,8 @@ def _evaluated(
     judged_qids = list(judged["qid"].astype(str).unique())
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
-    runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
+    text_columns = {column for column in ("qid", "docno") if column in judged and not is_integer(judged[column])}
+    runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
     scores = scores_on_all_topics(runs, judged, list(measures))
     means, rows = scores.means().loc[keys], scores.values
     topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
@@ -372,14 +389,14 @@ def scores_on_all_topics(
     return scores
 
 
-def _of_judged(results: Any, judged: pd.DataFrame, key: str) -> pd.DataFrame:
+def _of_judged(results: Any, judged_qids: list[str], text_columns: Collection[str], key: str) -> pd.DataFrame:
     """The results for judged topics, if there are any, with ids as text where those of the judgments are text."""
     frame = frame_of(results, f"run {key!r}")
-    for column in ("qid", "docno"):
-        if column in frame and column in judged and is_integer(frame[column]) and not is_integer(judged[column]):
+    for column in text_columns:
+        if column in frame and is_integer(frame[column]):
             frame = frame.assign(**{column: frame[column].astype(str)})
     if "qid" in frame:
-        kept = frame["qid"].astype(str).isin(judged["qid"].astype(str))
+        kept = frame["qid"].astype(str).isin(judged_qids)
         # Without a common topic, the evaluation says what is wrong with the ids.
         if kept.any() and not kept.all():
             frame = frame[kept].reset_index(drop=True)

@@ -182,7 +182,7 @@ def evaluate_frozen(
             f"entities, runs: {twice[0]!r} occurs twice ({POOL!r} and {TRAINING!r} are taken); rename it"
         )
     judged = table_of(qrels, "qrels", read_qrels, ())
-    documents = loaded_run(POOL, pool).only(set(judged["qid"].astype(str)))
+    documents = loaded_run(POOL, pool).only(set(judged["qid"].astype(str).unique()))
     if not len(documents):
         raise InputError("pool: no topic is judged in qrels; check that both use the same query ids")
     linked = _relinked(reranker.links if links is None else links, documents, judged)
@@ -285,7 +285,7 @@ def _entities(source: Any, rows: pd.DataFrame) -> pd.DataFrame:
     if is_pipeline(source):
         rows_of_entities: pd.DataFrame = source.transform(rows)
         return rows_of_entities
-    return RowsByTopic(source, "entities").rows(set(rows["qid"].astype(str)))
+    return RowsByTopic(source, "entities").rows(set(rows["qid"].astype(str).unique()))
 
 
 def _reached(links: PoolLinks, rows: pd.DataFrame, entities: pd.DataFrame, cutoff: int) -> pd.DataFrame:

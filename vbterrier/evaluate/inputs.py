@@ -234,8 +234,8 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     kinds = _qids(topics, "topics"), _qids(frame, "intents")
     require_same_kind(*kinds, "topics column 'qid'", "intents column 'qid'")
     wanted = topics["qid"].astype(str)
-    frame = frame[frame["qid"].astype(str).isin(wanted)].reset_index(drop=True)
-    without = ~wanted.isin(frame["qid"].astype(str))
+    frame = frame[frame["qid"].astype(str).isin(wanted.unique())].reset_index(drop=True)
+    without = ~wanted.isin(frame["qid"].astype(str).unique())
     if without.all():
         raise InputError(f"intents: none of the {len(topics)} queries ({examples(wanted)}) has any candidate")
     if without.any():

@@ -238,7 +238,7 @@ def scores_alone(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
     # Labels of judges have ids as text.
-    parts = {system: run.only(set(labelled["qid"])).frame for system, run in runs.items()}
+    parts = {system: run.only(set(labelled["qid"].unique())).frame for system, run in runs.items()}
     frames = {system: frame.astype({"qid": str, "docno": str}) for system, frame in parts.items()}
     label = labelled["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()

@@ -448,8 +448,8 @@ def corrected_scores(
         )
     frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
     human = target_of(qrels, None, None).frame
-    judged = set(human["qid"].astype(str))
-    unlabelled = sorted(judged - set(frame["qid"]))
+    judged = set(human["qid"].astype(str).unique())
+    unlabelled = sorted(judged - set(frame["qid"].unique()))
     if unlabelled:
         raise InputError(
             f"labels: {agreeing(len(unlabelled), 'topics have')} none ({examples(unlabelled)}); label all judged topics"

@@ -146,7 +146,7 @@ def gold_intervals(
     frames = {"tags": Tags(tags), "model": Tags(model.tags), "gold": Tags(model.gold)}
     statistics, depth, tables = [statistic_of(measure) for measure in asked], deepest(asked), []
     for name, run in runs.items():
-        pairs = _retrieved(name, run, candidates, frames, set(model.labelled["docno"]), depth)
+        pairs = _retrieved(name, run, candidates, frames, set(model.labelled["docno"].unique()), depth)
         estimates, draws = gold_scores(pairs, statistics, n_replicas=n_replicas, seed=seed)
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
@@ -226,7 +226,7 @@ class Paraphrases:
         asked = [topics, *(topics[["qid", *others]].merge(some, on="qid") for some in rounds)]
         frames = [intents]
         for some in tracked(asked[1:], "linking paraphrases", shown=progress):
-            of_query = intents[intents["qid"].isin(some["qid"])]
+            of_query = intents[intents["qid"].isin(some["qid"].unique())]
             frames.append(pipeline.transform(some) if is_pipeline(pipeline) else of_query)
         nonempty = [place for place, frame in enumerate(frames) if len(frame)]
         made = Variants([frames[place] for place in nonempty], order=self.order)
@@ -238,7 +238,7 @@ class Paraphrases:
         if is_pipeline(self.source):
             worded = self.source.transform(topics)
             require(worded, ("qid", "query"), "paraphrases")
-            unknown = worded["qid"][~worded["qid"].isin(topics["qid"])]
+            unknown = worded["qid"][~worded["qid"].isin(topics["qid"].unique())]
             if len(unknown):
                 raise InputError(
                     f"paraphrases: no topic has qid {examples(unknown)}; give each paraphrase the qid of its query"
@@ -474,7 +474,7 @@ def _listed(value: Any, column: str) -> list[str]:
 def _warn_without_candidates(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
     """Warn of wordings and reruns without candidates, whose replicas use the candidates of other rounds."""
     without = [
-        some["qid"][~some["qid"].isin(with_candidates["qid"])]
+        some["qid"][~some["qid"].isin(with_candidates["qid"].unique())]
         for some, with_candidates in zip(asked, frames, strict=True)
     ]
     n = sum(map(len, without))

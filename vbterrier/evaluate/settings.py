@@ -159,7 +159,7 @@ class ReachableQrels:
 
 def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
     """The rows of a run whose topics are judged; avoids a second warning about topics left out."""
-    return run[run["qid"].isin(judgments["qid"])]
+    return run[run["qid"].isin(judgments["qid"].unique())]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -229,7 +229,7 @@ def from_nuggets(
         some = agreeing(len(without), "queries have no nugget of positive weight and are left out")
         warn(f"nuggets: {some} ({examples(without)})")
     intents = intents[nugget].assign(prob=weight / total)[weight > 0].reset_index(drop=True)
-    frame = frame[frame["qid"].isin(intents["qid"])]
+    frame = frame[frame["qid"].isin(intents["qid"].unique())]
     weights = {"support": 1.0, "partial_support": float(partial), "not_support": 0.0}
     tags = frame[["qid", "docno", "entity_id"]].assign(weight=frame["assignment"].map(weights))
     lists = frame.drop_duplicates(answer)[answer]

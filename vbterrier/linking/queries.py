@@ -222,7 +222,7 @@ def _spans(names: NameWords, words: Words, matched: pd.DataFrame, best: pd.DataF
     of_best = pd.DataFrame({"text": best["text"].to_numpy()[rows.coords[0]], "word": rows.coords[1]})
     of_best = of_best.merge(matched, on=["text", "word"])[["text", "place", "similarity"]]
     short = best.loc[best["place"].notna(), ["text", "place"]].astype("int64").assign(similarity=2.0)
-    of_best = pd.concat([of_best[~of_best["text"].isin(short["text"])], short])
+    of_best = pd.concat([of_best[~of_best["text"].isin(short["text"].unique())], short])
     place = of_best["place"].to_numpy(np.int64)
     of_best = of_best.assign(start=words.start[place], end=words.end[place])
     spans = of_best.groupby("text").agg(

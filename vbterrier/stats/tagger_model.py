@@ -314,7 +314,7 @@ def _pairs(table: TagFrame, labelled: pd.DataFrame) -> pd.DataFrame:
     """Return the distinct tags of positive weight of labelled documents, ids as text."""
     columns = {"docno": table.docno.text.to_pylist(), "entity_id": table.entity.text.to_pylist()}
     frame = pd.DataFrame(columns, dtype=object)[table.weight > 0]
-    frame = frame[frame["docno"].isin(labelled["docno"])].drop_duplicates()
+    frame = frame[frame["docno"].isin(labelled["docno"].unique())].drop_duplicates()
     return frame.sort_values(["docno", "entity_id"], ignore_index=True)
 
 

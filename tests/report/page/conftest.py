@@ -19,7 +19,7 @@ def written(tmp_path_factory):
     def write(*arguments, **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
         options = {"n_resamples": 200, **options}
-        page = write_report(arguments[0], path, *arguments[1:], **grouped("write_report", **options))
+        page = write_report(*arguments, path=path, **grouped("write_report", **options))
         text = path.read_text(encoding="utf-8")
         found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
         return page, text, json.loads(found.group(1))

@@ -154,20 +154,20 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
         ({"inference": Inference(margin=0.1)}, ParameterError, r"Inference\(margin=0.1\) has no effect"),
     ):
         with pytest.raises(error, match=said):
-            write_report(runs, path, qrels, **options)
+            write_report(runs, qrels, path=path, **options)
     with pytest.raises(InputError, match="no runs"):
-        write_report({}, path, qrels)
+        write_report({}, qrels, path=path)
     for options, said in (
         ({}, "nothing to evaluate against"),
         ({"tags": "x.tsv"}, "nothing to evaluate against"),
         ({"links": "x.parquet", "tags": "x.tsv"}, "links exclude intents and tags"),
     ):
         with pytest.raises(ParameterError, match=said):
-            write_report(runs, path, content=ReportContent(**options))
+            write_report(runs, path=path, content=ReportContent(**options))
     with pytest.raises(FileError, match="there is no folder"):
-        write_report(runs, tmp_path / "none" / "r.html", qrels)
+        write_report(runs, qrels, path=tmp_path / "none" / "r.html")
     with pytest.raises(ParameterError, match="is a folder"):
-        write_report(runs, tmp_path, qrels)
+        write_report(runs, qrels, path=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,7 +176,7 @@ def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch
     path.write_text("what was there")
     monkeypatch.setattr("vbterrier.report.page.build._rendered", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
-        write_report(*small[:1], path, small[1], inference=Inference(n_resamples=50))
+        write_report(*small[:2], path=path, inference=Inference(n_resamples=50))
     assert path.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -219,7 +219,7 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
 
     def page(memory=None, measures=None):
         memory = Execution(memory=memory)
-        write_report(runs, tmp_path / "page.html", qrels, measures, inference=few, execution=memory)
+        write_report(runs, qrels, measures, path=tmp_path / "page.html", inference=few, execution=memory)
         return (tmp_path / "page.html").read_text()
 
     read = {

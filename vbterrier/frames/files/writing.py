@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, printable
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
@@ -318,6 +318,35 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
             file = opened.enter_context(replacing(path))
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
+
+
+def require_page_name(path: Path) -> None:
+    """Raise ParameterError for the name of an HTML page without its ending."""
+    if path.suffix != ".html":
+        raise ParameterError(f"{printable(path)}: wanted a name that ends in .html")
+
+
+def require_no_input(path: Path, *inputs: Any) -> None:
+    """Raise ParameterError if a file to write is an input of the same call, or lies in a folder that is one.
+
+    ``inputs`` are paths, lists of them and mappings to them, and other data, which are ignored. Links are followed.
+    """
+    if not is_there(path):
+        return
+    folders = Path(os.path.realpath(path)).parents
+    for data in inputs:
+        values = data.values() if isinstance(data, dict) else data if isinstance(data, (list, tuple)) else [data]
+        for each in values:
+            if not isinstance(each, (str, os.PathLike)) or not is_there(each):
+                continue
+            is_same = os.path.realpath(path) == os.path.realpath(each)
+            with suppress(OSError):
+                # Also two names of one file; a link may be broken.
+                is_same |= path.samefile(each)
+            if is_same:
+                raise ParameterError(f"{printable(path)} is an input, which would be lost; write to another file")
+            if Path(os.path.realpath(each)) in folders:
+                raise ParameterError(f"{printable(path)} lies in {printable(each)}, an input; write to another folder")
 
 
 @contextmanager

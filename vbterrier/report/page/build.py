@@ -19,7 +19,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.source import is_folder
-from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.files.writing import replacing, require_no_input, require_page_name
 from vbterrier.report.captions import counted, engines_of
 from vbterrier.report.page import content as page_content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
@@ -112,10 +112,10 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
 @with_defaults
 def write_report(
     runs: Any,
-    path: str | os.PathLike[str],
     qrels: Any = None,
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
+    path: str | os.PathLike[str],
     content: ReportContent = ReportContent(),
     baseline: str | None = None,
     data: Data = Data(labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error"),
@@ -141,8 +141,6 @@ def write_report(
     runs
         A mapping of name to run (a frame, a path or, with ``data.topics``, a pipeline), or a list of paths and
         pipelines, which are named after their files and their text. With ``content.links``, entity runs.
-    path
-        The file to write.
     qrels
         A frame or the path of TREC qrels, adhoc or diversity.
     measures
@@ -151,6 +149,8 @@ def write_report(
         documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed
         (WeightedAlphaNDCG@10 and WeightedERRIA@10 if probabilities of subtopics differ), ES@10 and VB@10 with intents
         or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
+    path
+        The file to write, ``.html``. It must not be an input; an existing one is replaced.
     content
         A :class:`vbterrier.report.ReportContent`: ``intents``, ``tags``, ``links``, ``names`` of systems, ``title``,
         ``command``.
@@ -176,7 +176,7 @@ def write_report(
     InputError
         Runs or frames that cannot be evaluated.
     ParameterError
-        Nothing to evaluate against; an illegal option.
+        Nothing to evaluate against; an illegal option; a path that is an input or does not end in ``.html``.
     FileError
         A file that cannot be written.
 
@@ -193,7 +193,7 @@ def write_report(
     >>> qrels = pd.DataFrame({"qid": [*"12345678"], "docno": "a", "label": 1})
     >>> good = pd.DataFrame({"qid": [*"12345678"] * 2, "docno": ["a"] * 8 + ["b"] * 8, "score": [2.0] * 8 + [1.0] * 8})
     >>> runs = {"new": good, "old": good.assign(score=-good["score"])}
-    >>> page = write_report(runs, pathlib.Path(tempfile.mkdtemp(), "report.html"), qrels, "nDCG@10")
+    >>> page = write_report(runs, qrels, "nDCG@10", path=pathlib.Path(tempfile.mkdtemp(), "report.html"))
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
     """
@@ -202,6 +202,9 @@ def write_report(
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if is_folder(where):
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
+    require_page_name(where)
+    require_no_input(where, runs, qrels, content.intents, content.tags, content.links)
+    require_no_input(where, data.labels, data.subtopics, data.topics, data.documents)
     if isinstance(baseline, (str, int)):
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions(baseline, data.on_topics, inference)

@@ -475,7 +475,7 @@ def _oracle(intents: pd.DataFrame, inputs: Inputs, cutoff: int) -> float:
     tags = inputs.tags
     if tags is None and inputs.intents is None and inputs.is_diversity:
         _, tags = from_diversity(inputs.qrels)
-        tags = tags[tags["qid"].astype(str).isin(intents["qid"])]
+        tags = tags[tags["qid"].astype(str).isin(intents["qid"].unique())]
     if tags is None:
         return float("nan")
     return float(oracle_success(intents, tags, cutoff)["success"].mean())

@@ -378,7 +378,7 @@ def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: flo
     simulations = removal.values() if isinstance(removal, Mapping) else [removal]
     simulated = [one.summary() for one in simulations if isinstance(one, Removal)]
     summary = pd.concat(simulated, ignore_index=True) if simulated else pd.DataFrame()
-    summary = summary[summary["measure"].isin(frame["measure"])] if simulated else summary
+    summary = summary[summary["measure"].isin(frame["measure"].unique())] if simulated else summary
     counts = frame.groupby(["name", "measure", "source"], sort=False).size()
     said = []
     if simulated:
