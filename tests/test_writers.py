@@ -131,8 +131,10 @@ def full_disk(n_bytes):
 
 
 @pytest.fixture
-def written(tmp_path):
+def written(tmp_path, monkeypatch):
     """A folder for a writer's first version, and the sizes of its second one."""
+    # Pages show the minute.
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
 
     def first(writer):
         (tmp_path / "sizes").mkdir()
