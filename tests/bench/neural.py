@@ -1,4 +1,4 @@
-"""Neural rerankers on AIDA: ``python tests/bench/neural.py DATA [--links LINKER ...] [--run RUN] [--models NAME ...]``.
+"""Neural rerankers on AIDA: ``python tests/bench/neural.py DATA [--links LINKER ...] [--variant VARIANT]``.
 
 DATA is the folder of the collections that ``tests/data`` reads. Prints the tables of ``docs/explanation/neural.md``, as
 Markdown and with the p-values:
@@ -35,6 +35,9 @@ from vbterrier.entities import (
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.neural.batches import Texts
 from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.neural.raw import RawTexts
+from vbterrier.entities.neural.reference import REFERENCE
+from vbterrier.entities.neural.reranker import VARIANTS
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.settings import evaluate_settings
@@ -64,11 +67,13 @@ def aida(data, first_stage):
     )
 
 
-def trained(found, links, entities, model, encoded):
+def trained(found, links, entities, model, encoded, variant):
     """The run of a model in five folds, its parameters, and CPU seconds without encoding texts."""
-    stage = NeuralReranker(links, entities, model=model, names=found.names)
+    stage = NeuralReranker(links, entities, model=model, variant=variant, names=found.names)
     # Texts are encoded once for all models, as in one process that compares them.
     stage._encoded = encoded
+    if variant == "reference":
+        stage._model = REFERENCE[model](encoded, {})
     start = time.process_time()
     run = stage.cross_validated(found.run, found.qrels, folds=FOLDS)
     seconds = time.process_time() - start
@@ -77,7 +82,7 @@ def trained(found, links, entities, model, encoded):
     return run, {"parameters": stage.fit(some, found.qrels).n_parameters, "CPU s": seconds}
 
 
-def table(found, linker, models, encoded):
+def table(found, linker, models, encoded, variant):
     """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
     links = link_pool(found.run, found.tags[linker])
     consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
@@ -95,7 +100,7 @@ def table(found, linker, models, encoded):
         systems = {FIRST: found.run, "overlap": OverlapReranker(links, entities)(found.run)}
         costs = {}
         for model in models:
-            systems[model], costs[model] = trained(found, links, stage, model, encoded)
+            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant)
             print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
             systems,
@@ -203,13 +208,17 @@ def main():
     asked.add_argument("data", type=Path)
     asked.add_argument("--links", nargs="+", default=["gold", "wat", "genre"])
     asked.add_argument("--run", default="bm25", choices=["bm25", "dph"], help="the first stage")
-    asked.add_argument("--models", nargs="*", default=list(MODELS))
+    asked.add_argument("--models", nargs="*", help="models (default: all of the variant)")
+    asked.add_argument("--variant", default="compact", choices=VARIANTS)
     asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
     asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
     given = asked.parse_args()
     warnings.simplefilter("ignore", DegenerateWarning)
     found = aida(given.data, given.run)
-    encoded = Texts(TokenVectors())
+    is_reference = given.variant == "reference"
+    encoded = RawTexts(TokenVectors()) if is_reference else Texts(TokenVectors())
+    if given.models is None:
+        given.models = list(REFERENCE if is_reference else MODELS)
     if given.models or given.flipped:
         start = time.process_time()
         texts = list(dict.fromkeys([*found.run["text"], *found.names.values(), *found.run["query"]]))
@@ -219,7 +228,7 @@ def main():
     for linker in given.links:
         print(f"\n{linker} links")
         if given.models:
-            made = table(found, linker, given.models, encoded)
+            made = table(found, linker, given.models, encoded, given.variant)
             print(made.round(4).to_string(), documented(made), sep="\n\n", flush=True)
         if given.flipped:
             print(flipped(found, linker, encoded).to_string(index=False), flush=True)

@@ -6,6 +6,7 @@ import pytest
 from vbterrier.entities.neural import architectures
 from vbterrier.entities.neural.architectures import INTERACTIONS, PAIRS, WORD_PAIRS
 from vbterrier.entities.neural.models import hinge
+from vbterrier.entities.neural.raw import RawBatch, RawEntities
 
 torch = pytest.importorskip("torch")
 
@@ -150,3 +151,48 @@ def test_eva_scores_equal_the_published_code(peer):
     kernels = architectures.eva_kernels(values["vectors"][values["two.in.query_entities"]], tokens, mask)
     tanh = torch.tanh(kernels @ values["weight.kernels"] + values["weight.kernels_bias"])
     require_equal(view @ query + tanh, values["two.formula.score_with_kernels"])
+
+
+@pytest.fixture
+def linked(peer):
+    """A topic of five documents with the stored entity run and links."""
+    values = {name: value.numpy() for name, value in peer("entity_vectors").items()}
+    vectors = np.where(values["has_vector"][:, None], values["vectors"], 0)
+    links = [list(dict.fromkeys(row[row >= 0].tolist())) for row in values["document_entities"]]
+    rows = np.array([each + [-1] * (4 - len(each)) for each in links])
+    mentions = np.array(
+        [
+            [(row == each).sum() * (each >= 0) for each in own]
+            for own, row in zip(rows, values["document_entities"], strict=True)
+        ]
+    )
+    table = np.vstack([vectors, np.zeros((1, 300))]).astype(np.float32)
+    has_vector = np.append(values["has_vector"], False)
+    entities = RawEntities([str(at) for at in range(8)], [""] * 8, table, has_vector, {})
+    zeros = np.zeros(5, np.float32)
+    score = values["run_score"].astype(np.float32)
+    return values, lambda cutoff: RawBatch(
+        "", [""] * 5, zeros, zeros, values["run_entity"], score, rows, mentions, entities, cutoff, None
+    )
+
+
+@pytest.mark.parametrize("cutoff", [2, 20])
+def test_qder_reads_entity_vectors_times_run_scores(linked, cutoff):
+    values, batch = linked
+    query, mask, documents, document_mask = batch(cutoff).scaled()
+    assert mask.all()
+    np.testing.assert_allclose(query[:, :3], values[f"qder.k{cutoff}.query_vector_first3"], atol=TOLERANCE)
+    for at, (rows, own) in enumerate(zip(documents, document_mask, strict=True)):
+        np.testing.assert_allclose(rows[own][:, :3], values[f"qder.document{at}.vector_first3"], atol=TOLERANCE)
+        assert not rows[~own].any()
+
+
+@pytest.mark.parametrize(
+    ("weight", "stored"), [("score", "score"), ("uniform", "uniform"), ("reciprocal", "recip-rank")]
+)
+def test_dreq_sums_weighted_entity_vectors_with_repeats(linked, weight, stored):
+    values, batch = linked
+    expected = values[f"dreq.{stored}.entity_vector"]
+    # The published code drops documents without a listed entity; here their sum is 0.
+    np.testing.assert_allclose(batch(20).weighted(weight), np.nan_to_num(expected), atol=TOLERANCE)
+    assert np.isnan(expected).any()

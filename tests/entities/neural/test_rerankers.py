@@ -21,6 +21,7 @@ from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural import models
 from vbterrier.entities.neural.batches import Batch
 from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.neural.reference import REFERENCE
 from vbterrier.entities.neural.reranker import predicted
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.supervision import entity_labels
@@ -76,13 +77,13 @@ def collection():
     )
 
 
-def stage(model, entities="signal", pool=None, **training):
+def stage(model, entities="signal", pool=None, variant="compact", switches=None, **training):
     data = collection()
     # The convolutions are the only features that are computed in every epoch.
     training = ({"epochs": 4, "patience": 2, "rate": 0.02} if model == "edrm-convknrm" else {}) | training
     inputs = data.pool if pool is None else pool, data.entities[entities]
-    options = {"vectors": data.vectors, "encoder": encoder, "training": Training(**training)}
-    return NeuralReranker(*inputs, model=model, **options)
+    options = {"vectors": data.vectors, "encoder": encoder, "training": Training(**training), "switches": switches}
+    return NeuralReranker(*inputs, model=model, variant=variant, **options)
 
 
 @cache
@@ -140,17 +141,20 @@ def test_labels_of_a_fold_do_not_change_its_predictions(model):
     assert not after["score"].equals(before["score"])
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_neither_order_nor_batches_nor_files_change_anything(model, tmp_path):
+VARIANTS = [*((model, "compact") for model in MODELS), *((model, "reference") for model in REFERENCE)]
+
+
+@pytest.mark.parametrize(("model", "variant"), VARIANTS)
+def test_neither_order_nor_batches_nor_files_change_anything(model, variant, tmp_path):
     data = collection()
     some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:8])]
     qrels = data.qrels["true"]
-    fitted = stage(model, epochs=2).fit(some, qrels)
+    fitted = stage(model, variant=variant, epochs=2).fit(some, qrels)
     expected = fitted(some)
     assert not np.allclose(expected["score"], expected.groupby("qid")["score"].transform("mean"))
     parts = pd.concat([fitted(each) for _, each in some.groupby("qid")], ignore_index=True)
     assert_frame_equal(parts, expected, check_exact=True)
-    again = stage(model, pool=data.tags.sample(frac=1, random_state=1), epochs=2)
+    again = stage(model, pool=data.tags.sample(frac=1, random_state=1), variant=variant, epochs=2)
     shuffled = some.sample(frac=1, random_state=2)
     found = again.fit(shuffled, qrels.sample(frac=1, random_state=3))(shuffled)
     assert_frame_equal(found.sort_values(["qid", "rank"], ignore_index=True), expected, check_exact=True)
@@ -160,6 +164,90 @@ def test_neither_order_nor_batches_nor_files_change_anything(model, tmp_path):
     assert loaded == fitted
     assert loaded.n_parameters == fitted.n_parameters > 0
     assert_frame_equal(loaded(some), fitted(some), check_exact=True)
+
+
+@pytest.mark.parametrize("model", [name if name == "dreq" else at_night(name) for name in REFERENCE])
+def test_reference_models_learn_from_other_folds_only(model):
+    data = collection()
+    some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:15])]
+    own = {qid for qid in some["qid"].unique() if fold_of(qid, 5, 0) == 1}
+    qrels = data.qrels["true"]
+    turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+    learner = stage(model, variant="reference", epochs=2)
+    before, after = (learner.cross_validated(some, labels) for labels in (qrels, turned))
+    assert_frame_equal(after[after["qid"].isin(own)], before[before["qid"].isin(own)], check_exact=True)
+    assert not after["score"].equals(before["score"])
+    # The published pipelines drop documents without entities.
+    pairs = [frame[["qid", "docno"]].sort_values(["qid", "docno"], ignore_index=True) for frame in (before, some)]
+    assert_frame_equal(*pairs)
+
+
+def test_validation_topics_choose_the_weight_of_the_first_stage():
+    data = collection()
+    qids = data.run["qid"].unique()
+    training, validation = (data.run[data.run["qid"].isin(each)] for each in (qids[:20], qids[20:]))
+    # A first stage that ranks by label needs no model, and one that ranks by chance has no weight.
+    relevant = validation.merge(data.qrels["true"], how="left", on=["qid", "docno"])["label"].fillna(0)
+    weights = {}
+    for name, score in (("labels", relevant), ("first", validation["score"]), ("inverted", -relevant)):
+        learner = stage("dreq", variant="reference", epochs=4)
+        learner.fit(training, data.qrels["true"], validation.assign(score=score.to_numpy()), data.qrels["true"])
+        weights[name] = float(learner._learned["interpolation"][0])
+    assert weights["labels"] > weights["inverted"] == 0
+    assert stage("dreq", variant="reference", epochs=1).fit(training, data.qrels["true"])._learned["interpolation"] == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "switches"),
+    [
+        ("qder", {"interactions": ("subtract", "multiply")}),
+        ("qder", {"bilinear": False}),
+        ("qder", {"entities": False}),
+        ("dreq", {"weight": "reciprocal"}),
+    ],
+)
+def test_switches_of_reference_models_change_scores_and_are_saved(model, switches, tmp_path):
+    data = collection()
+    some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:5])]
+    learners = [stage(model, variant="reference", switches=each, epochs=1) for each in (switches, None)]
+    scores = [learner.fit(some, data.qrels["true"])(some)["score"].sort_index().to_numpy() for learner in learners]
+    assert not np.allclose(*scores)
+    learners[0].save(tmp_path)
+    inputs = data.pool, data.entities["signal"]
+    loaded = NeuralReranker.load(tmp_path, *inputs, vectors=data.vectors, encoder=encoder)
+    assert_frame_equal(loaded(some), learners[0](some), check_exact=True)
+
+
+def test_options_of_the_other_variant_are_refused():
+    for options, message in (
+        ({"switches": {"bilinear": False}}, "switches: an option of the reference variant"),
+        ({"layers": 1}, "layers: an option of the reference variant"),
+        ({"variant": "reference", "model": "esdrank"}, "model='esdrank': wanted one of"),
+        ({"variant": "reference", "model": "qder", "switches": {"attention": 1}}, "switches: found 'attention'; wanted"),
+        ({"variant": "reference", "model": "qder", "switches": {"interactions": "add"}}, "found 'add'; wanted some of"),
+        ({"variant": "reference", "model": "dreq", "switches": {"weight": "rank"}}, "wanted one of 'score'"),
+        ({"variant": "reference", "model": "qder", "layers": 1}, "a function has no layers to train"),
+        ({"variant": "published"}, "variant='published': wanted one of 'compact'"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            NeuralReranker(collection().pool, collection().entities["signal"], encoder=encoder, **options)
+
+
+@pytest.mark.parametrize("model", ["dreq", *map(at_night, ("qder", "eva"))])
+def test_layers_of_the_encoder_are_trained(model, tmp_path):
+    data = collection()
+    some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:2])].groupby("qid").head(6)
+    options = {"model": model, "variant": "reference", "layers": 1, "training": Training(epochs=1, rate=1e-3)}
+    inputs = data.pool, data.entities["signal"]
+    learner = NeuralReranker(*inputs, vectors=data.vectors, **options).fit(some, data.qrels["true"])
+    layer = learner._encoded.encode.layers(1)[0]
+    before = {name: values.detach().numpy() for name, values in layer.named_parameters()}
+    names = [name for name in learner._learned if "layer0." in name]
+    changed = [name for name in names if not np.array_equal(learner._learned[name], before[name.split("layer0.")[1]])]
+    assert len(changed) > len(before) / 2
+    learner.save(tmp_path)
+    loaded = NeuralReranker.load(tmp_path, *inputs, vectors=data.vectors)
+    assert_frame_equal(loaded(some), learner(some), check_exact=True)
 
 
 def test_the_best_epoch_on_validation_topics_counts():

@@ -26,7 +26,9 @@ PAIRS = ("11", "13", "12", "21", "31", "22", "23", "32", "33", "e1", "e2", "e3",
 WORD_PAIRS = ("11", "1e", "e1", "ee")
 # Kernels of EVA's variant; the last weight is that of the constant 1.
 EVA_MEANS, EVA_WIDTHS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0), (0.1, 0.1, 0.1, 0.1, 0.1, 1e-3)
-_EVA_FLOOR, _EVA_NEAR, _EVA_LOSS = 1e-6, 0.8, -0.3
+_EVA_FLOOR, _EVA_NEAR = 1e-6, 0.8
+# The difference of cosines below which a triple is trained without entities.
+EVA_WRONG = -0.3
 
 
 def unit(vectors: Any) -> Any:
@@ -70,7 +72,7 @@ def qder_pooled(
     channels = [("query_tokens", "query_mask", "document_tokens", "document_mask")]
     if entities:
         channels.append(("query_entities", "query_entity_mask", "document_entities", "document_entity_mask"))
-    parts = [part for names in channels for part in interactions(*(x[name] for name in names), used)]
+    parts = [part for a, b, c, d in channels for part in interactions(x[a], x[b], x[c], x[d], used)]
     pooled = module_of_extra("torch", "neural").cat(parts, dim=1)
     return pooled * x["first_stage"][:, None] if first_stage else pooled
 
@@ -170,7 +172,7 @@ def edrm_features(p: Arrays, x: Arrays, pairs: Sequence[str] = PAIRS) -> Any:
             parts["e"] = entity_vectors(p, *inputs), x[f"{side}_entity_count"]
         sides.append(parts)
     query, document = sides
-    return torch.cat([pooled(*query[one], *document[other]) for one, other in pairs], dim=1)
+    return torch.cat([pooled(*query[pair[0]], *document[pair[1]]) for pair in pairs], dim=1)
 
 
 def edrm(p: Arrays, features: Any) -> Any:

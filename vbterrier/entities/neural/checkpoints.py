@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, ParameterError, module_of_extra, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vbterrier.entities.neural.batches import Single
 
@@ -122,6 +122,27 @@ class PretrainedEncoder:
         return {**self.__dict__, "_loaded": None}
 
 
+def parameters_of_layers(layers: Sequence[Any], prefix: str) -> dict[str, Any]:
+    """Return the parameters of layers as arrays, by the names that :func:`run_layers` reads."""
+    return {
+        f"{prefix}{at}.{name}": values.detach().numpy()
+        for at, layer in enumerate(layers)
+        for name, values in layer.named_parameters()
+    }
+
+
+def run_layers(layers: Sequence[Any], p: Mapping[str, Any], prefix: str, hidden: Any, mask: Any) -> Any:
+    """Return the output of layers with the parameters ``p`` for vectors (n, w, d) and a mask of tokens (n, w)."""
+    torch = module_of_extra("torch", "neural")
+    absent = (1 - mask[:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
+    for at, layer in enumerate(layers):
+        own = {name: p[f"{prefix}{at}.{name}"] for name, _ in layer.named_parameters()}
+        outputs = torch.func.functional_call(layer, own, (hidden, absent))
+        # Some versions of transformers return a tuple.
+        hidden = outputs[0] if isinstance(outputs, tuple) else outputs
+    return hidden
+
+
 def is_of_sentences(source: Any) -> bool:
     """Return True for models of sentence-transformers with an encoder of transformers."""
     return getattr(source, "transformers_model", None) is not None
@@ -221,6 +242,16 @@ class TokenVectors(PretrainedEncoder):
         ordinary = inputs.pop("special_tokens_mask")[0] == 0
         with module_of_extra("torch", "neural").inference_mode(), single_threaded():
             made: Single = self.networks.encoder(**inputs).last_hidden_state[0, ordinary].numpy()
+        return made
+
+    def hidden(self, text: str, n_layers: int = 0) -> Single:
+        """Return the vectors of all tokens, [CLS] and [SEP] included, before the last ``n_layers``, (n_tokens, d)."""
+        self.layers(n_layers)
+        inputs = self.networks.tokens([text], most=self.max_tokens)
+        with module_of_extra("torch", "neural").inference_mode(), single_threaded():
+            states = self.networks.encoder(**inputs, output_hidden_states=True).hidden_states
+        # A copy, because a view would keep the output of all layers.
+        made: Single = states[-1 - n_layers][0].clone().numpy()
         return made
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.entities.learners import Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
-from vbterrier.entities.neural.checkpoints import PretrainedEncoder
+from vbterrier.entities.neural.checkpoints import PretrainedEncoder, parameters_of_layers, run_layers
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
 from vbterrier.entities.neural.reranker import NeuralStage, Training
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
@@ -24,7 +24,6 @@ from vbterrier.errors import (
     agreeing,
     examples,
     excerpt,
-    module_of_extra,
     settings_of,
     warn,
     whole,
@@ -67,19 +66,12 @@ class PairEncoder(NeuralModel):
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
         """Return the initial parameters."""
         own: Arrays = {name: np.zeros(1) for name in self.scaled}
-        for at, layer in enumerate(self.checkpoint.layers(self.n_layers)):
-            own |= {f"layer{at}.{name}": values.detach().numpy() for name, values in layer.named_parameters()}
+        own |= parameters_of_layers(self.checkpoint.layers(self.n_layers), "layer")
         return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **own}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         """Return the scores, shape (n,)."""
-        torch, hidden = module_of_extra("torch", "neural"), x["hidden"]
-        mask = (1 - x["mask"][:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
-        for at, layer in enumerate(self.checkpoint.layers(self.n_layers)):
-            own = {name: p[f"layer{at}.{name}"] for name, _ in layer.named_parameters()}
-            outputs = torch.func.functional_call(layer, own, (hidden, mask))
-            # Some versions of transformers return a tuple.
-            hidden = outputs[0] if isinstance(outputs, tuple) else outputs
+        hidden = run_layers(self.checkpoint.layers(self.n_layers), p, "layer", x["hidden"], x["mask"])
         # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
         learned = hidden[:, 0] @ p["head"]
         for name in self.scaled:

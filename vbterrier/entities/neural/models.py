@@ -97,10 +97,20 @@ class NeuralModel(abc.ABC):
     rate = 0.02
     decay = 0.01
     criterion = staticmethod(hinge)
+    # True if validation topics choose the weight of a linear interpolation with the first stage.
+    interpolated = False
 
     @abc.abstractmethod
-    def features(self, batch: Batch) -> Arrays:
-        """Return the part of the input that does not depend on parameters."""
+    def features(self, batch: Any) -> Arrays:
+        """Return the part of the input that does not depend on parameters: of a Batch, a RawBatch, or texts."""
+
+    def tables(self, topics: Sequence[Arrays]) -> tuple[Arrays, Arrays]:  # noqa: ARG002 - common signature
+        """Return initial parameters that depend on all topics of the training, and the keys of their rows."""
+        return {}, {}
+
+    def located(self, state: Arrays, x: Arrays) -> Arrays:  # noqa: ARG002 - common signature
+        """Return the rows of the tables that the features of a topic use."""
+        return {}
 
     @abc.abstractmethod
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:

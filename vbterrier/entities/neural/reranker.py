@@ -14,6 +14,8 @@ from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, texts_of
 from vbterrier.entities.neural.checkpoints import TokenVectors, is_of_sentences, single_threaded
 from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.neural.raw import RawBatches, RawTexts
+from vbterrier.entities.neural.reference import REFERENCE
 from vbterrier.entities.pool import judged
 from vbterrier.entities.provenance import require_independent
 from vbterrier.entities.rankers.base import Topics
@@ -22,6 +24,7 @@ from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
+    ParameterError,
     choice,
     module_of_extra,
     number,
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 
 
 CUTOFF = 20
+# Weights of the first stage in an interpolation.
+WEIGHTS = tuple(at / 20 for at in range(21))
+VARIANTS = ("compact", "reference")
 
 
 @dataclass(frozen=True)
@@ -129,8 +135,9 @@ def train(
             "rankings, or more judgments"
         )
     # The parameters of some models do not show the numbers of dimensions of their input.
-    state = {name: used[0].x[name] for name in ("sizes",) if name in used[0].x} | _scales(model, used)
-    made = model.parameters(used[0].x, stream(seed, "parameters"))
+    tables, keys = model.tables([topic.x for topic in used])
+    state = {name: used[0].x[name] for name in ("sizes",) if name in used[0].x} | _scales(model, used) | keys
+    made = model.parameters(used[0].x, stream(seed, "parameters")) | tables
     with single_threaded():
         p = {name: torch.tensor(values, dtype=torch.float32, requires_grad=True) for name, values in made.items()}
         ready = [(_tensors(model, state, topic.x), torch.from_numpy(topic.label)) for topic in used]
@@ -156,7 +163,30 @@ def train(
                     break
     if not all(np.isfinite(values).all() for values in kept.values()):
         raise InputError("training diverged: parameters are not finite; lower rate=")
-    return {**state, **kept}
+    learned = {**state, **kept}
+    if model.interpolated:
+        learned["interpolation"] = np.array([_interpolation(model, learned, checked)], dtype=np.float32)
+    return learned
+
+
+def _interpolation(model: NeuralModel, learned: Arrays, validation: Sequence[TrainingTopic]) -> float:
+    """Return the weight of the first stage with the highest mean nDCG of validation topics, 0 without any.
+
+    Of equal weights, the lowest: the model alone before its mixture.
+    """
+    scores = [(topic.x["score"], predicted(model, learned, topic.x), topic.label) for topic in validation]
+    means = [np.mean([ndcg(mixed(weight, *pair), label) for *pair, label in scores] or [0]) for weight in WEIGHTS]
+    return WEIGHTS[int(np.argmax(means))]
+
+
+def mixed(weight: float, first: Floats, score: Floats) -> Floats:
+    """Return ``weight first + (1 - weight) score``, both standardised in the topic, shape (n,)."""
+    centred = score - score.mean()
+    deviation = float(score.std())
+    # The rounding error of equal scores.
+    standard = centred / deviation if deviation > 1e-9 * max(np.abs(score).max(initial=0), 1) else np.zeros(len(score))
+    made: Floats = weight * first + (1 - weight) * standard
+    return made
 
 
 def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
@@ -176,7 +206,7 @@ def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
 def _tensors(model: NeuralModel, state: Arrays, x: Arrays) -> Arrays:
     torch = module_of_extra("torch", "neural")
     scaled = {name: (x[name] - state[f"mean.{name}"]) / state[f"scale.{name}"] for name in model.scaled}
-    return {name: torch.tensor(values) for name, values in {**x, **scaled}.items()}
+    return {name: torch.tensor(values) for name, values in {**x, **scaled, **model.located(state, x)}.items()}
 
 
 def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
@@ -184,7 +214,12 @@ def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
     torch = module_of_extra("torch", "neural")
     with torch.no_grad(), single_threaded():
         p = {name: torch.from_numpy(values) for name, values in state.items()}
-        return np.asarray(model.forward(p, _tensors(model, state, x)).numpy(), dtype=np.float64)
+        score = np.asarray(model.forward(p, _tensors(model, state, x)).numpy(), dtype=np.float64)
+    return mixed(float(state["interpolation"][0]), x["score"], score) if "interpolation" in state else score
+
+
+# Beginnings of the names of arrays of a learned state that are no parameters.
+_NOT_TRAINED = ("mean.", "scale.", "sizes", "keys.", "interpolation")
 
 
 class NeuralStage(Learner):
@@ -251,7 +286,7 @@ class NeuralStage(Learner):
     def n_parameters(self) -> int:
         """The number of trained parameters."""
         state = self._learned or {}
-        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.", "sizes")))
+        return sum(values.size for name, values in state.items() if not name.startswith(_NOT_TRAINED))
 
     def _require_features(self, x: Arrays) -> None:
         state = self._learned or {}
@@ -261,7 +296,8 @@ class NeuralStage(Learner):
                 f"{type(self).__name__}: vectors of texts and of entities have {texts} numbers, those of the training "
                 f"{vectors}; use the encoder and the vectors of the training"
             )
-        wanted = {name: values.shape for name, values in state.items() if name != "sizes"}
+        of_topics = ("sizes", "keys.", "table.", "interpolation")
+        wanted = {name: values.shape for name, values in state.items() if not name.startswith(of_topics)}
         # The values of initial parameters do not matter, only their shapes.
         made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
         made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
@@ -299,7 +335,8 @@ class NeuralStage(Learner):
             state: Arrays = safetensors.load_file(path)
         except (OSError, ValueError, TypeError, module_of_extra("safetensors", "neural").SafetensorError) as error:
             raise FileError(path.parent, f"is not a saved model ({error}); write it with save") from error
-        if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
+        kinds = {name: np.int64 if name.startswith("keys.") else np.float32 for name in state}
+        if not all(values.dtype == kinds[name] and np.isfinite(values).all() for name, values in state.items()):
             raise FileError(path, "holds numbers that are not finite or not single precision")
         if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
             raise FileError(path, "holds a scale that is not above 0")
@@ -315,7 +352,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
     ``"knrm"``: kernel pooling of words; ``"edrm-knrm"``, ``"edrm-convknrm"``: of words and entities, and of their
     n-grams; ``"duet"``: Word-Entity Duet, with attention over query entities; ``"esdrank"``: query entities as a latent
     space; ``"eva"``: views of documents by clusters of entities; ``"dreq"``, ``"qder"``: query-specific entity
-    vectors. The first-stage score is an input of all models.
+    vectors.
 
     Parameters
     ----------
@@ -323,6 +360,12 @@ class NeuralReranker(OnDocuments, NeuralStage):
         See :class:`~vbterrier.entities.OverlapReranker`.
     model
         One of the names above.
+    variant
+        ``"compact"``: small models with frozen features, which learn from a few hundred queries and have the
+        first-stage score as an input. ``"reference"``: the functions that the published code computes
+        (:mod:`vbterrier.entities.neural.architectures`; EsdRank has no public code), without the first stage, which
+        enters by ``w first + (1 - w) model``, both standardised in the topic; validation topics choose w, which is 0
+        without any.
     texts
         Texts of documents by docno; ``None`` for the column ``text`` of the run.
     names, vectors
@@ -331,12 +374,21 @@ class NeuralReranker(OnDocuments, NeuralStage):
         by id only.
     encoder
         A function from a text to vectors of its tokens, shape (n_tokens, d), or a checkpoint, as the first parameter of
-        :class:`~vbterrier.entities.TokenVectors`; ``None`` for all-MiniLM-L6-v2. It is not trained.
+        :class:`~vbterrier.entities.TokenVectors`; ``None`` for all-MiniLM-L6-v2.
+    layers
+        The number of last layers of the encoder that are trained, by ``qder``, ``dreq`` and ``eva`` in the reference
+        variant; 0 keeps it frozen.
+    types
+        Names of types of entities by id, for EDRM in the reference variant.
+    switches
+        Options of a reference model. ``qder``: ``interactions`` (some of subtract, add, multiply; default add and
+        multiply), ``bilinear``, ``entities``, ``first_stage`` (True or False, default True); ``dreq``: ``weight`` of
+        the entities of a document, ``"score"`` (default), ``"uniform"`` or ``"reciprocal"`` of the rank.
     cutoff
         The number of entities of each topic.
     entity_weight
-        The weight of a query entity in models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or
-        ``"score"``, its score in the entity run, at least 0, as a share of the largest.
+        The weight of a query entity in compact models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks
+        from 1, or ``"score"``, its score in the entity run, at least 0, as a share of the largest.
     training
         A :class:`vbterrier.entities.Training`: ``epochs`` (30), ``patience`` (5), ``batch_size`` (8), ``rate`` (that of
         the model), ``seed`` (0), ``rel`` (1).
@@ -353,10 +405,10 @@ class NeuralReranker(OnDocuments, NeuralStage):
 
     Notes
     -----
-    Vectors of words and entities are frozen, so that features are computed once and a few hundred queries suffice; the
-    original models train embeddings or fine-tune an encoder. Numbers do not depend on the order of rows or on the
-    batches of topics. First-stage scores are standardised in their topic. The judgments of a topic must not decide its
-    entities: entity runs from labels measure the labels.
+    Compact models have frozen vectors of words and entities, so that features are computed once and a few hundred
+    queries suffice. Numbers do not depend on the order of rows or on the batches of topics. First-stage scores are
+    standardised in their topic. The judgments of a topic must not decide its entities: entity runs from labels measure
+    the labels.
 
     References
     ----------
@@ -373,7 +425,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
     Training(epochs=20, patience=5, batch_size=8, rate=None, seed=0, rel=1)
     """
 
-    STORED = ("model", "cutoff", "entity_weight", *NeuralStage.STORED)
+    STORED = ("model", "variant", "layers", "switches", "cutoff", "entity_weight", *NeuralStage.STORED)
 
     def __init__(
         self,
@@ -381,10 +433,14 @@ class NeuralReranker(OnDocuments, NeuralStage):
         entities: Any,
         *,
         model: str = "edrm-knrm",
+        variant: str = "compact",
         texts: Mapping[str, str] | None = None,
         names: Mapping[str, str] | None = None,
         vectors: Mapping[str, Any] | None = None,
         encoder: Any = None,
+        layers: int = 0,
+        types: Mapping[str, Sequence[str]] | None = None,
+        switches: Mapping[str, Any] | None = None,
         cutoff: int = 20,
         entity_weight: str = "rank",
         training: Training = _RERANKERS,
@@ -392,18 +448,32 @@ class NeuralReranker(OnDocuments, NeuralStage):
         super().__init__()
         self._set_inputs(links, entities)
         self.training = settings_of("training", Training, training).with_defaults(_RERANKERS)
-        self.model = choice("model", model, MODELS)
+        self.variant = choice("variant", variant, VARIANTS)
+        self.model = choice("model", model, MODELS if variant == "compact" else REFERENCE)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
+        self.types, self.switches = by_id("types", types), None if switches is None else dict(switches)
         # Models of sentence-transformers are callable, too.
         is_function = callable(encoder) and not is_of_sentences(encoder)
         self.encoder = encoder
+        self.layers = whole("layers", layers, low=0)
         self.cutoff = whole("cutoff", cutoff)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
-        self._encoded = Texts(encoder if is_function else TokenVectors(encoder))
+        encode = encoder if is_function else TokenVectors(encoder)
+        if variant == "compact":
+            for name, value in (("layers", layers or None), ("types", types), ("switches", switches)):
+                if value is not None:
+                    raise ParameterError(
+                        f"{name}: an option of the reference variant; leave it out, or variant='reference'"
+                    )
+            self._encoded: Texts | RawTexts = Texts(encode)
+            self._model: NeuralModel = MODELS[model]
+        else:
+            self._encoded = RawTexts(encode, self.layers)
+            self._model = REFERENCE[model](self._encoded, self.switches or {})
 
     @property
     def _network(self) -> NeuralModel:
-        return MODELS[self.model]
+        return self._model
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         module_of_extra("torch", "neural")
@@ -411,17 +481,19 @@ class NeuralReranker(OnDocuments, NeuralStage):
         run = Run(inp)
         documents, entities = self._linker.of(run), self._entity_run(inp)
         require_finite(documents)
-        batches = Batches(
-            documents,
-            self._top_entities(documents, entities, self.cutoff),
-            Topics(inp).queries(run.topics),
-            texts_of(inp, documents.row, self.texts),
-            self._encoded,
-            names=self.names,
-            vectors=self.vectors,
-            entity_weight=self.entity_weight,
-        )
-        features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
+        queries, texts = Topics(inp).queries(run.topics), texts_of(inp, documents.row, self.texts)
+        inputs: dict[str, Any] = {"names": self.names, "vectors": self.vectors}
+        if isinstance(self._encoded, RawTexts):
+            listed = self._top_entities(documents, entities, None)
+            inputs |= {"types": self.types, "cutoff": self.cutoff}
+            raw = RawBatches(documents, listed, queries, texts, self._encoded, **inputs)
+            with single_threaded():
+                features = [self._network.features(batch) for batch in raw]
+        else:
+            listed = self._top_entities(documents, entities, self.cutoff)
+            inputs |= {"entity_weight": self.entity_weight}
+            batches = Batches(documents, listed, queries, texts, self._encoded, **inputs)
+            features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
         rows = np.split(documents.row, documents.pool.topic_starts[1:-1])[: len(features)]
         return Prepared(run, rows, features, (entities.frame,))
 

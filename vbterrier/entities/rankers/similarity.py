@@ -15,7 +15,7 @@ from vbterrier.frames.contracts import frame_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.entities.pool import LinkedPool
 
 
@@ -39,8 +39,8 @@ def unit(vectors: Floats) -> Floats:
     return vectors / np.where(length > 0, length, np.nan)[:, None]
 
 
-def unit_vectors(vectors: Mapping[str, Any], ids: list[str]) -> Floats:
-    """Return unit vectors of ids, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector."""
+def raw_vectors(vectors: Mapping[str, Any], ids: list[str]) -> tuple[Floats, Bools]:
+    """Return vectors of ids, zeros for ids without a vector, shape (n, d), and True for ids with a vector, (n,)."""
     if isinstance(vectors, VectorFile):
         rows = vectors.rows(ids)
         has_vector, values = rows >= 0, vectors.table(rows[rows >= 0])
@@ -48,11 +48,16 @@ def unit_vectors(vectors: Mapping[str, Any], ids: list[str]) -> Floats:
         has_vector = np.array([each in vectors for each in ids], dtype=bool)
         present = [each for each, has in zip(ids, has_vector.tolist(), strict=True) if has]
         values = table([vectors[each] for each in present], present, "entities") if present else np.empty((0, 0))
-    if not has_vector.any():
-        return np.full((len(ids), 0), np.nan)
-    made = np.full((len(ids), values.shape[1]), np.nan)
-    made[has_vector] = unit(values)
-    return made
+    made = np.zeros((len(ids), values.shape[1] if has_vector.any() else 0))
+    if has_vector.any():
+        made[has_vector] = values
+    return made, has_vector
+
+
+def unit_vectors(vectors: Mapping[str, Any], ids: list[str]) -> Floats:
+    """Return unit vectors of ids, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector."""
+    made, has_vector = raw_vectors(vectors, ids)
+    return np.where(has_vector[:, None], unit(made), np.nan)
 
 
 def known_vectors(vectors: Mapping[str, Any], ids: list[str], without: str) -> Floats:
