@@ -73,7 +73,7 @@ def trained(found, links, entities, model, encoded, variant):
     # Texts are encoded once for all models, as in one process that compares them.
     stage._encoded = encoded
     if variant == "reference":
-        stage._model = REFERENCE[model](encoded, {})
+        stage._scoring = REFERENCE[model](encoded, {})
     start = time.process_time()
     run = stage.cross_validated(found.run, found.qrels, folds=FOLDS)
     seconds = time.process_time() - start

@@ -176,7 +176,7 @@ def test_pyterrier_finds_trained_selectors(tmp_path, installed):
     with pytest.raises(FileError, match="holds a stage 'Other'; there are EntitySelector"):
         TrainedStage(tmp_path).stage(given.links)
     (tmp_path / "model.json").write_text(json.dumps(made | {"topics": 3}))
-    with pytest.raises(FileError, match="is not a saved stage of format 3"):
+    with pytest.raises(FileError, match="is not a saved stage of format 4"):
         TrainedStage(tmp_path).stage(given.links)
 
 
@@ -306,8 +306,8 @@ def test_every_model_refuses_bad_input(model, neural, tmp_path):
     other = {"encoder": lambda text: encoder(text)[:, :5]}
     # Also where kernels and cosines have no dimension.
     fitted.save(tmp_path)
-    with pytest.raises(InputError, match="have 5 and 5 numbers, those of the training 8 and 8; use the encoder"):
+    with pytest.raises(InputError, match="encoder= is not that of the training"):
         NeuralReranker.load(tmp_path, given.links, given.every, **other)(run)
     vectors = {each: [1.0, 2.0] for each in given.tags["entity_id"]}
-    with pytest.raises(InputError, match="have 8 and 2 numbers, those of the training 8 and 8"):
+    with pytest.raises(InputError, match="trained without vectors=; load it without vectors= as well"):
         NeuralReranker.load(tmp_path, given.links, given.every, encoder=encoder, vectors=vectors)(run)

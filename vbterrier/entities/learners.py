@@ -14,6 +14,8 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
+from vbterrier.entities.fingerprints import require_same_inputs, sampled
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 META, FORMAT, TRAINED = "pt_meta.json", "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
-_VERSION = 3
+_VERSION = 4
 # The size of the files of a stage: parameters with the topics of the training, and trees as text.
 MOST_BYTES = 1 << 30
 
@@ -71,6 +73,7 @@ def stored(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
+    kinds |= {"entities": list, "inputs": dict}
     is_own = isinstance(made, dict) and made.get("format") == _VERSION
     if not is_own or not all(isinstance(made.get(name), kind) for name, kind in kinds.items()):
         raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_VERSION}; write it with save")
@@ -223,6 +226,17 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def _require_learned(self, learned: Any) -> None:
         """Refuse a model that was learned from other inputs than those of this stage."""
 
+    def _fingerprints(self, ids: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002 - common signature
+        """Return fingerprints of the inputs that a folder does not hold, by parameter, for entities of the training."""
+        return {}
+
+    def _entity_ids(self) -> list[str]:
+        """Return some entities of the links, the same for the same links in any order."""
+        links = getattr(self, "links", None)
+        if isinstance(links, pd.DataFrame):
+            return sampled(links["entity_id"].astype(str))
+        return sampled(links.entities.text.to_pylist()) if isinstance(links, LinkedPool) else []
+
     def _stored(self) -> dict[str, Any]:
         """Return the parameters that a folder stores, by name.
 
@@ -263,6 +277,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         if (folder / name).exists():
             name = f"model-{digest}{self.SUFFIX}"
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
+        made["entities"] = self._entity_ids()
+        made["inputs"] = self._fingerprints(made["entities"])
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
             replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
@@ -283,6 +299,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         ------
         FileError
             A file that is missing or has other contents.
+        InputError
+            Another encoder, or other texts or vectors of entities, than those of the training, by their fingerprints.
         """
         folder = path_of("path", path)
         require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
@@ -304,6 +322,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         except (TypeError, ParameterError) as error:
             raise FileError(folder / _PARAMETERS, f"{error}") from error
         stage._require_learned(learned)
+        require_same_inputs(cls.__name__, made["inputs"], stage._fingerprints(made["entities"]))
         stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))
         return stage
 

@@ -223,7 +223,10 @@ def test_options_of_the_other_variant_are_refused():
         ({"switches": {"bilinear": False}}, "switches: an option of the reference variant"),
         ({"layers": 1}, "layers: an option of the reference variant"),
         ({"variant": "reference", "model": "esdrank"}, "model='esdrank': wanted one of"),
-        ({"variant": "reference", "model": "qder", "switches": {"attention": 1}}, "switches: found 'attention'; wanted"),
+        (
+            {"variant": "reference", "model": "qder", "switches": {"attention": 1}},
+            "switches: found 'attention'; wanted",
+        ),
         ({"variant": "reference", "model": "qder", "switches": {"interactions": "add"}}, "found 'add'; wanted some of"),
         ({"variant": "reference", "model": "dreq", "switches": {"weight": "rank"}}, "wanted one of 'score'"),
         ({"variant": "reference", "model": "qder", "layers": 1}, "a function has no layers to train"),
@@ -322,10 +325,21 @@ def test_files_are_checked(tmp_path):
     learner.save(tmp_path)
     inputs = data.pool, data.entities["signal"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.safetensors", "pt_meta.json"]
-    with pytest.raises(InputError, match="use the encoder and the vectors of the training"):
-        NeuralReranker.load(tmp_path, *inputs, encoder=lambda text: encoder(text)[:, :8])(some)
+    for options, message in (
+        ({"encoder": lambda text: encoder(text)[:, ::-1]}, "encoder= is not that of the training"),
+        ({"encoder": lambda text: encoder(text)[1:]}, "encoder= is not that of the training"),
+        ({"vectors": {each: vector[::-1] for each, vector in data.vectors.items()}}, "has another one; load the stage"),
+        ({"vectors": {"Q1": np.ones(SIZE)}}, "none of the entities of the training has one"),
+        ({"vectors": None}, "trained with vectors=; load it with vectors= as well"),
+        ({"names": {"Q1": "a name"}}, "trained without names="),
+    ):
+        with pytest.raises(InputError, match=message):
+            NeuralReranker.load(tmp_path, *inputs, **({"encoder": encoder, "vectors": data.vectors} | options))
+    # More entities, of other documents, are no other table.
+    more = {**data.vectors, "Q1": np.ones(SIZE)}
+    assert_frame_equal(NeuralReranker.load(tmp_path, *inputs, encoder=encoder, vectors=more)(some), learner(some))
     text = (tmp_path / "model.json").read_text()
-    for changed in ("[]", text.replace('"format": 3', '"format": 1'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
+    for changed in ("[]", text.replace('"format": 4', '"format": 3'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
         (tmp_path / "model.json").write_text(changed)
         with pytest.raises(FileError, match=str(tmp_path)):
             NeuralReranker.load(tmp_path, *inputs)

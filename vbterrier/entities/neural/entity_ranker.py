@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities import fingerprints
 from vbterrier.entities.learners import Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder, parameters_of_layers, run_layers
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
-from vbterrier.entities.neural.reranker import NeuralStage, Training
+from vbterrier.entities.neural.reference import binary
+from vbterrier.entities.neural.reranker import VARIANTS, NeuralStage, Training
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.selector import document_labels_of, entity_labels_of
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -22,6 +24,7 @@ from vbterrier.errors import (
     InputError,
     ParameterError,
     agreeing,
+    choice,
     examples,
     excerpt,
     settings_of,
@@ -33,7 +36,7 @@ from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.neural.models import Arrays
@@ -79,6 +82,34 @@ class PairEncoder(NeuralModel):
         return x["score"] * p["first"] + p["bias"] + SHARPNESS * learned
 
 
+class PublishedPairEncoder(PairEncoder):
+    """MonoBERT as published: ``softmax(W CLS(query, entity) + b)`` of two classes, without the first-stage score.
+
+    The score is the logit of the second class, whose sigmoid is its probability, and the loss the cross-entropy.
+    """
+
+    criterion = staticmethod(binary)
+
+    def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
+        """Return the initial parameters."""
+        size = x["hidden"].shape[2]
+        head = draw.uniform(-1, 1, (size, 2)) / np.sqrt(size)
+        return {"head": head, "bias": np.zeros(2)} | parameters_of_layers(
+            self.checkpoint.layers(self.n_layers), "layer"
+        )
+
+    def forward(self, p: Arrays, x: Arrays) -> Any:
+        """Return the difference of the logits of both classes, shape (n,)."""
+        hidden = run_layers(self.checkpoint.layers(self.n_layers), p, "layer", x["hidden"], x["mask"])
+        logits = hidden[:, 0] @ p["head"] + p["bias"]
+        return logits[:, 1] - logits[:, 0]
+
+    @property
+    def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
+        """No feature is standardised."""
+        return ()
+
+
 _RANKER = Training(epochs=10, patience=3, batch_size=4, seed=0, rel=1)
 
 
@@ -97,6 +128,9 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         ``"binary"``: the qrels passed to :meth:`fit` judge documents, and an entity is positive if only relevant
         documents of the pool mention it, negative if only non-relevant ones do, and left out if both do. Or a frame of
         entity labels (qid, entity_id, label), such as those of :func:`judge_entities`; the qrels are then not read.
+    variant
+        ``"compact"``: with the first-stage score as an input; ``"reference"``: as published, a softmax over two classes
+        without it.
     checkpoint
         The encoder of pairs of texts: ``None`` for all-MiniLM-L6-v2, the folder of a checkpoint of transformers, a pair
         of tokenizer and model, or a ``CrossEncoder`` of sentence-transformers, whose scores are a further input.
@@ -140,7 +174,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     NeuralEntityRanker(1 topics, 1 entries, 'binary', layers=3)
     """
 
-    STORED = ("layers", *NeuralStage.STORED)
+    STORED = ("variant", "layers", *NeuralStage.STORED)
     INPUT = "entity run"
 
     def __init__(
@@ -149,6 +183,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         names: Mapping[str, str] | None = None,
         supervision: Any = "binary",
         *,
+        variant: str = "compact",
         checkpoint: Any = None,
         layers: int = 2,
         training: Training = _RANKER,
@@ -164,7 +199,8 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
         self.layers = whole("layers", layers, low=0)
         self.checkpoint = checkpoint
-        self._pairs = PairEncoder(checkpoint, self.layers)
+        self.variant = choice("variant", variant, VARIANTS)
+        self._pairs = (PairEncoder if variant == "compact" else PublishedPairEncoder)(checkpoint, self.layers)
 
     @property
     def _network(self) -> NeuralModel:
@@ -203,9 +239,18 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         kept = np.sort(np.concatenate([positive, negative]))
         return TrainingTopic(qid, {name: values[kept] for name, values in x.items()}, label[kept])
 
+    def _fingerprints(self, ids: Sequence[str]) -> dict[str, Any]:
+        encoder = self._pairs.checkpoint
+
+        def of_pair(text: str) -> Any:
+            hidden, _, scores = encoder.pairs(((text, text),), self.layers)
+            return np.append(hidden[0, 0], [] if scores is None else scores)[None]
+
+        return {"checkpoint": fingerprints.of_encoder(of_pair), "names": fingerprints.of_texts(self.names, ids)}
+
     def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
         size = self._pairs.checkpoint.size
-        return (learned["head"].size if "head" in learned else size), size
+        return (len(learned["head"]) if "head" in learned else size), size
 
     def _output(self, score: Floats) -> Floats:
         return 1 / (1 + np.exp(-score))

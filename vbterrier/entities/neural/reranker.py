@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from vbterrier.entities import fingerprints
 from vbterrier.entities.cross_validation import Teaching, is_trained
 from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, texts_of
@@ -466,14 +467,14 @@ class NeuralReranker(OnDocuments, NeuralStage):
                         f"{name}: an option of the reference variant; leave it out, or variant='reference'"
                     )
             self._encoded: Texts | RawTexts = Texts(encode)
-            self._model: NeuralModel = MODELS[model]
+            self._scoring: NeuralModel = MODELS[model]
         else:
             self._encoded = RawTexts(encode, self.layers)
-            self._model = REFERENCE[model](self._encoded, self.switches or {})
+            self._scoring = REFERENCE[model](self._encoded, self.switches or {})
 
     @property
     def _network(self) -> NeuralModel:
-        return self._model
+        return self._scoring
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         module_of_extra("torch", "neural")
@@ -501,6 +502,13 @@ class NeuralReranker(OnDocuments, NeuralStage):
 
     def _columns(self) -> list[str]:
         return [*self.COLUMNS, *(["text"] if self.texts is None else [])]
+
+    def _fingerprints(self, ids: Sequence[str]) -> dict[str, Any]:
+        return {
+            "encoder": fingerprints.of_encoder(self._encoded.encode),
+            "names": fingerprints.of_texts(self.names, ids),
+            "vectors": fingerprints.of_vectors(self.vectors, ids),
+        }
 
     def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
         sizes, encoder = learned.get("sizes"), self._encoded.encode

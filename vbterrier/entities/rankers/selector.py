@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.fingerprints import of_texts
 from vbterrier.entities.learners import MOST_BYTES, Learner, Prepared, TrainingTopic
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
@@ -253,6 +254,9 @@ class EntitySelector(Learner, RunReranker):
         self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
 
     INPUT = "entity run"
+
+    def _fingerprints(self, ids: Sequence[str]) -> dict[str, Any]:
+        return {"names": of_texts(self.names, ids)}
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
         further = [name for name in self.features if name not in FEATURES]

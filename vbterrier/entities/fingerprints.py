@@ -1,0 +1,85 @@
+"""Fingerprints of what a stage was trained with: texts and vectors of entities, and an encoder."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+# Texts whose vectors identify an encoder: its weights, its tokenizer and its pooling.
+PROBES = ("capital of France", "The Nile (النيل) flows 6,650 km north-wards; its source was long disputed.", "B2B")
+# Entities of a training whose texts and vectors are compared, and the largest relative difference of vectors between
+# machines that round differently.
+_N_ENTITIES, _ROUNDING = 64, 1e-3
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def sampled(ids: Iterable[str]) -> list[str]:
+    """Return the 64 ids with the lowest digests: the same sample in any order."""
+    return sorted(set(ids), key=lambda each: (_digest(each.encode()), each))[:_N_ENTITIES]
+
+
+def of_texts(texts: Mapping[str, str] | None, ids: Iterable[str]) -> dict[str, str] | None:
+    """Return the digests of the texts of entities by id, ``None`` without texts."""
+    return None if texts is None else {each: _digest(str(texts[each]).encode()) for each in ids if each in texts}
+
+
+def of_vectors(vectors: Mapping[str, Any] | None, ids: Iterable[str]) -> dict[str, str] | None:
+    """Return the digests of the vectors of entities by id, in single precision, ``None`` without vectors."""
+    if vectors is None:
+        return None
+    return {each: _digest(np.asarray(vectors[each], dtype="<f4").tobytes()) for each in ids if each in vectors}
+
+
+def of_encoder(encode: Callable[[str], Any]) -> list[list[float]]:
+    """Return the number of vectors and the means of the vectors of the probes."""
+    made = []
+    for text in PROBES:
+        tokens = np.asarray(encode(text), dtype=np.float64)
+        made.append([float(len(tokens)), *np.round(tokens.mean(axis=0) if len(tokens) else [], 6).tolist()])
+    return made
+
+
+def require_same_inputs(stage: str, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse inputs other than those of the training.
+
+    Tables of entities are compared on the entities that both have: a table for other documents may have others.
+    """
+    for name, before in saved.items():
+        now = given.get(name)
+        if (before is None) != (now is None):
+            state = "without" if before is None else "with"
+            raise InputError(f"{stage}: trained {state} {name}=; load it {state} {name}= as well")
+        if isinstance(before, dict) and isinstance(now, dict):
+            common = [each for each in before if each in now]
+            changed = [each for each in common if before[each] != now[each]]
+            if changed or (before and not common):
+                which = f"{changed[0]!r} has another one" if changed else "none of the entities of the training has one"
+                raise InputError(
+                    f"{stage}: {name}= are not those of the training: of {len(before)} entities, {which}; load the "
+                    f"stage with the {name} it was trained with"
+                )
+        elif before is not None and not _close(before, now):
+            raise InputError(
+                f"{stage}: {name}= is not that of the training: it gives other vectors for {PROBES[0]!r}; load the "
+                f"stage with the {name} it was trained with"
+            )
+
+
+def _close(before: Any, now: Any) -> bool:
+    """Return True for the same numbers of vectors, and means that differ by rounding alone."""
+    if not isinstance(before, list) or not all(isinstance(each, list) for each in before):
+        return False
+    if [len(each) for each in before] != [len(each) for each in now]:
+        return False
+    one, other = (np.concatenate([np.asarray(each, dtype=np.float64) for each in rows]) for rows in (before, now))
+    return bool(np.abs(one - other).max(initial=0) <= _ROUNDING * np.abs(one).max(initial=0))
