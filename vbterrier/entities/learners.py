@@ -277,8 +277,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         if (folder / name).exists():
             name = f"model-{digest}{self.SUFFIX}"
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
-        made["entities"] = self._entity_ids()
-        made["inputs"] = self._fingerprints(made["entities"])
+        ids = self._entity_ids()
+        made |= {"entities": ids, "inputs": self._fingerprints(ids)}
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
             replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
