@@ -87,7 +87,7 @@ class ReferenceModel(NeuralModel):
         return made
 
 
-class QDER(ReferenceModel):
+class PublishedQDER(ReferenceModel):
     """QDER: interactions of tokens and of entities, added and multiplied, under a bilinear form.
 
     Text: two encoders, of queries and of documents. Entities: the first of the entity run for the query, and all that
@@ -159,7 +159,7 @@ class QDER(ReferenceModel):
         return architectures.qder(p, x["pooled"] if "pooled" in x else self._pooled(p, x))
 
 
-class DREQ(ReferenceModel):
+class PublishedDREQ(ReferenceModel):
     """DREQ: a query vector and a hybrid document vector, linear maps of text and of text and entities.
 
     The encoder of the query is trained, that of documents frozen: the mean over passages of 10 sentences, every 5.
@@ -259,7 +259,7 @@ def _narrowed(vectors: Single, size: int) -> Single:
     return made
 
 
-class EDRM(Tables):
+class PublishedEDRM(Tables):
     """EDRM: kernel-pooled matrices of n-grams and entities; EDRM-KNRM, which has no published code, composes its parts.
 
     Trained: the vectors of words, entities and types. Words start from the encoder's vector of each word, entities from
@@ -345,7 +345,7 @@ class EDRM(Tables):
         return architectures.edrm(p, features)
 
 
-class Duet(ReferenceModel):
+class PublishedDuet(ReferenceModel):
     """AttR-Duet: linear ranking and attention scores of words and entities, and the sum of their products.
 
     Statistics of words are those of the candidates of the topic. One field, the text; the texts of entities are their
@@ -408,7 +408,7 @@ def text_scores(documents: Sequence[Sequence[str]], words: Sequence[str]) -> Flo
     return np.stack([dirichlet, bm25, tf > 0, tf * idf], axis=2)
 
 
-class EVA(ReferenceModel):
+class PublishedEVA(ReferenceModel):
     """EVA: the inner product of query and view, [text; entities W + b]; the best view of a document counts.
 
     Text is the encoder's vector of [CLS], one encoder for both sides. In training, the view of a document are the
@@ -494,7 +494,7 @@ def mean_views(vectors: Single, mask: Any) -> tuple[Single, Single]:
 
 
 def _edrm(pairs: Sequence[str]) -> Any:
-    return lambda encode, switches: EDRM(encode, switches, pairs)
+    return lambda encode, switches: PublishedEDRM(encode, switches, pairs)
 
 
 # EsdRank has no public code.
@@ -502,8 +502,8 @@ REFERENCE: dict[str, Any] = {
     "knrm": _edrm(("11",)),
     "edrm-knrm": _edrm(WORD_PAIRS),
     "edrm-convknrm": _edrm(PAIRS),
-    "duet": Duet,
-    "eva": EVA,
-    "dreq": DREQ,
-    "qder": QDER,
+    "duet": PublishedDuet,
+    "eva": PublishedEVA,
+    "dreq": PublishedDREQ,
+    "qder": PublishedQDER,
 }
