@@ -31,6 +31,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.frames.trectools import is_trectools
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated
@@ -243,8 +244,10 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
         raise InputError("retr_systems: none; give at least one pipeline, frame of results or path of a run")
     if len(shown) != len(systems):
         raise ParameterError(f"names: {len(shown)} names of {len(systems)} systems; give each system one name")
-    for name, system in zip(shown, systems, strict=True):
-        if not (is_frame(system) or is_path(system) or is_pipeline(system)):
+    for place, (name, system) in enumerate(zip(shown, systems, strict=True)):
+        if is_trectools(system):
+            systems[place] = frame_of(system, f"run {name!r}")
+        elif not (is_frame(system) or is_path(system) or is_pipeline(system)):
             raise InputError(
                 f"system {name!r}: found {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
                 "score) or the path of a run"
@@ -263,7 +266,7 @@ def _require_separate(files: ResultFiles | None, systems: Sequence[Any], *inputs
 
 
 def _text_of(system: Any) -> str:
-    return str(named_systems([system])[0][0]) if is_path(system) else str(system)
+    return str(named_systems([system])[0][0]) if is_path(system) or is_trectools(system) else str(system)
 
 
 def _require_unique(names: Sequence[Any], arguments: Sequence[str]) -> None:

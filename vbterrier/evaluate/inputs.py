@@ -19,6 +19,7 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
+from vbterrier.frames.trectools import is_trectools, name_of_trectools
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
@@ -72,7 +73,9 @@ def loaded_runs(runs: Any, duplicates: str) -> dict[str, Run]:
 
 
 def _name_of(system: Any) -> str:
-    """The name of a file or of a pipeline; empty for other systems."""
+    """The name of a file, of a pipeline or of a ``TrecRun``; empty for other systems."""
+    if is_trectools(system):
+        return name_of_trectools(system)
     if is_path(system):
         return _stem(system)
     return str(system) if is_pipeline(system) else ""

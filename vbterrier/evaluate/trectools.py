@@ -11,11 +11,11 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, excerpt, nearest
 from vbterrier.evaluate.experiment import scores_on_all_topics
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.trectools import name_of_trectools
 from vbterrier.hosts.trectools import (
     EvaluationResult,
     TrecEval,
     check_run_topics,
-    name_of,
     over_run_topics,
     qrels_frame,
     qrels_of,
@@ -95,7 +95,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         super().__init__(run, qrels_of(qrels.to_frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
         # Refuse objects without data now, not at the first measure.
         own, self._judged = run_frame(run), qrels_frame(self.qrels)
-        self._name, self._model, self._given = name_of(run), model, {"intents": intents, "tags": tags}
+        self._name, self._model, self._given = name_of_trectools(run), model, {"intents": intents, "tags": tags}
         if runs is not None and model is not None:
             raise ParameterError("runs=, model=: a model is fitted to runs or given; leave one of them out")
         self._runs = _with_own(self._name, own, runs)
@@ -258,7 +258,7 @@ def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame
         listed = list(runs)
         if odd := [run for run in listed if not isinstance(run, TrecRun)]:
             raise ParameterError(f"runs: holds {excerpt(odd[0])}, wanted {wanted}")
-        runs = [(name_of(run), run) for run in listed]
+        runs = [(name_of_trectools(run), run) for run in listed]
     every = {str(other): run_frame(run) for other, run in systems_of(runs)}
     ranked = ["qid", "docno", "score"]
     if name in every and not every[name][ranked].equals(own[ranked]):

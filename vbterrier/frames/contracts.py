@@ -16,6 +16,7 @@ from vbterrier.errors import InputError, ParameterError, choice, nearest, number
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
+from vbterrier.frames.trectools import frame_of_trectools, is_trectools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,7 @@ def is_frame(data: Any) -> bool:
 
 
 def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
-    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow).
+    """Return a pandas frame unchanged, or convert a table of polars or pyarrow, a ``TrecRun`` or a ``TrecQrel``.
 
     With a vocabulary, columns that other tools name otherwise get the names of this package, and dictionaries of
     dictionaries, lists of records and iterators of tuples, as those of ir_measures, are tables, too.
@@ -88,6 +89,8 @@ def is_nested_table(data: Any) -> bool:
 
 def _converted(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataFrame:
     """The frame of a table that is none of pandas."""
+    if is_trectools(data):
+        return frame_of_trectools(data, what)
     if isinstance(data, pa.RecordBatchReader):
         raise InputError(
             f"{what}: found a RecordBatchReader, which can be read only once; pass the table of its read_all()"

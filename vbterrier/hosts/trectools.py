@@ -14,6 +14,7 @@ from vbterrier.frames.columns import QRELS, RUN
 from vbterrier.frames.contracts import LabelFrame, frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
+from vbterrier.frames.trectools import FROM_TRECTOOLS
 from vbterrier.hosts import require_api
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ require_api(TrecRun(), "trectools", _TESTED, ("run_data", "filename"))
 require_api(TrecQrel(), "trectools", _TESTED, ("qrels_data", "filename"))
 
 TrecEval = trectools.TrecEval
-# In TrecTools, q0 is the iteration of a judgment; in a run it is the constant "Q0".
-FROM_TRECTOOLS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
 TO_TRECTOOLS = {column: host for host, column in FROM_TRECTOOLS.items()}
 # Columns that measures read besides those of TrecTools.
 _OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")
@@ -37,18 +36,15 @@ _OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", 
 
 # Methods that look up the relevant documents of each topic of the run.
 _NEED_JUDGMENTS = ("get_rprec", "evaluate_all")
-_NO_DATA = "run and qrels must hold data: read a file, or load a data frame, first"
 
 
 def run_frame(run: Any) -> pd.DataFrame:
     """The columns of a ``TrecRun`` that measures read, named as in this package; a frame is returned unchanged."""
+    frame = frame_of(run, "run", RUN)
     if not isinstance(run, TrecRun):
-        return frame_of(run, "run", RUN)
-    if not hasattr(run.run_data, "rename"):
-        raise InputError(_NO_DATA)
-    frame = run.run_data.rename(columns=FROM_TRECTOOLS)
+        return frame
     require(frame, ("qid", "docno", "score"), "run")
-    systems = _systems(frame)
+    systems = list(frame["name"].dropna().unique()) if "name" in frame.columns else []
     if len(systems) > 1:
         raise InputError(
             f"run: holds {len(systems)} systems ({examples(systems)}), whose rankings would be one; make a TrecRun of "
@@ -59,11 +55,8 @@ def run_frame(run: Any) -> pd.DataFrame:
 
 
 def qrels_frame(qrels: TrecQrel) -> pd.DataFrame:
-    """The frame of a ``TrecQrel``, with the columns of this package."""
-    if not hasattr(qrels.qrels_data, "rename"):
-        raise InputError(_NO_DATA)
-    frame: pd.DataFrame = qrels.qrels_data.rename(columns=FROM_TRECTOOLS)
-    return frame
+    """The frame of a ``TrecQrel``, with the columns of this package and labels below 0."""
+    return frame_of(qrels, "qrels")
 
 
 def run_of(data: Any, name: str) -> TrecRun:
@@ -96,20 +89,10 @@ def qrels_of(data: Any, name: str) -> TrecQrel:
     frame = frame if "iteration" in frame.columns else frame.assign(iteration="0")
     made = TrecQrel()
     kept = [column for column in ("qid", "iteration", "docno", "label", *_OF_QRELS) if column in frame.columns]
-    made.qrels_data = frame[kept].rename(columns=TO_TRECTOOLS)
+    # Gaps in the index would mean rows that TrecTools dropped.
+    made.qrels_data = frame[kept].rename(columns=TO_TRECTOOLS).reset_index(drop=True)
     made.filename = name
     return made
-
-
-def name_of(run: TrecRun) -> str:
-    """The name of the system in the file, or that of the file."""
-    systems = [] if run.run_data is None else _systems(run.run_data)
-    return systems[0] if systems else run.get_filename() if run.filename else "run"
-
-
-def _systems(data: pd.DataFrame) -> list[str]:
-    """The names of the systems in the last column of a run."""
-    return [str(name) for name in data["system"].dropna().unique()] if "system" in data.columns else []
 
 
 class EvaluationResult(TrecRes):  # type: ignore[misc]
@@ -143,7 +126,7 @@ def check_run_topics(evaluation: Any, method: str, *, is_mean: bool = True) -> N
         raise InputError(
             f"{method}: reads judgments of documents, and the qrels hold entities; use get(measure), as 'RelCov@20'"
         )
-    checked, labels = Run(run_frame(evaluation.run)), LabelFrame(qrels_frame(evaluation.qrels))
+    checked, labels = Run(run_frame(evaluation.run)), LabelFrame(data.rename(columns=FROM_TRECTOOLS))
     if len(labels.label) < len(data):
         raise InputError(f"{method}: TrecTools counts repeated judgments several times; keep one a document")
     for column, left, right in (("query", labels.qid, checked.topic_ids), ("docid", labels.docno, checked.docno)):

@@ -20,6 +20,7 @@ from vbterrier.frames.files.rated_lists import read_judges
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.ids import Ids, Lookup, keys_of, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places, run_places
+from vbterrier.frames.trectools import is_trectools
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.rankings import gains
 
@@ -263,7 +264,7 @@ def labels_of(source: Any) -> MachineLabels | None:
 def _named(source: Any) -> list[tuple[str, Any]]:
     if isinstance(source, (str, os.PathLike)):
         source = [source]
-    if is_frame(source):
+    if is_frame(source) or is_trectools(source):
         return [("labels", source)]
     if isinstance(source, Mapping):
         named = [(str(name), labels) for name, labels in source.items()]
