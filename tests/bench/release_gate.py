@@ -19,6 +19,7 @@ from scipy import special
 import vbterrier
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate import GateOptions
+from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.settings import Inference
 from vbterrier.stats.inverted_intervals import bets_of, spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, PASS, PRIOR, Criteria, limits
@@ -72,11 +73,11 @@ def rates(kind, guarantee, n, n_releases, shift=-MARGIN, margin=MARGIN):
     drawn = [release(kind, np.random.default_rng([seed, n]), n, shift) for seed in range(n_releases)]
     if kind == HEAD:
         for seed, (d, w) in enumerate(drawn):
-            found += limits(replace(criteria, seed=seed), d[:, None], w).decisions(criteria)
+            found += limits(replace(criteria, seed=seed), d[:, None], SampledQueries(w)).decisions(criteria)
     else:
         for start in range(0, n_releases, _TOGETHER):
             d = np.stack([d for d, _ in drawn[start : start + _TOGETHER]], axis=1)
-            found += limits(replace(criteria, seed=start), d, np.ones(n)).decisions(criteria)
+            found += limits(replace(criteria, seed=start), d, SampledQueries.equal(n)).decisions(criteria)
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 
 
@@ -109,7 +110,7 @@ def daily_rates(kind, n, n_releases, shift=-MARGIN, margin=MARGIN, share=0.05):
     return float((reached[0] & few)[-1].mean()), float((reached[1] | many)[-1].mean())
 
 
-def peeking_rates(kind, how, n, step, n_releases):
+def peeking_rates(kind, how, n, step, n_releases, margin=MARGIN):
     """Shares of releases that ever PASS and ever FAIL when they are inspected after every ``step`` of n queries.
 
     ``how``: ``"daily"`` uses confidence sequences, ``"look"`` numbered looks, ``"uncorrected"`` each look as if it were
@@ -118,23 +119,25 @@ def peeking_rates(kind, how, n, step, n_releases):
     ever = np.zeros(2)
     for start in range(0, n_releases, _TOGETHER):
         seeds = range(start, min(start + _TOGETHER, n_releases))
-        drawn = [release(kind, np.random.default_rng([seed, n, 1]), n, -MARGIN) for seed in seeds]
-        looks = [_looks(drawn, end, look, how) for look, end in enumerate(range(step, n + 1, step), 1)]
+        drawn = [release(kind, np.random.default_rng([seed, n, 1]), n, -margin) for seed in seeds]
+        looks = [_looks(drawn, end, look, how, margin) for look, end in enumerate(range(step, n + 1, step), 1)]
         for decisions in zip(*looks, strict=True):
             ever += [PASS in decisions, FAIL in decisions]
     return tuple(ever / n_releases)
 
 
-def _looks(drawn, end, look, how):
+def _looks(drawn, end, look, how, margin):
     """Decisions on each release after ``end`` queries."""
     tail = 1 - spent_level(1 - ALPHA, look) if how == "look" else ALPHA
-    criteria = Criteria(MARGIN, tail, max_share=1.0 if how == "mean" else 0.05, sequential=how == "daily")
+    criteria = Criteria(margin, tail, max_share=1.0 if how == "mean" else 0.05, sequential=how == "daily")
     weights = [w[:end] for _, w in drawn]
     if all(np.ptp(w) == 0 for w in weights):
-        return limits(criteria, np.stack([d[:end] for d, _ in drawn], axis=1), np.ones(end)).decisions(criteria)
+        return limits(criteria, np.stack([d[:end] for d, _ in drawn], axis=1), SampledQueries.equal(end)).decisions(
+            criteria
+        )
     few = replace(criteria, n_resamples=2000)
     pairs = zip(drawn, weights, strict=True)
-    return [limits(few, d[:end, None], w).decisions(criteria)[0] for (d, _), w in pairs]
+    return [limits(few, d[:end, None], SampledQueries(w)).decisions(criteria)[0] for (d, _), w in pairs]
 
 
 def holes_rates(n, n_releases, measure="ENDCG@10"):

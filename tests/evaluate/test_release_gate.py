@@ -8,12 +8,13 @@ import pytest
 import release_gate as bench
 from flat import grouped
 from night import at_night, slow
-from scipy import stats
+from scipy import special, stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import GateOptions, release_gate
 from vbterrier.evaluate.scores import score
+from vbterrier.kernels.mean_limits import lower_limit, moments
 from vbterrier.report.comparison import gate_report
 from vbterrier.settings import Inference
 from vbterrier.stats import confidence_sequence
@@ -63,20 +64,20 @@ def test_default_decisions_are_as_rarely_false_as_stated(n, n_releases):
     for kind, shift in [*kinds, (bench.MANY, 0.0)]:
         for rate in bench.rates(kind, "mean+losses", n, n_releases, shift):
             assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
-    # The price of t: the mean is below the margin because of rare queries, which few samples have.
-    rare = [bench.rates(bench.RARE, each, n, n_releases, -0.02, 0.02)[0] for each in ("mean+losses", "any")]
-    assert rare[0] > rare[1]
+    # The mean is below the margin because of rare queries, which few samples have.
+    rare = bench.rates(bench.RARE, "mean+losses", n, n_releases, -0.02, 0.02)[0]
+    assert stats.binom.sf(round(rare * n_releases) - 1, n_releases, 0.063) > 1e-3
 
 
 @pytest.mark.parametrize("n_releases", [200, at_night(1000)])
 def test_equal_releases_pass_with_a_few_hundred_queries(n_releases):
-    for kind, margin, least in (("all queries change a little", 0.02, 0.55), (bench.TIES, 0.03, 0.7)):
+    for kind, margin, least in (("all queries change a little", 0.02, 0.25), (bench.TIES, 0.03, 0.5)):
         passed = {
             each: [bench.rates(kind, each, n, n_releases, 0.0, margin) for n in (50, 100, 400)]
             for each in ("mean+losses", "any")
         }
         assert passed["mean+losses"][0][0] == 0
-        assert passed["mean+losses"][1][0] > max(least, passed["any"][1][0] + 0.3)
+        assert passed["mean+losses"][1][0] > max(least, passed["any"][1][0] + 0.15)
         assert passed["mean+losses"][2][0] > 0.95
         assert all(failed == 0 for rows in passed.values() for _, failed in rows)
 
@@ -94,9 +95,10 @@ def test_daily_limits_decide_and_keep_the_level():
 @pytest.mark.parametrize("n_releases", [60, at_night(200)])
 def test_numbered_looks_keep_the_level_and_uncorrected_looks_do_not(n_releases):
     kind = "all queries change a little"
-    for rate in bench.peeking_rates(kind, "look", 200, 20, n_releases):
+    # At the margin .05, 59 queries can pass.
+    for rate in bench.peeking_rates(kind, "look", 400, 40, n_releases, 0.05):
         assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
-    assert min(bench.peeking_rates(kind, "uncorrected", 200, 20, n_releases)) > 1.5 * bench.ALPHA
+    assert bench.peeking_rates(kind, "uncorrected", 400, 40, n_releases, 0.05)[0] > 1.5 * bench.ALPHA
 
 
 @pytest.mark.parametrize("n_releases", [slow(12), at_night(60)])
@@ -193,7 +195,7 @@ def unjudged(n=40):
 def undecided(new, old, qrels, measure="ENDCG@4", **options):
     """A gate with a margin that the lower limit nearly reaches, so that ratings can decide."""
     low = gate(new, old, qrels, measure, **{"max_share": 1, **options, "budget": 0}).pairs.loc[0, "low"]
-    return gate(new, old, qrels, measure, **{"max_share": 1, **options}, margin=-0.95 * low)
+    return gate(new, old, qrels, measure, **{"max_share": 1, **options}, margin=-0.99 * low)
 
 
 def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
@@ -201,11 +203,11 @@ def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
     found = undecided(new, old, qrels, budget=3)
     row = found.pairs.loc[0]
     assert row["unjudged"] > 0
-    assert row["method"] == "one-sided, Student's t and prediction"
+    assert row["method"] == "one-sided, t, unseen losses and prediction"
     d = differences(new, old, qrels, "ENDCG@4")
-    low = d.mean() + stats.t.ppf(0.05, len(d) - 1) * stats.sem(d)
+    low = float(lower_limit(moments(d[:, None]), 0.05, 1.0, special.stdtrit)[0])
     assert row["diff"] == pytest.approx(d.mean())
-    assert row["low"] < low - 1e-4
+    assert row["low"] < low - 1e-6
     assert found.decision == "UNKNOWN"
     assert len(found.judge) == 3
     assert set(found.judge["docno"]) == {"d"}
@@ -296,6 +298,8 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         ({"max_share": 0}, ParameterError, "max_share=0: wanted a number above 0"),
         ({"large_loss": 1.5}, ParameterError, "large_loss=1.5: means of nDCG@4 differ by at most 1"),
         ({"large_loss": 0}, ParameterError, "large_loss=0: wanted a number above 0"),
+        ({"worst_loss": 0.05}, ParameterError, "worst_loss=0.05: wanted a number above 0.05"),
+        ({"measure": "INSQ(max_rel=3)"}, ParameterError, "its range of scores is unknown"),
         ({"look": 1, "daily": True}, ParameterError, "give one of them"),
         ({"look": 0}, ParameterError, "look=0"),
         ({"budget": -1}, ParameterError, "budget=-1"),
@@ -349,7 +353,8 @@ def test_too_few_queries_are_counted_and_with_them_the_gate_decides():
     found = gate(new, old, qrels)
     assert reason(found) == ["UNKNOWN", "more queries"]
     needed = int(found.pairs.loc[0, "n_needed"])
-    assert f"more queries are needed: about {needed} at the observed spread, 30 now" in found.advice()[0]
+    text = f"more queries are needed: about {needed} such as these decide with a probability of 0.8, 30 now"
+    assert text in found.advice()[0]
     assert not len(found.judge)
     # The same queries again have the observed spread.
     copies = [[frame.assign(qid=frame["qid"] + f" {copy}") for copy in range(3)] for frame in (new, old, qrels)]
@@ -364,15 +369,15 @@ def test_releases_too_close_to_the_margin_are_said_to_be():
     row = lost.pairs.loc[0]
     assert (row["decision"], row["reason"]) == ("UNKNOWN", "too close")
     assert np.isnan(row["n_needed"])
-    assert "2,000 queries of the same spread would not decide" in lost.advice()[0]
+    assert "2,000 queries such as these would not decide" in lost.advice()[0]
     # The margin that it names passes.
-    named = float(lost.advice()[0].split("a margin above ")[1].split()[0])
+    named = float(lost.advice()[0].split("a margin above ")[1].split(",")[0])
     assert gate(*collection(n=200, seed=4), margin=named + 1e-4).decision == "PASS"
     assert gate(*collection(n=200, seed=4), margin=named - 1e-3).decision == "UNKNOWN"
 
 
 def test_ratings_are_asked_for_only_if_they_can_decide():
-    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.01, budget=5)
+    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.025, budget=5)
     assert reason(found) == ["UNKNOWN", "ratings"]
     assert len(found.judge) == 5
     assert "40 unjudged documents" in found.advice()[0]
@@ -422,12 +427,13 @@ def test_several_undecided_baselines_have_a_reason_each():
 def test_the_guarantee_is_stated_in_one_line():
     new, old, qrels = collection(n=60)
     assert gate(new, old, qrels).guarantee() == (
-        "PASS, with 95% confidence: the mean loss is below 0.05 (Student's t), and at most 5% of queries lose more "
-        "than 0.5 (exact limit). FAIL: either is violated, with the same confidence."
+        "PASS: with 95% confidence, the mean loss over queries drawn as these were is below 0.05, even if some that "
+        "were not sampled lose 1; and at most 5% of queries lose more than 0.5. FAIL: either is violated, with the "
+        "same confidence."
     )
     assert gate(new, old, qrels, guarantee="any", look=2).guarantee() == (
-        "PASS, with 95% confidence, for all looks together: the mean loss is below 0.05 (for any differences). FAIL: "
-        "it is violated, with the same confidence."
+        "PASS: with 95% confidence, for all looks together, the mean loss over queries drawn as these were is below "
+        "0.05, for any differences. FAIL: it is violated, with the same confidence."
     )
     assert "for any number of looks" in gate(new, old, qrels, daily=True).guarantee()
 
@@ -456,7 +462,7 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
     for level in (0.9, 0.975):
         row = gate(new, old, qrels, "ENDCG@4", max_share=1, level=level).pairs.loc[0]
         d = differences(new, old, qrels, "ENDCG@4")
-        of_sample = -stats.t.ppf(1 - level, 59) * stats.sem(d)
+        of_sample = d.mean() - float(lower_limit(moments(d[:, None]), 1 - level, 1.0, special.stdtrit)[0])
         reach = np.sqrt((row["diff"] - row["low"]) ** 2 - of_sample**2)
         # The interval of the difference by other code, from other draws.
         options = {"uncertainty": "unjudged", "level": 2 * level - 1, "n_draws": 4000, "seed": 7}

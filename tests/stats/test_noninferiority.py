@@ -4,11 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from vbterrier.errors import ParameterError
+from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
 from vbterrier.stats import confidence_sequence
-from vbterrier.stats.noninferiority import PRIOR, Criteria, Limits, limits, queries_needed, share_sequences
+from vbterrier.stats.noninferiority import (
+    PRIOR,
+    Criteria,
+    Limits,
+    limits,
+    passing_worst_loss,
+    probability_of_decision,
+    queries_needed,
+    share_sequences,
+)
 
 ALONE = Criteria(0.01, 0.05, max_share=1)
 BOTH = Criteria(0.01, 0.05)
@@ -16,27 +26,42 @@ ANY = Criteria(0.01, 0.05, guarantee="any")
 
 
 def ends(criteria, d, w=None):
-    found = limits(criteria, np.asarray(d, float)[:, None], np.ones(len(d)) if w is None else w)
+    found = limits(criteria, np.asarray(d, float)[:, None], SampledQueries(np.ones(len(d)) if w is None else w))
     return float(found.low[0]), float(found.high[0]), float(found.share_low[0]), float(found.share_high[0])
 
 
 def test_limits_of_the_mean_are_those_of_one_sided_tests():
     d = np.random.default_rng(2).normal(0, 0.1, 60)
-    assert ends(ALONE, d)[:2] == pytest.approx(d.mean() + stats.t.ppf([0.05, 0.95], 59) * stats.sem(d))
-    # FAIL has two tests.
-    assert ends(BOTH, d)[:2] == pytest.approx(d.mean() + stats.t.ppf([0.05, 0.975], 59) * stats.sem(d))
+    of = moments(d[:, None])
+    low, half, high = (
+        float(each(of, tail, 1.0, special.stdtrit)[0])
+        for each, tail in ((lower_limit, 0.05), (upper_limit, 0.025), (upper_limit, 0.05))
+    )
+    assert ends(ALONE, d)[:2] == pytest.approx((low, high))
+    # FAIL has two tests, and of several measures one of them each.
+    assert ends(BOTH, d)[:2] == pytest.approx((low, half))
+    assert ends(replace(ALONE, n_failures=2), d)[:2] == pytest.approx((low, half))
     many = replace(ANY, n_resamples=200_000)
     assert ends(many, np.zeros(299))[0] == pytest.approx(-(1 - 0.05 ** (1 / 299)), rel=0.02)
     sequence = confidence_sequence(d, level=0.9, bounds=(-1, 1)).iloc[-1]
     assert ends(replace(ANY, sequential=True), d)[:2] == pytest.approx((sequence["low"], sequence["high"]))
 
 
-def test_limits_of_a_weighted_mean_are_those_of_its_linearisation():
-    rng = np.random.default_rng(5)
-    d, w = rng.normal(0, 0.1, 40), rng.uniform(1, 5, 40)
-    mean = np.average(d, weights=w)
-    error = np.sqrt((w**2 * (d - mean) ** 2).sum()) / w.sum() * np.sqrt(40 / 39)
-    assert ends(ALONE, d, w)[0] == pytest.approx(mean - stats.t.ppf(0.95, 39) * error, rel=0.01)
+def test_one_query_a_little_worse_changes_the_limit_a_little():
+    d = np.zeros(100)
+    equal = ends(BOTH, d)[0]
+    assert equal == pytest.approx(-(1 - 0.05 ** (1 / 100)))
+    for loss in (1e-9, 0.001):
+        d[0] = -loss
+        assert ends(BOTH, d)[0] == pytest.approx(equal, abs=2 * loss)
+    assert ends(replace(BOTH, worst=0.5), np.zeros(100))[0] == pytest.approx(0.5 * equal)
+
+
+def test_losses_are_cut_at_the_worst_loss_but_remain_large():
+    d = np.r_[np.full(3, -0.9), np.linspace(-0.1, 0.1, 97)]
+    cut = replace(BOTH, worst=0.5)
+    assert ends(cut, d) == pytest.approx(ends(cut, np.maximum(d, -0.5))[:2] + ends(BOTH, d)[2:])
+    assert ends(cut, d)[0] > ends(BOTH, d)[0] + 0.01
 
 
 @pytest.mark.parametrize("n_lost", [0, 1, 7, 80])
@@ -45,17 +70,11 @@ def test_limits_of_the_share_of_large_losses_are_those_of_clopper_and_pearson(n_
     low, high = ends(BOTH, d)[2:]
     assert high == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.9, "exact").high)
     assert low == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.95, "exact").low)
-    # Equal weights are no weights; with unequal ones, limits for any distribution are wider.
-    drawn = ends(replace(BOTH, n_resamples=100_000), d, np.where(np.arange(80) == 40, 1 + 1e-9, 1.0))
-    assert drawn[2:] == pytest.approx((low, high), abs=0.003)
-    assert ends(BOTH, d, np.where(np.arange(80) == 79, 20.0, 1.0))[3] >= high
-
-
-def test_equal_differences_have_limits_of_other_possible_losses():
-    lack = 1 - 0.05 ** (1 / 100)
-    assert ends(BOTH, np.zeros(100))[0] == pytest.approx(-0.5 * lack)
-    assert ends(ALONE, np.zeros(100))[0] == pytest.approx(-lack)
-    assert ends(replace(BOTH, large_loss=0.2), np.full(100, 0.05))[0] == pytest.approx(0.05 - 0.2 * lack)
+    # Equal weights are no weights; unequal ones leave as many queries as Kish counts.
+    w = np.where(np.arange(80) == 79, 20.0, 1.0)
+    worth, share = w.sum() ** 2 / (w**2).sum(), (w * (d < -0.5)).sum() / w.sum()
+    expected = special.betaincinv(worth * share + 1, max(worth * (1 - share), 1e-9), 0.95) if share < 1 else 1
+    assert ends(BOTH, d, w)[3] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("criteria", [BOTH, ANY, replace(BOTH, sequential=True)])
@@ -85,7 +104,7 @@ def test_sequences_of_shares_cover_the_share_at_every_look(share):
     for side, tail in ((low > share, 0.05), (high < share, 0.1)):
         assert stats.binom.sf(side.sum() - 1, 400, tail) > 1e-3
     assert float(np.median(high - low)) < 0.3
-    found = limits(replace(BOTH, sequential=True), -0.9 * lost[:, :2], np.ones(150))
+    found = limits(replace(BOTH, sequential=True), -0.9 * lost[:, :2], SampledQueries.equal(150))
     assert found.share_low.tolist() == share_sequences(lost[:, :2], np.ones(150), 0.025, 0.05)[0].tolist()
 
 
@@ -123,36 +142,57 @@ def test_independent_errors_add_in_squares():
     assert [found.share_low[0], found.share_high[0]] == pytest.approx([0.05, 0.15])
 
 
-def test_queries_needed_decide_and_fewer_do_not():
+def needed(criteria, d, away=(0.0, 0.0, 0.0, 0.0), sample=None):
+    return queries_needed(criteria, d, sample or SampledQueries.equal(len(d)), (d < -criteria.large_loss) * 1.0, away)
+
+
+def test_queries_needed_decide_with_the_stated_probability():
     rng = np.random.default_rng(7)
     d = rng.normal(0, 0.1, 100)
     d += 0.002 - d.mean()
-    for criteria in (replace(ALONE, margin=0.012), replace(ANY, margin=0.03), replace(BOTH, margin=0.012)):
-        n = queries_needed(criteria, d, np.ones(100), (d < -0.5) * 1.0)
-
-        def decided(size, criteria=criteria):
-            more = np.tile(d, -(-size // 100))[:size]
-            return limits(criteria, more[:, None], np.ones(size)).decisions(criteria) != ["UNKNOWN"]
-
-        assert decided(100 * -(-int(1.1 * n) // 100))
-        assert not decided(100 * (int(0.8 * n) // 100) or 100)
-    # By hand: t of the standard deviation over the distance of the mean from the margin.
-    n = queries_needed(replace(ALONE, margin=0.008), d, np.ones(100), np.zeros(100))
-    assert n == pytest.approx((1.645 * d.std() / 0.01) ** 2, rel=0.05)
-    # Large losses alone: 59 queries without one show that at most 5 % have one.
-    assert queries_needed(
-        replace(BOTH, margin=0.5), np.tile([0.1, -0.1], 10), np.ones(20), np.zeros(20)
-    ) == pytest.approx(59, abs=2)
+    for criteria in (replace(ALONE, margin=0.02), replace(BOTH, margin=0.02), replace(ANY, margin=0.05)):
+        n = needed(criteria, d)
+        # Releases of the same distribution, drawn independently.
+        for size, low, high in ((n, 0.7, 0.9), (n // 2, 0, 0.6)):
+            drawn = d[rng.integers(100, size=(size, 400))]
+            decided = limits(replace(criteria, n_resamples=400), drawn, SampledQueries.equal(size)).decisions(criteria)
+            assert low <= 1 - decided.count("UNKNOWN") / 400 <= high
     d -= d.mean() + 0.01
-    assert queries_needed(ALONE, d, np.ones(100), np.zeros(100)) is None
+    assert needed(ALONE, d) is None
+
+
+def test_queries_needed_of_weights_clusters_and_certain_queries():
+    rng = np.random.default_rng(9)
+    d, criteria = rng.normal(0.01, 0.1, 60), replace(ALONE, margin=0.03)
+    plain = needed(criteria, d)
+    assert needed(criteria, d, sample=SampledQueries(np.full(60, 3.0))) == plain
+    assert needed(criteria, d, sample=SampledQueries(rng.lognormal(0, 1, 60))) > 1.3 * plain
+    five = np.repeat(d, 5)
+    of_clusters = SampledQueries(np.ones(300), clusters=np.repeat(np.arange(60), 5))
+    assert needed(criteria, five, sample=of_clusters) == pytest.approx(5 * plain, rel=0.05)
+    # Half of the mean is known, so that the margin of the other half is twice as large.
+    certain = np.r_[np.full(2, 0.25), np.zeros(60)]
+    sure = SampledQueries(np.ones(62), copies=np.ones(62), certain=certain)
+    assert needed(criteria, np.r_[0.0, 0.0, d], sample=sure) < plain
 
 
 def test_predictions_whose_errors_shrink_with_more_queries_need_more_of_them():
     d = np.random.default_rng(8).normal(0, 0.1, 100)
     d -= d.mean()
-    alone = queries_needed(ALONE, d, np.ones(100), np.zeros(100))
-    # Prediction errors as large as those of the sample double the variance.
+    criteria = replace(ALONE, margin=0.02)
     reach = 1.645 * d.std(ddof=1) / 10
-    assert queries_needed(ALONE, d, np.ones(100), np.zeros(100), (reach, reach, 0, 0)) == pytest.approx(
-        2 * alone, rel=0.06
+    alone, with_errors = (
+        probability_of_decision(criteria, d, SampledQueries.equal(100), 0 * d, 300, (r, r, 0, 0)) for r in (0, reach)
     )
+    assert with_errors < alone
+    assert needed(criteria, d, (reach, reach, 0, 0)) > 1.3 * needed(criteria, d)
+
+
+def test_the_largest_worst_loss_that_passes_is_found():
+    d = np.random.default_rng(8).normal(0, 0.02, 100)
+    criteria, sample = replace(ALONE, margin=0.02), SampledQueries.equal(100)
+    worst = passing_worst_loss(criteria, d, sample, 0 * d)
+    for factor, decision in ((0.99, "PASS"), (1.01, "UNKNOWN")):
+        tried = replace(criteria, worst=factor * worst)
+        assert limits(tried, d[:, None], sample).decisions(tried) == [decision]
+    assert np.isnan(passing_worst_loss(criteria, d - 0.05, sample, 0 * d))

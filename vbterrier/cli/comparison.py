@@ -157,8 +157,12 @@ def gate(
     traffic: Annotated[Path | None, Option(help="Weights and segments: query, weight, segment.")] = None,
     guarantee: Annotated[
         str,
-        Option(help="mean+losses (Student's t, and the share of large losses) or any (the mean, any differences)."),
+        Option(help="mean+losses (the mean, and the share of large losses) or any (the mean, any differences)."),
     ] = "mean+losses",
+    worst_loss: Annotated[
+        float | None,
+        Option(help="No query counts for a larger loss [the range of the measure]; .5 needs fewer queries."),
+    ] = None,
     large_loss: Annotated[float, Option(help="A loss of a query beyond this is large.")] = 0.5,
     max_share: Annotated[
         float, Option(help="Acceptable share of queries with a large loss; 1 leaves this criterion out.")
@@ -202,7 +206,12 @@ def gate(
         style = _GATE_SUFFIXES[output.suffix]
     limits: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
     limits["options"] = GateOptions(
-        guarantee=guarantee, large_loss=large_loss, max_share=max_share, look=look, daily=daily
+        guarantee=guarantee,
+        worst_loss=worst_loss,
+        large_loss=large_loss,
+        max_share=max_share,
+        look=look,
+        daily=daily,
     )
     settings: dict[str, Any] = {"traffic": traffic, "budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}

@@ -14,11 +14,22 @@ from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
+from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.settings import Data, Inference
-from vbterrier.stats.noninferiority import ANY, FAIL, PASS, Limits, limits, queries_needed
+from vbterrier.stats.noninferiority import (
+    ANY,
+    FAIL,
+    PASS,
+    SURE,
+    Limits,
+    decisions,
+    limits,
+    passing_worst_loss,
+    queries_needed,
+)
 from vbterrier.unjudged.estimated import joint_of
 from vbterrier.unjudged.judge_next import plan_judging
 
@@ -112,11 +123,11 @@ class ReleaseScores:
     def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
         criteria = replace(self._criteria, tail=self._criteria.tail / n_tests)
-        pair, places, weights = (name, baseline), *self._queries(qids)
-        differences, lost, away = self._differences(pair, places, weights, criteria)
-        interval = limits(criteria, differences[:, None], weights, lost[:, None], part)
-        diff = np.average(differences, weights=weights)
-        method = "confidence sequence" if criteria.sequential else "Student's t"
+        pair, places, sample = (name, baseline), *self._queries(qids)
+        differences, lost, away = self._differences(pair, places, sample, criteria)
+        interval = limits(criteria, differences[:, None], sample, lost[:, None], part)
+        diff = float(sample.mean(differences[:, None])[0])
+        method = "confidence sequence" if criteria.sequential else "t, unseen losses"
         method = "bounded" if criteria.guarantee == ANY and not criteria.sequential else method
         if away[0] > 0 and criteria.sequential:
             # Predictions change with every judgment, for which the sequence is not valid.
@@ -125,6 +136,7 @@ class ReleaseScores:
         elif away[0] > 0:
             interval = interval.widened(np.array([diff]), away)
             method += " and prediction"
+        full = self._with_full_losses(criteria, differences, sample, lost, away)
         shares = [float(self._shares[each][places].mean()) for each in pair]
         decision = interval.decisions(criteria)[0]
         large = criteria.counts_losses
@@ -132,6 +144,7 @@ class ReleaseScores:
             "name": name, "baseline": baseline, "measure": str(self.measure), "diff": float(diff),
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
+            "worst_loss": criteria.worst_loss, "low_full": full,
             "decision": decision, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
             "losses": float(interval.share[0]) if large else np.nan,
@@ -141,13 +154,27 @@ class ReleaseScores:
             "max_share": criteria.max_share if large else np.nan, "n_tests": n_tests, "method": f"one-sided, {method}",
         }  # fmt: skip
 
-    def _queries(self, qids: list[str]) -> tuple[list[int], Floats]:
-        """The places and weights of queries; their order matters for sequences alone."""
+    def _queries(self, qids: list[str]) -> tuple[list[int], SampledQueries]:
+        """The places of queries, whose order matters for sequences alone, and how they were sampled."""
         order = qids if self._criteria.sequential else sorted(qids)
-        return [self._place[qid] for qid in order], np.array(self._weights.loc[order], dtype=np.float64)
+        return [self._place[qid] for qid in order], SampledQueries(np.array(self._weights.loc[order], dtype=np.float64))
+
+    @staticmethod
+    def _with_full_losses(
+        criteria: Criteria,
+        differences: Floats,
+        sample: SampledQueries,
+        lost: Floats,
+        away: tuple[float, float, float, float],
+    ) -> float:
+        """The lower limit if queries count for all that they lose, where losses are cut; else NaN."""
+        if criteria.worst is None or criteria.worst == -criteria.bounds[0] or not np.isfinite(criteria.bounds[0]):
+            return np.nan
+        interval = limits(replace(criteria, worst=None), differences[:, None], sample, lost[:, None])
+        return float(interval.widened(sample.mean(differences[:, None]), away).low[0])
 
     def _differences(
-        self, pair: tuple[str, str], places: list[int], weights: Floats, criteria: Criteria
+        self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria
     ) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
         """Differences of queries, their probabilities of a large loss, and the reaches of prediction errors."""
         differences = (self._scores[pair[0]] - self._scores[pair[1]])[places]
@@ -155,7 +182,7 @@ class ReleaseScores:
         if not self._is_predicted:
             return differences, lost, (0.0,) * 4
         draws = self._draws(self._joint, pair, places)
-        means = np.average(draws, axis=0, weights=weights)
+        means = sample.mean(draws)
         # Equal draws differ by rounding errors.
         if np.ptp(means) <= _ROUNDING:
             return differences, lost, (0.0,) * 4
@@ -163,7 +190,7 @@ class ReleaseScores:
 
         losses = draws < -criteria.large_loss
         z, z_fail = (float(special.ndtri(1 - tail)) for tail in criteria.tails)
-        spread, of_losses = float(means.std()), float(np.average(losses, axis=0, weights=weights).std())
+        spread, of_losses = float(means.std()), float(sample.mean(losses.astype(np.float64)).std())
         return differences, losses.mean(axis=1), (z * spread, z_fail * spread, z_fail * of_losses, z * of_losses)
 
     def _draws(self, joint: Any, pair: tuple[str, str], places: Sequence[int], n_draws: int = _N_DRAWS) -> Floats:
@@ -181,27 +208,31 @@ class ReleaseScores:
         """The reason of an UNKNOWN, its text, the queries needed (NaN if unknown), and the plan if ratings decide."""
         pair = row["name"], row["baseline"]
         criteria = replace(self._criteria, tail=self._criteria.tail / row["n_tests"])
-        places, weights = self._queries(qids)
+        places, sample = self._queries(qids)
         rated, plan = "", None
         if row["unjudged"] + row["unjudged_baseline"] > 0:
-            likely, rated, plan = self._if_rated(pair, places, weights, criteria, budget)
+            likely, rated, plan = self._if_rated(pair, places, sample, criteria, budget)
             if likely >= _LIKELY:
                 return RATINGS, f"ratings are needed: those {rated}", np.nan, plan
-        differences, lost, away = self._differences(pair, places, weights, criteria)
-        needed = queries_needed(criteria, differences, weights, lost, away)
+        differences, lost, away = self._differences(pair, places, sample, criteria)
+        needed = queries_needed(criteria, differences, sample, lost, away)
         also = f"; the ratings {rated}" if rated else ""
+        instead = _instead(row, criteria, differences, sample, lost, away)
         if needed is None:
-            return TOO_CLOSE, f"{_too_close(row, criteria)}{also}", np.nan, None
-        text = f"more queries are needed: about {_rounded(needed)} at the observed spread, {len(places)} now"
+            return TOO_CLOSE, f"{_too_close(row, criteria)}{instead}{also}", np.nan, None
+        text = (
+            f"more queries are needed: about {_rounded(needed)} such as these decide with a probability of {SURE:g}, "
+            f"{len(places)} now"
+        )
         if criteria.sequential and rated:
             text += ", with all documents up to the cutoff rated"
         if criteria.counts_losses and row["low"] > -criteria.margin:
             text += f" (the mean is decided; not yet that at most {criteria.max_share:.1%} of queries lose more than "
             text += f"{criteria.large_loss:g})"
-        return QUERIES, f"{text}{also}", float(needed), None
+        return QUERIES, f"{text}{instead}{also}", float(needed), None
 
     def _if_rated(
-        self, pair: tuple[str, str], places: list[int], weights: Floats, criteria: Criteria, budget: int
+        self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria, budget: int
     ) -> tuple[float, str, JudgingPlan | None]:
         """The probability that the ratings of all unjudged documents decide, a text, and the documents to rate next."""
         if self._complete is None:
@@ -213,9 +244,9 @@ class ReleaseScores:
             return 0.0, "of unjudged documents cannot be predicted", None
         n_draws = _FEW_DRAWS if criteria.sequential else _N_DRAWS
         draws = self._draws(joint_of(distributions), pair, places, n_draws)
-        decisions = limits(replace(criteria, n_resamples=1), draws, weights).decisions(criteria)
-        passed, failed = decisions.count(PASS) / n_draws, decisions.count(FAIL) / n_draws
-        means = np.average(draws, axis=0, weights=weights)
+        decided = decisions(replace(criteria, n_resamples=1), draws, sample)
+        passed, failed = decided.count(PASS) / n_draws, decided.count(FAIL) / n_draws
+        means = sample.mean(draws)
         reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
         shares = np.asarray(self._weights.reindex(self._target.topics).fillna(0.0), dtype=np.float64)
         about: dict[str, Any] = {"measure": str(self._complete), "difference": pair, "weights": shares}
@@ -229,19 +260,37 @@ class ReleaseScores:
         return passed + failed, text, plan
 
 
+def _instead(
+    row: Mapping[Any, Any],
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats,
+    away: tuple[float, float, float, float],
+) -> str:
+    """The margin and the worst loss with which these queries pass, as text."""
+    if criteria.sequential or (criteria.counts_losses and not row["losses_high"] <= criteria.max_share):
+        return ""
+    margin = max(math.ceil(-row["low"] * 1e4 + _ROUNDING) / 1e4, 0.0)
+    text = f"; these queries pass with a margin above {margin:g}" if row["low"] <= -criteria.margin else ""
+    worst = passing_worst_loss(criteria, differences, sample, lost, away) if criteria.guarantee != ANY else np.nan
+    # A worst loss below that of large losses would leave losses without any limit.
+    if worst >= criteria.margin and text:
+        text += f", or with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"
+    return text
+
+
 def _too_close(row: Mapping[Any, Any], criteria: Criteria) -> str:
     """The text for releases whose difference is too close to the margin, or of too many large losses."""
     most = counted(max(10 * row["n_qids"], 1000), "query")
     if criteria.counts_losses and row["low"] > -criteria.margin:
         return (
             f"too close: {row['losses']:.1%} of queries lose more than {criteria.large_loss:g}, and up to "
-            f"{criteria.max_share:.1%} are accepted; {most} of the same spread would not decide"
+            f"{criteria.max_share:.1%} are accepted; {most} such as these would not decide"
         )
-    passing = math.ceil(-row["low"] * 1e4 + _ROUNDING) / 1e4
     return (
         f"the difference is too close to the margin to be seen: {row['diff']:+.4f}, margin {criteria.margin:g}, limits "
-        f"{row['low']:+.4f} to {row['high']:+.4f}; {most} of the same spread would not decide; a margin above "
-        f"{passing:g} would pass"
+        f"{row['low']:+.4f} to {row['high']:+.4f}; {most} such as these would not decide"
     )
 
 

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import ParameterError
-from vbterrier.kernels.resample import bounded_limits, constant_limits, stream
+from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
+from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.stats.inverted_intervals import confidence_sequence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vbterrier.annotations import Floats
     from vbterrier.frames.contracts import Bounds
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
-# Guarantees: Student's t for the mean and Clopper-Pearson for large losses, or limits for any distribution of the mean.
+# Guarantees: a limit of the mean that counts unseen losses, and Clopper and Pearson's of large losses; or limits of the
+# mean for any distribution.
 BOTH, ANY = "mean+losses", "any"
 GUARANTEES = (BOTH, ANY)
 # Draws of bounded limits beyond the smallest tail.
@@ -27,8 +31,12 @@ _MOST_TIMES, _MOST_QUERIES = 10, 1000
 # The prior of the share of large losses in confidence sequences: Beta(1/2, 8), most sensitive to shares near .05.
 PRIOR = (0.5, 8.0)
 _HALVINGS = 50
-# A count above 0 that replaces 0.
-_FEWEST = 1e-9
+# A count above 0 that replaces 0, and the smallest worst loss that is tried.
+_FEWEST, _LEAST = 1e-9, 1e-3
+# Unequal weights or clusters leave fewer degrees of freedom, or clusters, than limits need.
+LEAST_DF, LEAST_CLUSTERS = 8, 10
+# The probability of a decision with the number of queries that is stated as needed, and the resamples that estimate it.
+SURE, _N_RESAMPLES, _FEW_RESAMPLES = 0.8, 400, 20
 
 
 @dataclass(frozen=True)
@@ -38,22 +46,26 @@ class Criteria:
     - ``margin``: the largest acceptable loss of the mean
     - ``tail``: the largest probability of a false PASS, and that of a false FAIL
     - ``guarantee``: ``"mean+losses"`` or ``"any"``
+    - ``worst``: no query counts for a larger loss; by default the largest that the bounds permit
     - ``large_loss``, ``max_share``: a loss beyond ``large_loss`` is large; the acceptable share of queries with a large
       loss. 1 leaves this criterion out, as ``"any"`` does
     - ``sequential``: the limits remain valid when they are inspected after every query
     - ``bounds``: the smallest and the largest possible difference
     - ``n_resamples``, ``seed``: draws of limits for any distribution, at least 20/tail, and their seed
+    - ``n_failures``: the tests whose FAIL alone decides, among which the probability of a false FAIL is divided
     """
 
     margin: float
     tail: float
     guarantee: str = BOTH
+    worst: float | None = None
     large_loss: float = 0.5
     max_share: float = 0.05
     sequential: bool = False
     bounds: Bounds = (-1.0, 1.0)
     n_resamples: int = 10_000
     seed: int = 0
+    n_failures: int = 1
 
     @property
     def counts_losses(self) -> bool:
@@ -61,9 +73,14 @@ class Criteria:
         return self.guarantee == BOTH and self.max_share < 1
 
     @property
+    def worst_loss(self) -> float:
+        """The largest loss of a query that counts."""
+        return -self.bounds[0] if self.worst is None else self.worst
+
+    @property
     def tails(self) -> tuple[float, float]:
-        """Probabilities of error of the limits that lead to PASS, which needs both criteria, and to FAIL by either."""
-        return self.tail, self.tail / 2 if self.counts_losses else self.tail
+        """Probabilities of error of the limits that lead to PASS, which needs all criteria, and to FAIL by any."""
+        return self.tail, self.tail / (2 if self.counts_losses else 1) / self.n_failures
 
 
 @dataclass(frozen=True)
@@ -99,63 +116,91 @@ class Limits:
 
 
 def limits(
-    criteria: Criteria, differences: Floats, weights: Floats, lost: Floats | None = None, name: str = ""
+    criteria: Criteria, differences: Floats, sample: SampledQueries, lost: Floats | None = None, name: str = ""
 ) -> Limits:
     """Limits of m samples of differences of the same n queries.
 
-    - ``differences``, ``weights``: shapes (n, m) and (n,)
+    - ``differences``: shape (n, m)
+    - ``sample``: how the queries were sampled
     - ``lost``: the probability of a large loss of each query, shape (n, m); by default 0 or 1, from the differences
     - ``name``: part of the key of random draws
+
+    The limits of the mean are those of the differences with losses cut at ``criteria.worst_loss``.
     """
     lost = (differences < -criteria.large_loss).astype(np.float64) if lost is None else lost
-    tails = np.array([criteria.tails[0], 1 - criteria.tails[1]])
-    low, high = _mean_limits(criteria, differences, weights, tails, name)
-    share = np.average(lost, axis=0, weights=weights)
+    low, high = _mean_limits(criteria, np.maximum(differences, -criteria.worst_loss), sample, name)
+    share = sample.mean(lost)
     below, above = np.zeros_like(share), np.ones_like(share)
     if criteria.counts_losses:
-        below, above = _share_limits(criteria, lost, weights, name)
+        below, above = _share_limits(criteria, lost, sample)
     return Limits(low, high, share, below, above)
 
 
-def _mean_limits(criteria: Criteria, differences: Floats, weights: Floats, tails: Floats, name: str) -> Floats:
-    """Limits of weighted means, shape (2, m)."""
-    if criteria.sequential:
-        return _sequences(differences, weights, tails, criteria.bounds)
-    if criteria.guarantee == ANY:
-        return _bounded(criteria, differences, weights, tails, criteria.bounds, name)
-    from scipy import special
-
-    n, mean = len(differences), np.average(differences, axis=0, weights=weights)
-    # The linearised weighted mean, D + w (d - D)/w̄.
-    linear = mean + (weights / weights.mean())[:, None] * (differences - mean)
-    ends = mean + special.stdtrit(n - 1, tails)[:, None] * linear.std(axis=0, ddof=1) / np.sqrt(n)
-    same = np.ptp(differences, axis=0) == 0
-    if same.any():
-        # Equal differences have no spread: other queries may differ, by large losses only as far as these are bounded.
-        reach = criteria.large_loss if criteria.counts_losses else np.inf
-        bounds = tuple(np.clip(bound, mean[same] - reach, mean[same] + reach) for bound in criteria.bounds)
-        ends[:, same] = constant_limits(mean[same], n, bounds, tails)
-    return np.asarray(ends)
-
-
-def _share_limits(criteria: Criteria, lost: Floats, weights: Floats, name: str) -> Floats:
-    """Limits of shares of large losses, shape (2, m); the upper limit leads to PASS.
-
-    Clopper and Pearson's for equal weights, with expected counts of queries whose loss is predicted; otherwise limits
-    for any distribution, of which they are a special case.
-    """
-    from scipy import special
-
+def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries, name: str) -> tuple[Floats, Floats]:
+    """Limits of means, each of shape (m,)."""
+    bounds = (-criteria.worst_loss, criteria.bounds[1])
     above, below = criteria.tails
+    tails = np.array([above, 1 - below])
+    known, left, values = sample.split(differences)
+    rest = sample.drawn
+    if criteria.sequential or criteria.guarantee == ANY:
+        ends = [_of_each(criteria, *column, tails, bounds, name) for column in _columns(values, rest)]
+        low, high = np.hstack(ends)
+    else:
+        from scipy import special
+
+        of = rest.moments(values)
+        low = lower_limit(of, above, -bounds[0], special.stdtrit)
+        # Without a range, queries that were not sampled gain at most what they may lose.
+        best = bounds[1] if np.isfinite(bounds[1]) else -bounds[0]
+        high = upper_limit(of, below, best, special.stdtrit)
+    return known + left * low, known + left * high
+
+
+def _columns(values: Floats, sample: SampledQueries) -> Iterator[tuple[Floats, Floats]]:
+    """Values and weights of a row for each draw: all columns together, or one at a time if their copies differ."""
+    if sample.copies is None:
+        yield values, sample.weights
+        return
+    for column, copies in zip(values.T, np.broadcast_to(sample.copies.T, values.T.shape), strict=True):
+        rows = np.repeat(np.arange(len(column)), copies.astype(np.int64))
+        yield column[rows, None], sample.weights[rows]
+
+
+def _of_each(criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str) -> Floats:
+    """Limits of means by confidence sequences, or for any distribution, shape (2, m)."""
     if criteria.sequential:
-        return share_sequences(lost, weights, below, above)
-    if np.ptp(weights) > 0:
-        return _bounded(criteria, lost, weights, np.array([below, 1 - above]), (0.0, 1.0), f"{name} losses")
-    n, count = len(lost), lost.sum(axis=0)
+        return _sequences(values, weights, tails, bounds)
+    return _bounded(criteria, values, weights, tails, bounds, name)
+
+
+def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> tuple[Floats, Floats]:
+    """Limits of shares of large losses, each of shape (m,); the upper limit leads to PASS.
+
+    Clopper and Pearson's, with expected counts of queries whose loss is predicted, and for unequal weights and clusters
+    with Kish's number of queries instead of n.
+    """
+    above, below = criteria.tails
+    known, left, values = sample.split(lost)
+    rest = sample.drawn
+    if criteria.sequential:
+        ends = [share_sequences(*column, below, above) for column in _columns(values, rest)]
+        low, high = np.hstack(ends)
+    else:
+        low, high = clopper_pearson(rest.mean(values), rest.moments(values).n_effective, below, above)
+    return known + left * low, known + left * high
+
+
+def clopper_pearson(share: Floats, n: Floats, below: float, above: float) -> tuple[Floats, Floats]:
+    """Limits of a share in n trials, also of fractional numbers: ``below`` the lower, ``above`` the upper limit."""
+    from scipy import special
+
+    count = n * share
     # The limits are 0 without a loss and 1 with losses alone, where the inverse is undefined.
     low = np.where(count > 0, special.betaincinv(np.maximum(count, _FEWEST), n - count + 1, below), 0.0)
-    high = np.where(count < n, special.betaincinv(count + 1, np.maximum(n - count, _FEWEST), 1 - above), 1.0)
-    return np.stack([low, high])
+    rest = np.maximum(n - count, _FEWEST)
+    high = np.where(share < 1, special.betaincinv(count + 1, rest, 1 - above), 1.0)
+    return low, high
 
 
 def _bounded(criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str) -> Floats:
@@ -204,38 +249,100 @@ def share_sequences(lost: Floats, weights: Floats, below: float, above: float) -
     return np.stack([ends[0].max(axis=0), ends[1].min(axis=0)])
 
 
+def decisions(
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats | None = None,
+    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+) -> list[str]:
+    """PASS, FAIL or UNKNOWN of m samples; ``away``: further errors, see :meth:`Limits.widened`."""
+    interval = limits(criteria, differences, sample, lost)
+    return interval.widened(sample.mean(differences), away).decisions(criteria)
+
+
+def probability_of_decision(
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats,
+    size: int,
+    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+) -> float:
+    """The share of resamples of ``size`` of the observed units that are decided: queries, or clusters.
+
+    Errors of predictions decrease with the square root of the number.
+
+    - ``differences``, ``lost``: shape (n,)
+    """
+    rest = sample.drawn
+    n_resamples = _FEW_RESAMPLES if criteria.sequential or criteria.guarantee == ANY else _N_RESAMPLES
+    unit = np.arange(len(rest.weights)) if rest.clusters is None else rest.clusters
+    observed = np.ones(len(unit)) if rest.copies is None else rest.copies
+    often = np.bincount(unit, observed) / (np.bincount(unit) if rest.clusters is not None else 1)
+    drawn = stream(criteria.seed, "queries needed").multinomial(size, often / often.sum(), size=n_resamples)
+    copies = drawn[:, unit].T.astype(np.float64)
+    if sample.certain is not None:
+        every = np.zeros((len(differences), n_resamples))
+        every[sample.certain == 0] = copies
+        copies = every
+    columns = (np.repeat(each[:, None], n_resamples, axis=1) for each in (differences, lost))
+    scale = float(np.sqrt(often.sum() / size))
+    reach = (away[0] * scale, away[1] * scale, away[2] * scale, away[3] * scale)
+    values, losses = columns
+    resampled = sample._replace(copies=copies)
+    found = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
+    return 1 - found.count(UNKNOWN) / n_resamples
+
+
 def queries_needed(
     criteria: Criteria,
     differences: Floats,
-    weights: Floats,
+    sample: SampledQueries,
     lost: Floats,
     away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
 ) -> int | None:
-    """The number of queries at which a sample with the observed spread is decided.
+    """The smallest number of queries, such as those of the sample, that decide with a probability of .8.
 
-    The queries are repeated evenly in the order of their differences, so that all shares are those of the sample;
-    errors of predictions ``away``, see :meth:`Limits.widened`, decrease with the square root of the number. Returns
-    None if ten times the queries, or 1,000, decide nothing.
+    See :func:`probability_of_decision`. Returns None if ten times the queries, or 1,000, do not suffice.
 
-    - ``differences``, ``weights``, ``lost``: shape (n,)
+    - ``differences``, ``lost``: shape (n,)
     """
-    n, criteria, order = len(differences), replace(criteria, n_resamples=1), np.argsort(differences, kind="stable")
+    n = len(differences)
+    n_units = n if sample.clusters is None else int(sample.clusters.max()) + 1
 
-    def decided(size: int) -> bool:
-        rows = order[((np.arange(size) + 0.5) * n / size).astype(np.int64)]
-        if criteria.sequential:
-            # Sequences depend on the order.
-            rows = rows[np.random.default_rng(criteria.seed).permutation(size)]
-        part = differences[rows, None], weights[rows], lost[rows, None]
-        scale = float(np.sqrt(n / size))
-        mean = np.average(part[0], axis=0, weights=part[1])
-        reach = (away[0] * scale, away[1] * scale, away[2] * scale, away[3] * scale)
-        return limits(criteria, *part).widened(mean, reach).decisions(criteria)[0] != UNKNOWN
+    def is_decided(size: int) -> bool:
+        return probability_of_decision(criteria, differences, sample, lost, size, away) >= SURE
 
-    few, many = n, max(_MOST_TIMES * n, _MOST_QUERIES)
-    if not decided(many):
+    few, many = 1, max(_MOST_TIMES * n_units, _MOST_QUERIES)
+    if not is_decided(many):
         return None
     while many - few > max(1, few // 50):
         middle = (few + many) // 2
-        few, many = (few, middle) if decided(middle) else (middle, many)
-    return many
+        few, many = (few, middle) if is_decided(middle) else (middle, many)
+    return ceil(many * n / n_units)
+
+
+def passing_worst_loss(
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats,
+    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+) -> float:
+    """The largest worst loss with which a sample passes, by bisection; NaN if none passes.
+
+    - ``differences``, ``lost``: shape (n,)
+    """
+
+    def passes(worst: float) -> bool:
+        tried = replace(criteria, worst=worst)
+        return decisions(tried, differences[:, None], sample, lost[:, None], away) == [PASS]
+
+    low, high = criteria.margin, min(criteria.worst_loss, -criteria.bounds[0])
+    if not low < high or not passes(low + _LEAST * (high - low)):
+        return np.nan
+    for _ in range(_HALVINGS // 2):
+        middle = (low + high) / 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low

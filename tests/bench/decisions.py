@@ -1,0 +1,395 @@
+"""Error rates of decisions: ``python tests/bench/decisions.py DATA [--samples N] [--part PART ...]``.
+
+Prints the tables of docs/how-to/release-gate.md and docs/explanation/statistics.md: false PASS, probability of PASS and
+coverage, of the limits before (Student's t) and now, with the number of samples and the largest standard error. DATA is
+the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
+``tests/stats/test_decisions.py`` runs the same functions at smaller sizes.
+"""
+
+import argparse
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+import vbterrier
+from vbterrier.kernels.mean_limits import Covariate, SampledQueries, lower_limit, moments, p_value, upper_limit
+from vbterrier.settings import Data, Inference
+from vbterrier.stats.noninferiority import ANY, PASS, Criteria, clopper_pearson, limits
+
+ALPHA, SIZES = 0.05, (100, 200, 400)
+LARGE, SHARE = 0.5, 0.05
+# Columns of samples that are computed together.
+_TOGETHER = 500
+
+
+# Populations of differences with mean 0: functions of a generator and a shape.
+
+
+def rare(loss, share, sd, ties=0.0):
+    """A share of the queries loses; of the others, some tie and the rest is normal and gains what is lost."""
+
+    def draw(rng, size):
+        gain = loss * share / (1 - share)
+        others = np.where(rng.random(size) < ties, 0.0, rng.normal(0, sd, size))
+        return np.where(rng.random(size) < share, -loss, np.clip(gain + others, -1, 1))
+
+    return draw
+
+
+def normal(sd):
+    return lambda rng, size: np.clip(rng.normal(0, sd, size), -1, 1)
+
+
+def skew(rng, size):
+    """Many small gains and few moderate losses."""
+    return 0.1 - np.minimum(rng.exponential(0.1, size), 0.9) - (0.1 - 0.1 * (1 - np.exp(-9.0)))
+
+
+def flips(share):
+    return lambda rng, size: rng.choice([-0.9, 0.9, 0.0], size, p=[share / 2, share / 2, 1 - share])
+
+
+GATES = {
+    "normal": {f"sd {sd:g}": normal(sd) for sd in (0.05, 0.1, 0.2)},
+    "ties 50-98 %, 1 % lose .9": {f"{ties:g}": rare(0.9, 0.01, 0.1, ties) for ties in (0.5, 0.75, 0.9, 0.98)},
+    "ties 50-98 %, 2 % lose .49": {f"{ties:g}": rare(0.49, 0.02, 0.1, ties) for ties in (0.5, 0.75, 0.9, 0.98)},
+    "sd .03, .1; 1-2 % lose .9": {f"{sd:g} {p:g}": rare(0.9, p, sd) for sd in (0.03, 0.1) for p in (0.01, 0.02)},
+    "sd .03, .1; 1-2 % lose .49": {f"{sd:g} {p:g}": rare(0.49, p, sd) for sd in (0.03, 0.1) for p in (0.01, 0.02)},
+    "skew": {"exponential": skew},
+    "5 % flip": {"flips": flips(0.05)},
+}
+
+
+def values_of(data, name):
+    """nDCG@10 of all runs of a collection, shape (topics, runs)."""
+    folder = data / name
+    qrels = {"codec": "qrels.txt.gz", "robust03": "qrels.txt.gz", "ehealth18": "qrels.final.txt.gz"}
+    paths = sorted(path for path in (folder / "runs").iterdir() if not path.name.startswith((".", "README")))
+    found = vbterrier.score(
+        {path.name: path for path in paths},
+        folder / qrels.get(name, "qrels.nist.txt.gz"),
+        ["nDCG@10"],
+        data=Data(on_topics="all", duplicates="first"),
+        inference=Inference(interval="normal"),
+    )
+    return found.values.pivot(index="qid", columns="name", values="value").to_numpy()
+
+
+COLLECTIONS = ("robust03", "codec", "ehealth18", "trec_dl19")
+
+
+def real_pairs(data, n_pairs=4):
+    """Differences of pairs of runs of each collection, centred: those with the smallest and largest skewness."""
+    pairs = {}
+    for name in COLLECTIONS:
+        scores = values_of(data, name)
+        every = [scores[:, a] - scores[:, b] for a, b in combinations(range(scores.shape[1]), 2)]
+        every = [d - d.mean() for d in every if d.std() > 0]
+        order = np.argsort([(d**3).mean() / d.std() ** 3 for d in every])
+        chosen = order[np.linspace(0, len(order) - 1, n_pairs).round().astype(int)]
+        pairs |= {f"{name} {place}": every[place] for place in chosen}
+    return pairs
+
+
+def resampled(differences):
+    return lambda rng, size: differences[rng.integers(len(differences), size=size)]
+
+
+def student(differences, tail):
+    """Lower limits of the mean before: Student's t, with a limit for constant differences."""
+    n, mean, sd = len(differences), differences.mean(axis=0), differences.std(axis=0, ddof=1)
+    constant = mean - LARGE * (1 - tail ** (1 / n))
+    return np.where(sd > 0, mean + special.stdtrit(n - 1, tail) * sd / np.sqrt(n), constant)
+
+
+def passes(differences, margin, limit, sample=None):
+    """Share of samples, columns, that pass by the mean and by the share of large losses."""
+    sample = sample or SampledQueries.equal(len(differences))
+    if limit == "t":
+        low = student(differences, ALPHA)
+        lost = (differences < -LARGE).mean(axis=0)
+        _, high = clopper_pearson(lost, float(len(differences)), ALPHA, ALPHA)
+        return float(((low > -margin) & (high <= SHARE)).mean())
+    how = {"any": {"guarantee": ANY}, "worst .5": {"worst": 0.5}}.get(limit, {})
+    criteria = Criteria(margin, ALPHA, n_resamples=400, **how)
+    return limits(criteria, differences, sample).decisions(criteria).count(PASS) / differences.shape[1]
+
+
+def rates(draw, n, margin, shift, names, samples, seed=0):
+    """Shares of samples that pass by each limit, of n queries of a population with the mean ``shift``."""
+    sums = dict.fromkeys(names, 0.0)
+    for start in range(0, samples, _TOGETHER):
+        m = min(_TOGETHER, samples - start)
+        differences = draw(np.random.default_rng([seed, n, start]), (n, m)) + shift
+        for name in names:
+            sums[name] += m * passes(differences, margin, name)
+    return {name: total / samples for name, total in sums.items()}
+
+
+def cut_shift(draw, margin, worst, seed=1):
+    """The shift at which the mean of differences cut at ``-worst`` is ``-margin``."""
+    x = draw(np.random.default_rng(seed), 400_000)
+    low, high = -1.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(x + middle, -worst).mean() < -margin else (low, middle)
+    return low
+
+
+def false_pass(data, samples, margins=(0.02,), sizes=SIZES):
+    """Largest share of false PASS over sizes, margins and populations of each kind."""
+    kinds = GATES | {"real pairs": {name: resampled(d) for name, d in real_pairs(data).items()}}
+    rows = []
+    for kind, populations in kinds.items():
+        largest = dict.fromkeys(("t", "worst 1", "any", "worst .5"), 0.0)
+        for draw in populations.values():
+            for margin in margins:
+                shift = cut_shift(draw, margin, 0.5)
+                for n in sizes:
+                    found = rates(draw, n, margin, -margin, ("t", "worst 1"), samples)
+                    found |= rates(draw, n, margin, -margin, ("any",), samples // 5)
+                    # Its own promise is about the mean of differences cut at -.5.
+                    found |= rates(draw, n, margin, shift, ("worst .5",), samples)
+                    largest = {name: max(largest[name], found[name]) for name in largest}
+        rows.append({"differences": kind, **largest})
+    return pd.DataFrame(rows)
+
+
+def true_pass(samples, margin=0.02, sizes=SIZES):
+    """Share of PASS without a difference."""
+    rows = []
+    for sd in (0.1, 0.2):
+        for name in ("t", "worst 1", "worst .5", "any"):
+            some = samples // 5 if name == "any" else samples
+            found = [rates(normal(sd), n, margin, 0.0, (name,), some)[name] for n in sizes]
+            rows.append({"sd": sd, "limit": name, **dict(zip(map(str, sizes), found, strict=True))})
+    return pd.DataFrame(rows)
+
+
+def grid(samples):
+    """The worst false PASS over a grid of sizes, margins, spreads, and shares and sizes of losses."""
+    rows = []
+    for n in (50, 100, 200, 400, 800):
+        for margin in (0.01, 0.02, 0.05):
+            for sd in (0.02, 0.05, 0.1, 0.2):
+                for share in (0.003, 0.01, 0.02, 0.04):
+                    for loss in (0.3, 0.6, 0.9):
+                        found = rates(rare(loss, share, sd), n, margin, -margin, ("t", "worst 1"), samples)
+                        rows.append({"n": n, "margin": margin, "sd": sd, "share": share, "loss": loss, **found})
+    frame = pd.DataFrame(rows)
+    worst = frame.loc[[frame["worst 1"].idxmax(), frame["t"].idxmax()]]
+    return pd.concat([worst, frame[["t", "worst 1"]].quantile([0.5, 0.9, 0.99]).reset_index(drop=True)])
+
+
+# Traffic: a population of queries with weights, whose weighted mean difference is -margin.
+
+
+def populations_of_traffic(rng, size=20_000):
+    """Weights of queries."""
+    return {
+        "log-normal 1": rng.lognormal(0, 1, size),
+        "Zipf .7": np.arange(1, size + 1) ** -0.7,
+        "Zipf 1": np.arange(1, size + 1) ** -1.0,
+    }
+
+
+def losses_of(kind, weight, rng):
+    """Differences of all queries, with a weighted mean of 0."""
+    size = len(weight)
+    d = np.clip(rng.normal(0, 0.1, size), -0.5, 0.5)
+    if kind == "head loses":
+        d[np.argsort(-weight)[: size // 100]] -= 0.2
+    elif kind == "1 % lose .9":
+        d[rng.random(size) < 0.01] = -0.9
+    return d - (weight * d).sum() / weight.sum()
+
+
+def by_traffic(weight, n, rng):
+    """Rows and how they were sampled, of :func:`vbterrier.design.sample_by_traffic`."""
+    from vbterrier.design import sample_by_traffic
+
+    table = pd.DataFrame({"qid": np.arange(len(weight)).astype(str), "weight": weight})
+    found = sample_by_traffic(table, n, seed=int(rng.integers(2**31)))
+    share = found["weight"].to_numpy()
+    certain = np.where(found["drawn"] == 0, share / share.sum(), 0.0)
+    copies = np.maximum(found["drawn"].to_numpy(), 1).astype(float)
+    return found["qid"].astype(int).to_numpy(), SampledQueries(np.ones(len(found)), copies=copies, certain=certain)
+
+
+def traffic(samples, margin=0.02):
+    """False PASS at a weighted mean of -margin, and PASS at 0, of uniform samples and of samples by traffic."""
+    rows = []
+    weights = populations_of_traffic(np.random.default_rng(5))
+    for name, weight in weights.items():
+        for how in ("t", "uniform", "by traffic"):
+            for kind in ("nothing", "head loses", "1 % lose .9", "none, no difference"):
+                shift = 0.0 if "no difference" in kind else -margin
+                d = losses_of(kind, weight, np.random.default_rng(6)) + shift
+                found = []
+                for n in SIZES:
+                    rng = np.random.default_rng([n, len(kind)])
+                    if how == "by traffic":
+                        passed = 0
+                        for _ in range(samples // 4):
+                            rows_, sample = by_traffic(weight, n, rng)
+                            passed += passes(d[rows_, None], margin, "worst 1", sample)
+                        found.append(passed / (samples // 4))
+                        continue
+                    at = rng.integers(len(d), size=(n, samples))
+                    w, x = weight[at], d[at]
+                    if how == "t":
+                        found.append(_weighted_t(x, w, margin))
+                    else:
+                        criteria = Criteria(margin, ALPHA)
+                        decided = np.array(limits(criteria, x, SampledQueries(w)).decisions(criteria)) == PASS
+                        found.append(float((decided & (moments(x, w).df >= 8)).mean()))
+                rows.append(
+                    {"traffic": name, "sample": how, "differences": kind}
+                    | dict(zip(map(str, SIZES), found, strict=True))
+                )
+    return pd.DataFrame(rows)
+
+
+def _weighted_t(x, w, margin):
+    """Share of PASS of the linearised t interval before, with the share of large losses by draws left out."""
+    mean = (w * x).sum(axis=0) / w.sum(axis=0)
+    linear = w / w.mean(axis=0) * (x - mean)
+    low = mean + special.stdtrit(len(x) - 1, ALPHA) * linear.std(axis=0, ddof=1) / np.sqrt(len(x))
+    return float((low > -margin).mean())
+
+
+def clusters(samples, margin=0.02, size=5, correlation=0.5):
+    """False PASS with clusters of paraphrases: ignored, and counted as clusters."""
+    rows = []
+    for n in SIZES:
+        rng, m = np.random.default_rng(n), samples
+        code = np.repeat(np.arange(n // size), size)
+        shared = np.repeat(rng.normal(0, 1, (n // size, m)), size, axis=0)
+        x = 0.1 * (np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * rng.normal(0, 1, (n, m)))
+        lost = np.repeat(rng.random((n // size, m)) < 0.01, size, axis=0)
+        for kind, d in (("normal", x), ("1 % of clusters lose .9", np.where(lost, -0.9, x + 0.9 * 0.01 / 0.99))):
+            criteria = Criteria(margin, ALPHA)
+            found = {
+                name: limits(criteria, d - margin, sample).decisions(criteria).count(PASS) / m
+                for name, sample in (
+                    ("ignored", SampledQueries.equal(n)),
+                    ("clusters", SampledQueries(np.ones(n), clusters=code)),
+                )
+            }
+            rows.append({"n": n, "differences": kind, **found})
+    return pd.DataFrame(rows)
+
+
+def covariates(samples, margin=0.02):
+    """PASS at no difference, and false PASS at -margin, with a covariate known for 10 n queries."""
+    rows = []
+    for sd, rho in ((0.2, 0.0), (0.2, 0.7), (0.2, 0.9), (0.1, 0.7)):
+        for worst in (None, 0.5):
+            for shift in (0.0, -margin):
+                found = []
+                for n in SIZES:
+                    rng = np.random.default_rng([n, int(10 * rho)])
+                    c = rng.normal(0, 1, (n, samples))
+                    rest = rng.normal(0, 1, (9 * n, samples)).mean(axis=0)
+                    d = sd * (rho * c + np.sqrt(1 - rho**2) * rng.normal(0, 1, c.shape)) + shift
+                    criteria = Criteria(margin, ALPHA, worst=worst)
+                    about = Covariate(c, 0.1 * c.mean(axis=0) + 0.9 * rest, 10 * n) if rho else None
+                    sample = SampledQueries(np.ones(n), covariate=about)
+                    found.append(limits(criteria, np.clip(d, -1, 1), sample).decisions(criteria).count(PASS) / samples)
+                rows.append({"sd": sd, "correlation": rho, "worst": worst or 1.0, "mean": shift}
+                            | dict(zip(map(str, SIZES), found, strict=True)))  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# Equivalence, intervals of means.
+
+
+def equivalence(samples, margin=0.05):
+    """False equivalence at the margin, and equivalence without a difference: two t-tests, and this test."""
+    kinds = {
+        "1 % lose .9, sd .01": (rare(0.9, 0.01, 0.01), -margin),
+        "45 % ties, 5 % differ by .9": (rare(0.9, 0.05, 0.01, 0.45), -margin),
+        "normal, sd .2": (normal(0.2), -margin),
+        "normal, sd .2, no difference": (normal(0.2), 0.0),
+    }
+    rows = []
+    for kind, (draw, shift) in kinds.items():
+        row = {"differences": kind}
+        for n in (50, 100, 200, 400):
+            d = draw(np.random.default_rng(n), (n, samples)) + shift
+            of = moments(d)
+            new = np.maximum(
+                p_value(of, -margin, 1.0, special.stdtr), p_value(of.mirrored, -margin, 1.0, special.stdtr)
+            )
+            mean, se = d.mean(axis=0), d.std(axis=0, ddof=1) / np.sqrt(n)
+            old = special.stdtr(n - 1, -(margin - np.abs(mean)) / se)
+            row[str(n)] = (float((old <= ALPHA).mean()), float((new <= ALPHA).mean()))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def mean_coverage(data, samples):
+    """Coverage of 95 % intervals of means of scores: Student's t and the limits of unseen topics, and their widths."""
+    kinds = {
+        "2 % nonzero": (lambda rng, size: np.where(rng.random(size) < 0.02, rng.random(size), 0.0), 0.01),
+        "half zero, others beta(1, 2)": (
+            lambda rng, size: np.where(rng.random(size) < 0.5, 0.0, rng.beta(1, 2, size)),
+            1 / 6,
+        ),
+        "normal": (lambda rng, size: np.clip(rng.normal(0.5, 0.1, size), 0, 1), 0.5),
+    }
+    for name in COLLECTIONS:
+        scores = values_of(data, name)
+        order = np.argsort(scores.mean(axis=0))
+        for place in order[[0, len(order) // 2, -1]]:
+            kinds[f"nDCG@10, {name} {place}"] = (resampled(scores[:, place]), scores[:, place].mean())
+    rows = []
+    for kind, (draw, mean) in kinds.items():
+        row = {"scores": kind}
+        for n in (10, 25, 50, 100):
+            x = draw(np.random.default_rng(n), (n, samples))
+            of = moments(x)
+            low = np.clip(lower_limit(of, 0.025, 0.0, special.stdtrit), 0, 1)
+            high = np.clip(upper_limit(of, 0.025, 1.0, special.stdtrit), 0, 1)
+            half = special.stdtrit(n - 1, 0.975) * x.std(axis=0, ddof=1) / np.sqrt(n)
+            center = x.mean(axis=0)
+            t = np.clip(center - half, 0, 1), np.clip(center + half, 0, 1)
+            covered = [float(((a <= mean + 1e-9) & (mean - 1e-9 <= b)).mean()) for a, b in (t, (low, high))]
+            row[str(n)] = (
+                f"{covered[0]:.3f} / {covered[1]:.3f} ({np.median(high - low) / max(np.median(t[1] - t[0]), 1e-9):.2f})"
+            )
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+PARTS = {
+    "false PASS": false_pass,
+    "PASS without a difference": lambda _, n: true_pass(n),
+    "grid": lambda _, n: grid(n),
+    "traffic": lambda _, n: traffic(n),
+    "clusters": lambda _, n: clusters(n),
+    "covariates": lambda _, n: covariates(n),
+    "equivalence": lambda _, n: equivalence(n),
+    "intervals of means": mean_coverage,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--samples", type=int, default=1500)
+    parser.add_argument("--part", action="append", choices=PARTS)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in given.part or PARTS:
+        error = np.sqrt(0.05 * 0.95 / given.samples)
+        print(f"\n## {name} ({given.samples} samples, standard error {error:.3f} at .05)\n", flush=True)
+        print(PARTS[name](given.data, given.samples).round(3).to_string(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Limits of means: against a loop over the formulas, in closed form, continuous, inverted, and simulated."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import special, stats
+
+from vbterrier.kernels.mean_limits import Covariate, SampledQueries, lower_limit, moments, p_value, upper_limit
+
+DIFFERENCES = arrays(np.float64, st.integers(3, 30), elements=st.floats(-1, 1).map(lambda x: round(x, 6) + 0.0))
+RARE = np.where(np.arange(100) < 2, -0.9, np.linspace(-0.02, 0.03, 100))
+
+
+def lower(x, tail=0.05, worst=1.0, **about):
+    return float(lower_limit(moments(np.asarray(x, float)[:, None], **about), tail, worst, special.stdtrit)[0])
+
+
+def p_of(x, null, worst=1.0, **about):
+    return float(p_value(moments(np.asarray(x, float)[:, None], **about), null, worst, special.stdtr)[0])
+
+
+def by_loop(x, w, tail, worst):
+    """The limit as printed: moments, one more loss, Wilson-Hilferty, and unseen queries, at 2,001 shares."""
+    a = np.asarray(w) / np.sum(w)
+    mean = sum(a * x)
+    e = x - mean
+    v, m = sum(a**2 * e**2 / (1 - a)), sum(a**3 * e**3)
+    center = np.eye(len(x)) - np.outer(np.ones(len(x)), a)
+    spread = center @ center.T
+    q = a**2 / (1 - a)
+    df = (q @ np.diag(spread)) ** 2 / (q @ spread**2 @ q)
+    c = min(0.0, m / v) if v > 0 else 0.0
+    k1, k2, k3 = mean + c, v + c**2, 2 * (min(m, 0) + c**3)
+    g = -k3 / k2**1.5 if k2 > 0 else 0.0
+    best = np.inf
+    for exponent in np.linspace(0, -np.log(tail), 2001):
+        t = stats.t.isf(min(tail * np.exp(exponent), 1 - 1e-9), df)
+        k = 2 / g * (max(1 + g * t / 6 - g**2 / 36, 0) ** 3 - 1) if g > 1e-5 else t
+        p = 1 - np.exp(-exponent * sum(a**2))
+        best = min(best, (1 - p) * (k1 - np.sqrt(k2) * k) - p * worst)
+    return max(best, -worst)
+
+
+@pytest.mark.parametrize("worst", [1.0, 0.5])
+@pytest.mark.parametrize("tail", [0.05, 0.001])
+@pytest.mark.parametrize("kind", ["normal", "rare", "gains", "weighted"])
+def test_limits_are_those_of_the_formulas(kind, tail, worst):
+    rng = np.random.default_rng(4)
+    x = {"rare": RARE, "gains": -RARE}.get(kind, rng.normal(0, 0.1, 100))
+    w = rng.lognormal(0, 1, 100) if kind == "weighted" else np.ones(100)
+    x = np.maximum(x, -worst)
+    assert lower(x, tail, worst, weights=w) == pytest.approx(by_loop(x, w, tail, worst), abs=3e-5)
+
+
+def test_without_spread_limits_are_those_of_clopper_and_pearson():
+    for x, worst in ((0.0, 1.0), (0.3, 0.5), (-0.2, 1.0)):
+        assert lower(np.full(50, x), 0.025, worst) == pytest.approx(x - (x + worst) * (1 - 0.025 ** (1 / 50)))
+    of = moments(np.zeros((50, 1)))
+    high = stats.binomtest(0, 50).proportion_ci(0.95, "exact").high
+    assert upper_limit(of, 0.025, 1.0, special.stdtrit) == pytest.approx(high)
+    assert lower_limit(of, 0.025, 0.0, special.stdtrit) == pytest.approx(0.0)
+    assert p_of(np.full(40, 0.25), 0.1) == pytest.approx((1.1 / 1.25) ** 40)
+
+
+def test_with_spread_and_many_queries_limits_are_those_of_t():
+    x = np.random.default_rng(1).normal(0, 0.3, 400)
+    assert lower(x) == pytest.approx(x.mean() - stats.t.isf(0.05, 399) * stats.sem(x), abs=4e-4)
+    of = moments(x[:, None])
+    assert [float(each[0]) for each in of[:2]] == pytest.approx([x.mean(), stats.sem(x) ** 2])
+    assert [float(of.n_effective[0]), float(of.df[0])] == pytest.approx([400, 399])
+
+
+@given(DIFFERENCES, st.sampled_from([1.0, 0.5]))
+def test_a_tiny_change_of_a_difference_changes_the_limit_little(x, worst):
+    x = np.maximum(x, -worst)
+    moved = x.copy()
+    moved[0] += 1e-7
+    assert lower(moved, worst=worst) == pytest.approx(lower(x, worst=worst), abs=3e-5)
+
+
+@given(DIFFERENCES, st.sampled_from([0.2, 0.05, 0.001]))
+def test_p_values_are_the_inverse_of_limits(x, tail):
+    limit = lower(x, tail)
+    if limit > -1 + 1e-6:
+        assert p_of(x, limit) == pytest.approx(tail, rel=0.05)
+        assert p_of(x, limit - 0.01) <= p_of(x, limit) <= p_of(x, limit + 0.01)
+
+
+@given(DIFFERENCES)
+def test_upper_limits_mirror_lower_limits(x):
+    high = upper_limit(moments(x[:, None]), 0.05, 1.0, special.stdtrit)
+    assert float(high[0]) == pytest.approx(-lower(-x))
+
+
+def test_columns_are_independent():
+    x = np.random.default_rng(2).normal(0, 0.1, (60, 3))
+    x[:, 1] = 0.2
+    together = lower_limit(moments(x), 0.05, 1.0, special.stdtrit)
+    assert together.tolist() == pytest.approx([lower(column) for column in x.T])
+
+
+def test_only_ratios_of_weights_matter_and_one_heavy_query_is_one_query():
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(0, 0.1, 80), rng.lognormal(0, 1, 80)
+    assert lower(x, weights=5 * w) == pytest.approx(lower(x, weights=w))
+    assert lower(x, weights=np.full(80, 7.0)) == pytest.approx(lower(x))
+    one = np.where(np.arange(80) == 3, 1e6, 1.0)
+    assert float(moments(x[:, None], one).n_effective[0]) == pytest.approx(1, abs=1e-3)
+    assert lower(x, weights=one) < x[3] - 0.95 * (x[3] + 1)
+
+
+def test_copies_are_repeated_rows():
+    rng = np.random.default_rng(5)
+    x, w, often = rng.normal(0, 0.1, 40), rng.lognormal(0, 1, 40), rng.integers(0, 4, 40)
+    rows = np.repeat(np.arange(40), often)
+    covariate = rng.normal(0, 1, 40)
+    for about in ({}, {"covariate": covariate}):
+        one, other = (
+            moments(
+                x[index, None],
+                w[index],
+                covariate=Covariate(about["covariate"][index], 0.1, 500) if about else None,
+                copies=copies,
+            )
+            for index, copies in ((np.arange(40), often), (rows, None))
+        )
+        assert [float(a[0]) for a in one] == pytest.approx([float(b[0]) for b in other])
+
+
+def test_clusters_of_one_query_change_nothing_and_copies_in_clusters_count_once():
+    x = np.random.default_rng(6).normal(0, 0.1, 30)
+    assert lower(x, clusters=np.arange(30)[::-1].copy()) == pytest.approx(lower(x))
+    assert lower(np.repeat(x, 5), clusters=np.repeat(np.arange(30), 5)) == pytest.approx(lower(x))
+    assert lower(np.repeat(x, 5)) > lower(x) + 0.005
+
+
+def test_a_covariate_shifts_the_mean_along_the_regression_and_removes_its_variance():
+    rng = np.random.default_rng(7)
+    c = rng.normal(0, 1, 200)
+    x = 0.1 * c + rng.normal(0, 0.02, 200)
+    of = moments(x[:, None], covariate=Covariate(c, 0.5, 10**9))
+    fit = stats.linregress(c, x)
+    assert float(of.mean[0]) == pytest.approx(fit.intercept + 0.5 * fit.slope)
+    residual = x - fit.intercept - fit.slope * c
+    assert float(of.variance[0]) == pytest.approx((residual**2).sum() / 198 / 200, rel=0.02)
+    assert float(of.df[0]) == pytest.approx(198)
+    few = moments(x[:, None], covariate=Covariate(c, 0.5, 400))
+    assert float((few.variance - of.variance)[0]) == pytest.approx(fit.slope**2 * c.var(ddof=1) / 400)
+    assert lower(x, covariate=Covariate(np.ones(200), 1.0, 400)) == pytest.approx(lower(x), abs=3e-4)
+
+
+def test_queries_taken_for_certain_have_no_error():
+    rng = np.random.default_rng(8)
+    certain = np.array([0.4, 0.2, *[0.0] * 50])
+    copies = np.array([1, 1, *rng.integers(1, 3, 50)])
+    sample = SampledQueries(np.ones(52), copies=copies, certain=certain)
+    x = rng.normal(0, 0.1, (52, 2))
+    known, left, rest = sample.split(x)
+    assert known == pytest.approx(0.4 * x[0] + 0.2 * x[1])
+    assert (left, len(rest)) == (pytest.approx(0.4), 50)
+    assert sample.mean(x) == pytest.approx(known + 0.4 * np.average(rest, axis=0, weights=copies[2:]))
+    assert float(sample.drawn.moments(rest).n_effective[0]) == pytest.approx(copies[2:].sum())
+
+
+# The largest rates that tests/bench/decisions.py measures, of a nominal 5 %.
+@pytest.mark.parametrize(
+    ("kind", "most"), [("normal", 0.055), ("rare", 0.063), ("flips", 0.063), ("often zero", 0.055)]
+)
+@pytest.mark.parametrize("n", [50, 100, 200])
+def test_limits_exceed_the_mean_as_rarely_as_measured(kind, most, n):
+    rng, m = np.random.default_rng([n, len(kind)]), 1500
+    noise = rng.normal(0, 0.1, (n, m))
+    x, mean = {
+        "normal": (noise, 0.0),
+        "rare": (np.where(rng.random((n, m)) < 0.01, -0.9, 0.1 * noise), -0.009),
+        "flips": (rng.choice([-0.9, 0.9, 0.0], (n, m), p=[0.03, 0.02, 0.95]), -0.009),
+        "often zero": (np.where(rng.random((n, m)) < 0.9, 0.0, rng.uniform(-0.5, 0.5, (n, m))), 0.0),
+    }[kind]
+    wrong = int((lower_limit(moments(x), 0.05, 1.0, special.stdtrit) > mean).sum())
+    assert stats.binom.sf(wrong - 1, m, most) > 1e-3
+    if kind == "rare":
+        plain = x.mean(axis=0) - stats.t.isf(0.05, n - 1) * stats.sem(x, axis=0)
+        assert (plain > mean).mean() > 0.1

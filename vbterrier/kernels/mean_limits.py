@@ -1,0 +1,285 @@
+"""One-sided limits of means over queries, valid against losses of queries that were not sampled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vbterrier.annotations import Floats, Ints
+
+    # Student's t: its quantile at (df, probability), and its distribution function at (df, t), as SciPy's functions.
+    OfT = Callable[[Any, Any], Any]
+
+
+# Shares of queries without a sampled one at which limits are inspected; values of t at which p-values are.
+_N_SHARES, _N_VALUES = 161, 161
+# The distribution function of t is nearly 0 below -_FAR; values of t are cut at +-_INFINITE.
+_FAR, _INFINITE = 8.0, 1e3
+# Student's t has no quantile at 1.
+_LARGEST_TAIL = 1 - 1e-9
+# Leverages are cut here, so that a query with nearly all of the weight has a finite variance.
+_LARGEST_LEVERAGE = 0.9
+# Skewness without effect, which avoids a division by 0; standard deviations this small are rounding errors.
+_NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
+# Deviations this small relative to the largest value are rounding errors.
+_ROUNDING = 1e-14
+
+
+class Moments(NamedTuple):
+    """Moments of weighted means: all that a limit needs, each of shape (m,), or (1,) if all columns share it.
+
+    - ``mean``: D = Σ a x, with the shares a = w/Σw
+    - ``variance``: that of the mean, Σ a² e²/(1 - a) with e = x - D (HC2); s²/n for equal weights
+    - ``third``: the third moment of the mean, Σ a³ e³
+    - ``n_effective``: the number of queries of equal weight that the sample is worth, 1/Σ a² (Kish)
+    - ``df``: degrees of freedom of the variance, by Satterthwaite; n - 1 for equal weights
+    """
+
+    mean: Floats
+    variance: Floats
+    third: Floats
+    n_effective: Floats
+    df: Floats
+
+    @property
+    def mirrored(self) -> Moments:
+        """The moments of the negative values, whose lower limit is the negative upper limit."""
+        return self._replace(mean=-self.mean, third=-self.third)
+
+
+class Covariate(NamedTuple):
+    """A covariate of sampled queries, with its mean over all queries for which it is known.
+
+    - ``values``: shape (n,) or (n, m)
+    - ``mean``: the mean over all ``n_all`` queries, the sampled ones included
+    """
+
+    values: Floats
+    mean: Any
+    n_all: int
+
+
+class SampledQueries(NamedTuple):
+    """A sample of n queries from the population that they represent.
+
+    - ``weights``: above 0, shape (n,), or (n, m) for separate weights of m columns of values
+    - ``clusters``: codes 0, 1, ... of groups of dependent queries, shape (n,)
+    - ``copies``: the number of draws of each query, shape (n,) or (n, m); 1 by default. Members of a cluster are drawn
+      together
+    - ``certain``: for samples by traffic, the share of the mean of each query that was taken for certain, and 0 for
+      queries that were drawn, shape (n,)
+    - ``covariate``: a covariate of the queries
+    """
+
+    weights: Floats
+    clusters: Ints | None = None
+    copies: Floats | None = None
+    certain: Floats | None = None
+    covariate: Covariate | None = None
+
+    @classmethod
+    def equal(cls, n: int) -> SampledQueries:
+        """A sample of n queries of equal weight."""
+        return cls(np.ones(n))
+
+    @property
+    def drawn(self) -> SampledQueries:
+        """The queries that were drawn, without those taken for certain."""
+        if self.certain is None:
+            return self
+        rows = self.certain == 0
+        return SampledQueries(self.weights[rows], copies=None if self.copies is None else self.copies[rows])
+
+    def split(self, values: Floats) -> tuple[Floats, float, Floats]:
+        """The known part of the mean, shape (m,), the share of the drawn queries in it, and the values of these.
+
+        The mean of the population is the known part, plus the share times the mean of the queries to draw from.
+        """
+        if self.certain is None:
+            return np.zeros(1), 1.0, values
+        return self.certain @ values, float(1 - self.certain.sum()), values[self.certain == 0]
+
+    def mean(self, values: Floats) -> Floats:
+        """The weighted mean of each column, shape (m,), without the covariate."""
+        known, left, rest = self.split(values)
+        drawn = self.drawn
+        weights = drawn.weights.reshape(len(rest), -1)
+        if drawn.copies is not None:
+            weights = weights * drawn.copies.reshape(len(rest), -1)
+        return np.asarray(known + left * (weights * rest).sum(axis=0) / weights.sum(axis=0))
+
+    def moments(self, values: Floats) -> Moments:
+        """Moments of the means of values of the drawn queries, shape (n, m)."""
+        return moments(values, self.weights, self.clusters, self.covariate, self.copies)
+
+
+def moments(
+    values: Floats,
+    weights: Floats | None = None,
+    clusters: Ints | None = None,
+    covariate: Covariate | None = None,
+    copies: Floats | None = None,
+) -> Moments:
+    """Moments of the weighted mean of each column.
+
+    - ``values``: shape (n, m), a row for each query
+    - ``weights``, ``clusters``, ``copies``: see :class:`SampledQueries`; sums over clusters replace queries
+    - ``covariate``: the mean becomes ``D - θ (c̄ - C̄)``, with θ by regression on the covariate; the variance is that of
+      the residuals plus ``θ² var(c)/n_all``, with one degree of freedom less
+
+    Source: Bell and McCaffrey, Survey Methodology 28, 2002 (HC2 and degrees of freedom); Kish, Survey Sampling, 1965.
+    """
+    n = len(values)
+    weights = np.ones((n, 1)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(n, -1)
+    often = np.ones((n, 1)) if copies is None else np.asarray(copies, dtype=np.float64).reshape(n, -1)
+    share = weights / (often * weights).sum(axis=0)
+    mean = (often * share * values).sum(axis=0)
+    deviation, leverage, further, lost = values - mean, share, np.zeros(1), 0
+    if covariate is not None:
+        known = np.asarray(covariate.values, dtype=np.float64).reshape(n, -1)
+        n, weight = often.sum(axis=0), often * share
+        center = (weight * known).sum(axis=0)
+        away = known - center
+        spread = (weight * away**2).sum(axis=0)
+        slope = np.divide((weight * away * deviation).sum(axis=0), spread, out=np.zeros_like(mean), where=spread > 0)
+        mean = mean - slope * (center - covariate.mean)
+        deviation, lost = deviation - slope * away, 1
+        # The mean over all queries has an error of its own.
+        further = slope**2 * spread * n / (n - 1) / covariate.n_all
+        leverage = share + np.divide(away**2, n * spread, out=np.zeros_like(away), where=spread > 0)
+    part, of_units = share * deviation, share
+    if clusters is not None:
+        order = np.argsort(clusters, kind="stable")
+        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        part, of_units, leverage = (np.add.reduceat(each[order], starts, axis=0) for each in (part, share, leverage))
+        often = often[order][starts]
+    squares = (often * part**2 / (1 - np.minimum(leverage, _LARGEST_LEVERAGE))).sum(axis=0)
+    # Deviations of constant values from their mean are rounding errors.
+    constant = np.abs(deviation).max(axis=0) <= _ROUNDING * np.abs(values).max(axis=0)
+    squares, third = np.where(constant, 0.0, squares), np.where(constant, 0.0, (often * part**3).sum(axis=0))
+    n_effective = 1 / (often * of_units**2).sum(axis=0)
+    return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost)
+
+
+def _freedom(share: Floats, often: Floats) -> Floats:
+    """Satterthwaite's degrees of freedom of Σ q e² with q = a²/(1 - a) and e = (I - 1 a')d, for equal variances of d.
+
+    ``(Σ q V_ii)²/Σ_ij q_i q_j V_ij²`` with V = (I - 1 a')(I - 1 a')', in sums over units. Shape (m,).
+    """
+    q, s = share**2 / (1 - np.minimum(share, _LARGEST_LEVERAGE)), (often * share**2).sum(axis=0)
+    own, weight = 1 - 2 * share + s, often * q
+    q0, q1, q2 = weight.sum(axis=0), (weight * share).sum(axis=0), (weight * share**2).sum(axis=0)
+    squares = (weight * q * own**2).sum(axis=0)
+    others = s**2 * q0**2 + 2 * q0 * q2 + 2 * q1**2 - 4 * s * q0 * q1 - (weight * q * (s - 2 * share) ** 2).sum(axis=0)
+    return np.asarray((weight * own).sum(axis=0) ** 2 / (squares + others))
+
+
+def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Floats:
+    r"""Lower limit of the mean over the population that the queries are a sample of, shape (m,).
+
+    1. One more query such as those that lost: :math:`c = \min(0, m/v)` for the variance v and the third moment m of the
+       mean D; then :math:`k_1 = D + c`, :math:`k_2 = v + c^2`, :math:`g = -2 (\min(m, 0) + c^3)/k_2^{1.5}`.
+    2. The quantile of a Gamma distribution with the skewness g (Wilson and Hilferty), at that of Student's t:
+       :math:`K(t) = \frac 2 g ((1 + g t/6 - g^2/36)_+^3 - 1)`, and t without skewness.
+    3. Queries that the sample lacks: a share :math:`p = 1 - e^{-l/N}` of the queries has no sampled one with
+       probability :math:`e^{-l}`, so that the limit is :math:`\min_l (1 - p)(k_1 - \sqrt{k_2} K(t)) - p B` over
+       :math:`0 \le l \le -\log \alpha`, with the upper quantile t at :math:`\alpha e^l`.
+
+    Without spread it is ``x - (x + B)(1 - α^(1/N))``, Clopper and Pearson's limit for 0 and 1. It is continuous in each
+    value.
+
+    - ``of``: see :func:`moments`
+    - ``tail``: α, the nominal probability that the mean is below the limit, between 0 and 1; a number or shape (m,)
+    - ``worst``: B, the largest loss of a query: no value of the population is below -B; a number or shape (m,)
+    - ``quantile_of_t``: such as ``scipy.special.stdtrit``
+
+    Steps 1 and 3 have no theorem; tests/bench/decisions.py simulates error rates, docs/explanation/statistics.md states
+    them. Cost: 41 quantiles a column, or in all if degrees of freedom are shared.
+
+    Source: Clopper and Pearson, Biometrika 26, 1934; Wilson and Hilferty, PNAS 17, 1931.
+
+    >>> from scipy import special
+    >>> lower_limit(moments(np.zeros((100, 1))), 0.05, 1.0, special.stdtrit).round(4).tolist()
+    [-0.0295]
+    """
+    tail = np.atleast_1d(np.asarray(tail, dtype=np.float64))
+    mean, spread, skewness = _with_another_loss(of)
+    exponent = exponents(tail)
+    t = -quantile_of_t(of.df, np.minimum(tail * np.exp(exponent), _LARGEST_TAIL))
+    limit = with_unseen(mean - spread * skewed(t, skewness), exponent, of.n_effective, worst)
+    return np.asarray(np.maximum(limit, -np.asarray(worst)))
+
+
+def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT) -> Floats:
+    """Upper limit of the mean if no value of the population is above ``best``; see :func:`lower_limit`."""
+    return -lower_limit(of.mirrored, tail, best, quantile_of_t)
+
+
+def exponents(tail: Floats) -> Floats:
+    """Exponents l from 0 to -log α at which limits are inspected, for tails of shape (m,): shape (n_shares, m).
+
+    They are dense at the end, which decides if values have nearly no spread.
+    """
+    return np.asarray((1 - np.linspace(1, 0, _N_SHARES)[:, None] ** 2) * -np.log(tail))
+
+
+def with_unseen(limits: Floats, exponent: Floats, n_effective: Any, worst: Any) -> Floats:
+    """Step 3 of :func:`lower_limit` for limits at the tails ``α e^l``, shapes (n_shares, m), to shape (m,).
+
+    - ``exponent``: l, shape (n_shares, 1) or (n_shares, m)
+    """
+    unseen = -np.expm1(-exponent / n_effective)
+    return np.asarray(((1 - unseen) * limits - unseen * worst).min(axis=0))
+
+
+def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Floats:
+    """P-value of the hypothesis that the mean is at most ``null``: the inverse of :func:`lower_limit`, shape (m,).
+
+    ``max_t ((null + B)/(k_1 - √k_2 K(t) + B))^N P(T > t)`` over the t for which the base is at most 1: the tail ``e^-l
+    P(T > t)`` at which the limit of the share of unseen queries is ``null``.
+
+    - ``null``, ``worst``: numbers or shape (m,)
+    - ``distribution_of_t``: such as ``scipy.special.stdtr``
+
+    >>> from scipy import special
+    >>> p_value(moments(np.zeros((100, 1))), -0.0295, 1.0, special.stdtr).round(3).tolist()
+    [0.05]
+    """
+    mean, spread, skewness = _with_another_loss(of)
+    null, worst = (np.asarray(each, dtype=np.float64) for each in (null, worst))
+    # Without unseen queries.
+    largest = _unskewed((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
+    largest = np.arcsinh(np.clip(largest, -_INFINITE, _INFINITE))
+    t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_FAR), largest), largest, _N_VALUES))
+    seen = (null + worst) / np.maximum(mean - spread * skewed(t, skewness) + worst, _NO_SPREAD)
+    p: Floats = (np.clip(seen, 0.0, 1.0) ** of.n_effective * distribution_of_t(of.df, -t)).max(axis=0)
+    constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** of.n_effective
+    return np.asarray(np.where(spread > 0, np.clip(p, 0.0, 1.0), constant))
+
+
+def _with_another_loss(of: Moments) -> tuple[Floats, Floats, Floats]:
+    """Mean, standard deviation and skewness with one more query such as those that lost: step 1."""
+    loss = np.divide(of.third, of.variance, out=np.zeros(np.shape(of.mean)), where=of.variance > 0)
+    loss = np.minimum(loss, 0.0)
+    spread = np.sqrt(of.variance + loss**2)
+    cube = -2 * (np.minimum(of.third, 0.0) + loss**3)
+    skewness = np.divide(cube, spread**3, out=np.zeros_like(spread), where=spread > 0)
+    return of.mean + loss, spread, skewness
+
+
+def skewed(t: Floats, skewness: Floats) -> Floats:
+    """K(t): quantiles of a standardised Gamma distribution, step 2, without cancellation for small skewness."""
+    third = np.maximum(t / 6 - skewness / 36, -1 / np.maximum(skewness, _NO_SPREAD))
+    return np.asarray(2 * third * (3 + 3 * skewness * third + (skewness * third) ** 2))
+
+
+def _unskewed(k: Floats, skewness: Floats) -> Floats:
+    """Values t with K(t) = k."""
+    g = np.maximum(skewness, _NO_SKEWNESS)
+    with np.errstate(divide="ignore"):
+        root = np.expm1(np.log1p(np.maximum(g * k / 2, -1.0)) / 3)
+    return np.asarray(6 / g * root + g / 6)
