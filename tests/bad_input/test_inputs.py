@@ -351,7 +351,7 @@ INVALID = {
         r"no topic in common: RUN has 'u', 'v', 'w', \.\.\.; qrels has 'q1', 'q2'(, 'q3', \.\.\.)?; look for",
     ),
     **{
-        name: (run, QRELS, "look for other prefixes, leading zeros, trailing blanks or another Unicode form")
+        name: (run, QRELS, "without (the prefix|suffixes)|trailing blanks or another Unicode form")
         for name, run in {
             "trailing blank": RUN.assign(qid=RUN["qid"] + " "),
             "another Unicode form": RUN.assign(qid=RUN["qid"].str.replace("q", "q\u0301")),

@@ -158,7 +158,8 @@ def evaluated_collection(
 ) -> Collection:
     """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
     models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
-    target, runs = aligned(judged, runs, on_topics)
+    # Scores of other measures come with the warnings of their own evaluation.
+    target, runs = aligned(judged, runs, on_topics, warns=isinstance(measure, UnjudgedMeasure))
     if isinstance(measure, UnjudgedMeasure):
         joint, shares = joint_scores(runs, target, measure, models)
         return Collection(name, joint, shares, runs, target, labels)

@@ -20,6 +20,7 @@ from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.frames.results import Caveat, Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
+from vbterrier.measures.target import EvaluationTarget, mismatch_text
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -158,8 +159,15 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
             pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), ids)
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
-    if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        of_judgments = judgment_notes(loaded, judgments)
+    target = EvaluationTarget(frame)
+    of_other_ids = {name: text for name, run in loaded.items() if (text := mismatch_text(target, run))}
+    for name, text in of_other_ids.items():
+        notes.append(f"run {name!r}: {text}")
+        serious.append(notes[-1])
+    # Documents with other ids say nothing about the judgments.
+    evidence = {name: run for name, run in loaded.items() if name not in of_other_ids}
+    if evidence and table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
+        of_judgments = judgment_notes(evidence, judgments)
         notes += [f"judgments: {note.text}" for note in of_judgments]
         serious += [f"judgments: {note.text}" for note in of_judgments if note.serious]
     kinds: dict[str, Any] = {

@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype as is_integer
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, heard, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, heard, warn, whole
 from vbterrier.evaluate.experiment_tables import (
     MEAN_RESPONSE_TIME,
     STYLES,
@@ -25,6 +25,7 @@ from vbterrier.evaluate.experiment_tables import (
 )
 from vbterrier.evaluate.inputs import is_path, named_systems
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from vbterrier.hosts.systems import ResultFiles
 
 
+_LOOK = "look for other prefixes or leading zeros"
 _SAVED_TABLES = ("aggregated.csv", "perquery.csv")
 _OF_INTERVALS = "an interval over topics needs"
 
@@ -339,10 +341,19 @@ def _filtered(
         own = examples(rated.unique()) or "none"
         raise InputError(
             f"no topic in common: topics have {examples(asked.unique())}; qrels have {own}; "
-            "look for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
+            + (affix_text([(list(asked), list(rated.unique()))], "topics", "qrels") or _LOOK)
+            + ", or ask for filter_by_topics=False and filter_by_qrels=False"
         )
+    if has_judgments.any() and not has_judgments.all() and (affix := _other_space(asked[~has_judgments], asked, rated)):
+        n_other = int((~has_judgments).sum())
+        warn(f"topics: {agreeing(n_other, 'topics are not in qrels')} ({examples(asked[~has_judgments])}); {affix}")
     queries = queries[has_judgments].reset_index(drop=True) if by_qrels else queries
     return queries, judged[rated.isin(asked.unique())].reset_index(drop=True) if by_topics else judged
+
+
+def _other_space(unjudged: pd.Series[str], topics: pd.Series[str], judged: pd.Series[str]) -> str:
+    """The prefix or suffix by which topics differ from qrels without topics; empty if there is none."""
+    return affix_text([(list(unjudged), sorted(set(judged.unique()).difference(topics)))], "topics", "qrels")
 
 
 def _evaluated(

@@ -48,6 +48,7 @@ from vbterrier.frames.results import Caveat, Shown
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
+from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
@@ -369,7 +370,8 @@ def release_gate(
     queries, notes = _queries(ratings.labels, traffic, loaded)
     rated = ratings.labels[ratings.labels["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
-    target, loaded = aligned(target_of(rated, None, None), loaded, "all")
+    # Scores of other measures come with the warnings of their own evaluation.
+    target, loaded = aligned(target_of(rated, None, None), loaded, "all", warns=isinstance(wanted, UnjudgedMeasure))
     constants: dict[str, Any] = {"guarantee": criteria.guarantee, "look": options.look}
     constants |= {"n_resamples": n_resamples, "seed": seed, "level": level}
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):

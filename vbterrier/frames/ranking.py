@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
+from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_run
@@ -292,6 +293,15 @@ class Run:
             ordered[places] = settled
         return ordered, starts, stops - starts
 
+    def best_scored(self, cutoff: int) -> Ints:
+        """Return the rows of the best scores of each topic, -1 beyond the end of a list, shape (n_topics, cutoff).
+
+        Ties have any order and duplicates are not refused: for descriptions of a run, not for measures.
+        """
+        (starts, stops), (rows, _) = self._spans, self._descending
+        cut = rankings.top_rows(starts, stops, cutoff)
+        return cut if rows is None else np.where(cut >= 0, rows[cut], -1)
+
     def top(self, cutoff: int | None = None) -> Top:
         """Cut each topic to its first ``cutoff`` documents in trec_eval's order; ``None`` keeps all."""
         depth = self._longest if cutoff is None else min(cutoff, self._longest)
@@ -432,12 +442,16 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
     elif (place < 0).all():
         raise InputError(
             f"no topic in common: {run.name} has {examples(run.topics)}; {name} has {examples(topics)}; "
-            "look for other prefixes, leading zeros, trailing blanks or another Unicode form"
+            + (
+                affix_text([(run.topics, topics)], "the run", name)
+                or "look for other prefixes, leading zeros, trailing blanks or another Unicode form"
+            )
         )
     elif (place < 0).any():
         extra = [topic for topic, place in zip(run.topics, place, strict=True) if place < 0]
         said = agreeing(len(extra), f"topics are not in {name} and are left out")
-        warn(f"{run.name}: {said} ({examples(extra)}){effect}")
+        affix = affix_text([(extra, sorted(set(topics).difference(run.topics)))], "the run", name)
+        warn(f"{run.name}: {said} ({examples(extra)}){effect}{f'; {affix}' if affix else ''}")
     return place
 
 

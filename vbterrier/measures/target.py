@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from vbterrier.entities.coverage import EntityTable, Selection
 from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
+from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import (
     FEW_ROWS,
@@ -30,10 +32,11 @@ from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import ir_measures
 
+    from vbterrier.annotations import Ints
     from vbterrier.frames.ranking import Run
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -272,27 +275,35 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
 
 
 def aligned(
-    judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
+    judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str, *, warns: bool = True
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
-    """Return the target with the topics to average over, and the runs on them; warn of unjudged runs."""
+    """Return the target with the topics to average over, and the runs on them; ``warns`` of runs that do not fit it."""
     target = restricted(judged, runs, on_topics)
-    for run in runs.values():
+    for run in runs.values() if warns else ():
         run.warn_of_ranks()
         warn_of_id_mismatch(judged, run)
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
 
 
 _FIRST_ROWS, _FEW = 10_000, 100
+# The documents of a topic, the topics, and the share of judged documents below which ids are of different spaces.
+_CUTOFF, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
+# Topics whose documents are looked up at first, and those with examples.
+_SOME_TOPICS, _EXAMPLE_TOPICS = 16, 20
 
 
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
-    """Warn if a run and the judgments share topics but no document, or documents in another spelling.
+    """Warn if a run and the judgments share topics but hardly a document, or documents in another spelling.
 
-    With ``only_misspelt``, as a part of a run may well hold no judged document, warn only if none is judged and ids
-    differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`.
+    Of five or more topics, less than 1 % of the first ten documents are judged. Of fewer topics, none of all documents
+    is judged. With ``only_misspelt``, as a part of a run may well hold no judged document, fewer topics only count if
+    ids differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`.
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= target.columns or not len(run):
+        return
+    if text := mismatch_text(target, run):
+        warn(f"{run.name}: {text}")
         return
     docnos, n_first = target.docno.text, min(len(run), _FEW if only_misspelt else FEW_ROWS)
     # The rows whose spelling is compared become text once.
@@ -307,6 +318,52 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
             "other prefixes, trailing blanks or another Unicode form"
         )
+
+
+def mismatch_text(target: EvaluationTarget, run: Run) -> str:
+    """Description of a run whose first documents are hardly judged, with the remedy; empty for other runs.
+
+    Topics are looked up until enough documents are judged, as a rule a few of them.
+    """
+    qids, topic = target.qid.codes()
+    place = {qid: number for number, qid in enumerate(qids)}
+    common = [(own, place[qid]) for own, qid in enumerate(run.topics) if qid in place]
+    if len(common) < _LEAST_TOPICS:
+        return ""
+    first = run.best_scored(_CUTOFF)
+    own_topics = np.array([own for own, _ in common])
+    n_documents = int(np.count_nonzero(first[own_topics] >= 0))
+    wanted, n_judged, begin, size = _LEAST_SHARE * n_documents, 0, 0, _SOME_TOPICS
+    while begin < len(common) and n_judged < wanted:
+        some = common[begin : begin + size]
+        n_judged += sum(
+            len(set(ids).intersection(judged)) for ids, judged in _documents(target, topic, run, first, some)
+        )
+        begin, size = begin + size, 2 * size
+    if n_judged >= wanted:
+        return ""
+    groups = _documents(target, topic, run, first, common[:_EXAMPLE_TOPICS])
+    retrieved, judged_ones = (examples(ids) for ids in groups[0])
+    said = affix_text(groups, "the run", "the qrels")
+    return (
+        f"{n_judged} of the first {n_documents:,} documents of {len(common)} topics are judged, at most {_CUTOFF} a "
+        f"topic: it has {retrieved}; qrels has {judged_ones}; "
+        + (said or "look for other prefixes or suffixes, passages of documents, or another collection")
+    )
+
+
+def _documents(
+    target: EvaluationTarget, topic: Ints, run: Run, first: Ints, pairs: Sequence[tuple[int, int]]
+) -> list[tuple[list[str], list[str]]]:
+    """The first documents of a run and the judged ones, for pairs of the topic of the run and that of the target."""
+    numbers = np.array([number for _, number in pairs])
+    rows = np.flatnonzero(np.isin(topic, numbers))
+    judged: dict[int, list[str]] = {int(number): [] for number in numbers}
+    for number, docno in zip(topic[rows].tolist(), target.docno.take(rows).text.to_pylist(), strict=True):
+        judged[number].append(docno)
+    own_rows = [first[own][first[own] >= 0] for own, _ in pairs]
+    own = iter(run.docno.take(np.concatenate(own_rows)).text.to_pylist())
+    return [(list(islice(own, len(some))), judged[number]) for some, (_, number) in zip(own_rows, pairs, strict=True)]
 
 
 def _are_misspelt(ids: Ids, documents: Ids) -> bool:

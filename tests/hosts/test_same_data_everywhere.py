@@ -1,0 +1,186 @@
+"""The same run and judgments at every entrance: the same warnings, once."""
+
+import re
+import warnings
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from trectools import TrecQrel, TrecRun
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.evaluate import diagnose, leaderboard, release_gate
+from vbterrier.settings import Execution, Inference
+
+FEW = Inference(n_resamples=20)
+TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+
+
+def topics_of(run):
+    return pd.DataFrame({"qid": run["qid"].unique(), "query": "words"})
+
+
+def files_of(run, qrels, folder):
+    vbterrier.frames.write_run(run, folder / "a.run", "a")
+    vbterrier.frames.write_qrels(qrels, folder / "qrels.txt")
+    return str(folder / "a.run"), str(folder / "qrels.txt")
+
+
+def scored(runs, qrels, measure, **options):
+    return vbterrier.score(runs, qrels, [measure], inference=FEW, **options).means().iloc[0, 0]
+
+
+def by_pyterrier(run, qrels, measure):
+    return pt.Experiment([run], topics_of(run), qrels, vbterrier.measures_from(measure)).iloc[0, 1]
+
+
+def by_ir_measures(run, qrels, measure):
+    (asked,) = vbterrier.measures_from(measure)
+    return ir_measures.calc_aggregate(
+        [asked], qrels.rename(columns=TO_IR_MEASURES), run.rename(columns=TO_IR_MEASURES)
+    )[asked]
+
+
+# A run, its judgments, a measure and a folder for files -> the mean.
+HOSTS = {
+    "score": lambda run, qrels, measure, _: scored({"a": run}, qrels, measure),
+    "score of files": lambda run, qrels, measure, folder: scored(*files_of(run, qrels, folder), measure),
+    "memory": lambda run, qrels, measure, folder: scored(
+        *files_of(run, qrels, folder), measure, execution=Execution(memory="1 GiB")
+    ),
+    "n_jobs": lambda run, qrels, measure, folder: scored(
+        *files_of(run, qrels, folder), measure, execution=Execution(n_jobs=2)
+    ),
+    "Experiment": lambda run, qrels, measure, _: vbterrier.Experiment([run], topics_of(run), qrels, [measure]).iloc[
+        0, 1
+    ],
+    "pt.Experiment": lambda run, qrels, measure, _: by_pyterrier(run, qrels, measure),
+    "ir_measures": lambda run, qrels, measure, _: by_ir_measures(run, qrels, measure),
+    "VBTrecEval": lambda run, qrels, measure, _: vbterrier.VBTrecEval.from_frames(run, qrels).get(measure),
+    "VBTrecEval of files": lambda run, qrels, measure, folder: vbterrier.VBTrecEval(
+        *(kind(path) for kind, path in zip((TrecRun, TrecQrel), files_of(run, qrels, folder), strict=True))
+    ).get(measure),
+}
+OTHERS = {
+    "compare": lambda run, qrels: vbterrier.compare({"a": run, "b": run.iloc[::-1]}, qrels, ["BNDCG@5"], inference=FEW),
+    "rank_systems": lambda run, qrels: vbterrier.rank_systems({"a": run, "b": run}, qrels, "BNDCG@5"),
+    "gate": lambda run, qrels: release_gate({"a": run}, {"b": run}, qrels, "nDCG@5", margin=0.1),
+    "leaderboard": lambda run, qrels: leaderboard({"a": run, "b": run}, qrels, "nDCG@5"),
+}
+
+
+def messages_of(call, *arguments):
+    """The result and the warnings of this package."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DegenerateWarning)
+        result = call(*arguments)
+    return result, [str(each.message) for each in caught]
+
+
+def collection(n_topics=12, n_judged=30):
+    """Rankings of 20 documents, of which 97 of the first 120 are judged."""
+    draw, topics = np.random.default_rng(0), [f"t{topic}" for topic in range(n_topics)]
+    judged = [(topic, f"D{place}", int(draw.integers(0, 3))) for topic in topics for place in range(n_judged)]
+    ranked = [
+        (topic, f"D{place}", 20.0 - rank) for topic in topics for rank, place in enumerate(draw.permutation(40)[:20])
+    ]
+    return pd.DataFrame(ranked, columns=["qid", "docno", "score"]), pd.DataFrame(
+        judged, columns=["qid", "docno", "label"]
+    )
+
+
+# Documents and topics of another id space.
+
+SPACES = {
+    "passages": (lambda docno: f"{docno}#3", None, "without suffixes such as '#3', 97 of 120 ids of the run"),
+    "prefix": (lambda docno: f"msmarco_{docno}", None, "without the prefix 'msmarco_', 97 of 120 ids of the run"),
+    "judged passages": (None, lambda docno: f"{docno}-7", "without suffixes such as '-7'"),
+    "other collection": (lambda docno: f"X{docno[1:]}", None, "another collection"),
+}
+
+
+def in_space(space):
+    run, qrels = collection()
+    of_run, of_qrels, words = SPACES[space]
+    if of_run:
+        run = run.assign(docno=run["docno"].map(of_run))
+    if of_qrels:
+        qrels = qrels.assign(docno=qrels["docno"].map(of_qrels))
+    return run, qrels, words
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("host", HOSTS)
+def test_documents_of_another_id_space_are_reported_once(host, space, tmp_path):
+    run, qrels, words = in_space(space)
+    _, messages = messages_of(HOSTS[host], run, qrels, "BNDCG@10", tmp_path)
+    (message,) = [message for message in messages if "documents" in message]
+    assert "0 of the first 120 documents of 12 topics are judged" in message
+    assert words in message
+    assert all(repr(ids.iloc[0]) in message for ids in (qrels["docno"],))
+
+
+@pytest.mark.parametrize("call", OTHERS)
+def test_each_run_of_another_id_space_is_reported_once(call):
+    run, qrels, words = in_space("passages")
+    _, messages = messages_of(OTHERS[call], run, qrels)
+    assert [message[:8] for message in messages if words in message] == ["run 'a':", "run 'b':"]
+
+
+def test_the_command_line_reports_documents_of_another_id_space_once(command, tmp_path):
+    run, qrels, words = in_space("passages")
+    paths = files_of(run, qrels, tmp_path)
+    for options in ([], ["--memory", "1 GiB"]):
+        _, _, err = command("score", paths[0], "-q", paths[1], "-m", "BNDCG@10", *options)
+        assert err.count(words) == err.count("warning") == 1
+    _, out, _ = command("doctor", paths[0], "-q", paths[1])
+    assert words in out
+    assert "missing at random" not in out
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("n_judged", [0, 1, 2])
+def test_the_share_of_judged_documents_decides(host, n_judged, tmp_path):
+    """Of 12 x 10 documents, 1.2 are 1 %."""
+    run, qrels = collection()
+    odd = run.assign(docno="X" + run["docno"])
+    first = qrels.groupby("qid")["docno"].first().to_dict()
+    for place, topic in enumerate(run["qid"].unique()[:n_judged]):
+        odd.loc[20 * place, "docno"] = first[topic]
+    _, messages = messages_of(HOSTS[host], odd, qrels, "BNDCG@10", tmp_path)
+    assert len([message for message in messages if "of the first 120 documents" in message]) == (n_judged < 2)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_judged_runs_are_not_reported(host, tmp_path):
+    assert messages_of(HOSTS[host], *collection(), "BNDCG@10", tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_topics_of_another_id_space_are_refused_with_the_prefix(host, tmp_path):
+    run, qrels = collection()
+    run = run.assign(qid="2021_" + run["qid"])
+    # PyTerrier refuses them itself.
+    with pytest.raises((InputError, ValueError), match=r"without the prefix '2021_'|no overlap between the qids"):
+        messages_of(HOSTS[host], run, qrels, "BNDCG@10", tmp_path)
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "pt.Experiment"])
+def test_most_topics_of_another_id_space_are_reported_with_the_prefix(host, tmp_path):
+    run, qrels = collection()
+    run = run.assign(qid=run["qid"].where(run["qid"] == "t3", "2021_" + run["qid"]))
+    _, messages = messages_of(HOSTS[host], run, qrels, "BNDCG@10", tmp_path)
+    (message,) = [message for message in messages if "11 topics are not in" in message]
+    assert re.search("without the prefix '2021_', 11 of 11 ids of (the run|topics)", message)
+
+
+def test_doctor_separates_runs_of_another_id_space():
+    run, qrels, words = in_space("passages")
+    found = diagnose({"odd": run, "good": collection()[0]}, qrels)
+    assert [note for note in found.serious if words in note] == [note for note in found.notes if words in note]
+    assert found.notes[0].startswith("run 'odd'") or any(note.startswith("run 'odd'") for note in found.notes)
+    assert not any(words in note for note in diagnose({"good": collection()[0]}, qrels).notes)
