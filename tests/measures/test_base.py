@@ -600,7 +600,10 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
     measures = [mean(stat=stat) for stat in stats] + [mean(stat="lo", level=0.5)]
     ir_measures.calc(measures, QRELS, RUN)
     assert set(calls) == {"distribution_of", "moments"}
-    assert calls.count("distribution_of") == 1
+    assert calls.count("distribution_of") == 2, "that of the process, and that of intervals"
+    calls.clear()
+    ir_measures.calc([one(prior_strength=3) for one in measures], QRELS, RUN)
+    assert calls.count("distribution_of") == 1, "one strength for all statistics"
     calls.clear()
     ir_measures.calc([mean(stat="q5"), mean(stat="q5", cutoff=2), BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
     assert calls == ["distribution_of"] * 3, "another cutoff and another prior are other distributions"

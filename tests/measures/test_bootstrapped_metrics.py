@@ -129,6 +129,7 @@ def rankings(draw):
 STATS = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "hi")
 
 
+@pytest.mark.filterwarnings("ignore:qrels. .* of .* judged documents have grade 0")
 @pytest.mark.parametrize(("measure", "score", "params"), CASES, ids=IDS)
 @settings(max_examples=50, deadline=None)
 @given(
@@ -144,10 +145,14 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
     assume(ranking and (k or measure is not BP))
     assume(prior != "run" or any(document in labels for document in ranking[:k]))
     limited = measure in (BNDCG, BAP, BQ)
-    urn = default if strength == "auto" else float(strength)
-    expected = outcome(
-        labels, ranking, k, lambda *of: score(*of, **grouped("score", **params)), prior, urn, limited=limited
-    )
+
+    def expected(urn):
+        textbook = grouped("score", **params)
+        return outcome(labels, ranking, k, lambda *of: score(*of, **textbook), prior, urn, limited=limited)
+
+    # Draws are independent, as in the paper; intervals have the strength that their coverage needs.
+    of_process = expected(math.inf if strength == "auto" else float(strength))
+    of_intervals = expected(default if strength == "auto" else float(strength))
     if prior == "uniform":
         grades = {*(max(label, 0) for label in labels.values()), 0}
         prior = dict.fromkeys(grades, 1 / len(grades))
@@ -156,7 +161,30 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
-        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(expected, stat), abs=within), stat
+        own = of_intervals if stat in ("lo", "hi") else of_process
+        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(own, stat), abs=within), stat
+    # The variance of intervals of means over topics.
+    part = base(stat="variance_part")
+    assert values([part], qrels_of(labels), run_of(ranking))[part] == pytest.approx(
+        by_hand.statistic(of_intervals, "std") ** 2, abs=1e-10
+    )
+
+
+def test_ndcg_is_that_of_algorithm_1_where_the_pool_runs_short():
+    """One relevant document is left for three draws: the first that draws grade 1 has it, with probability .75 each."""
+    qrels, run = qrels_of({"j1": 1, "j2": 0, "j3": 0, "j4": 1}), run_of(["j1", "u1", "u2", "u3"])
+    gains = [1 / math.log2(rank + 1) for rank in (1, 2, 3, 4)]
+    chances = [0.75, 0.25 * 0.75, 0.25**2 * 0.75, 0.25**3]
+    scores = [(1 + gain) / (1 + gains[1]) for gain in (*gains[1:], 0.0)]
+    mean = sum(chance * score for chance, score in zip(chances, scores, strict=True))
+    spread = math.sqrt(sum(chance * (score - mean) ** 2 for chance, score in zip(chances, scores, strict=True)))
+    assert mean == pytest.approx(0.9731, abs=5e-5)
+    expected = {"mean": mean, "std": spread, "mode": 1.0, "median": 1.0, "q5": scores[2], "q1": scores[3]}
+    found = values([BNDCG(stat=stat) @ 4 for stat in expected], qrels, run)
+    assert found == pytest.approx({BNDCG(stat=stat) @ 4: value for stat, value in expected.items()}, abs=1e-12)
+    # Urn draws of strength 2 take a grade together more often, so that fewer rankings have it.
+    weak = BNDCG(prior_strength=2) @ 4
+    assert values([weak], qrels, run)[weak] == pytest.approx(0.9540, abs=5e-5)
 
 
 # Bounds
@@ -256,12 +284,19 @@ def test_a_weak_prior_widens_and_an_infinite_strength_is_known_exactly(measure, 
         assert (
             repr(measure(prior="pool", prior_strength=endless)) == f"{measure.NAME}(prior='pool',prior_strength='inf')"
         )
-    known, weak, weaker, usual, default = (
+    known, weak, weaker, default = (
         values_of(measure(stat="std", prior="pool", prior_strength=strength) @ 10, *partly_judged)
-        for strength in ("inf", 8, 0.5, DEFAULT_STRENGTH, "auto")
+        for strength in ("inf", 8, 0.5, "auto")
     )
     assert all(known[qid] < weak[qid] < weaker[qid] for qid in known)
-    assert default == usual
+    # The process of the paper knows its prior; intervals of complete judgments do not.
+    assert default == known
+    for stat in ("lo", "hi", "variance_part"):
+        usual, auto, narrow = (
+            values_of(measure(stat=stat, prior="pool", prior_strength=strength) @ 10, *partly_judged)
+            for strength in (DEFAULT_STRENGTH, "auto", "inf")
+        )
+        assert auto == usual != narrow
     # Given probabilities are known exactly unless a strength is given.
     sure = {0: 0.5, 1: 0.25, 3: 0.25}
     given, exact = (
@@ -271,9 +306,26 @@ def test_a_weak_prior_widens_and_an_infinite_strength_is_known_exactly(measure, 
     assert given == exact
 
 
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+def test_floating_point_errors_of_the_caller_change_no_value(measure, partly_judged):
+    rare = pd.DataFrame({"qid": "q", "docno": [f"j{i}" for i in range(300)], "label": [2, 1] + [0] * 298})
+    deep = pd.DataFrame({"qid": "q", "docno": ["j0", *(f"u{i}" for i in range(400))], "score": -np.arange(401.0)})
+    stats = ["mean", "std", "mode", "median", "q5", "lo", "hi", "variance_part"]
+    asked = [(partly_judged, [measure(stat=stat, **how) @ 10 for stat in stats for how in ({}, {"method": "mc"})])]
+    # Probabilities of hundreds of draws underflow.
+    asked += [((rare, deep), [measure(stat=stat, n_draws=20) @ 400 for stat in ("mean", "std")])]
+    if measure in (BRBP, BP):
+        asked += [((rare, deep), [measure(stat=stat) @ 400 for stat in stats])]
+    for (qrels, run), measures in asked:
+        expected = values(measures, qrels, run)
+        with np.errstate(all="raise"):
+            assert values(measures, qrels, run) == expected
+
+
 # Parameters
 
 
+@pytest.mark.filterwarnings("ignore:qrels. 0 of .* judged documents have grade 0")
 def test_precision_wants_a_cutoff_and_a_highest_grade_is_at_least_that_of_the_qrels():
     with pytest.raises(ParameterError, match="precision needs a cutoff; add one, as in BP@10"):
         values([BP], qrels_of({"a": 1}), run_of(["a"]))

@@ -128,7 +128,7 @@ def run_of(**lists):
 def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():
     vbterrier.register_intents("only q1", pd.DataFrame({"qid": ["q1"], "entity_id": ["A"], "prob": [1.0]}))
     vbterrier.register_tags("only a", pd.DataFrame({"docno": ["a"], "entity_id": ["A"]}))
-    qrels, run = qrels_of(("q1", "a", 1), ("q2", "b", 1)), run_of(q1=["a"], q2=["b"])
+    qrels, run = qrels_of(("q1", "a", 1), ("q2", "b", 1), ("q2", "c", 0)), run_of(q1=["a"], q2=["b"])
     skipping = ES(intents="only q1", tags="only a", undefined="skip") @ 2
     with pytest.warns(DegenerateWarning, match="1 topic is not in intents"):
         found = score(run, qrels, [skipping, BNDCG @ 2])
@@ -137,7 +137,7 @@ def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():
 
 def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
     monkeypatch.setattr(ranking, "MOST_PLACES", 10)
-    run, qrels = run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]), qrels_of(("q1", "d1", 1), ("q2", "a", 1))
+    run, qrels = run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]), qrels_of(("q1", "d1", 1), ("q1", "d2", 0), ("q2", "a", 1))
     with pytest.raises(
         InputError,
         match=r"2 topics and a list of 9 documents exceed the limit of [\d,]+ places of a table; give a cutoff",

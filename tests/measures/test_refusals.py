@@ -175,7 +175,7 @@ REFUSALS = [
         "judgments of a measure",
         lambda qrels, measure: vbterrier.score({"mine": RUN}, qrels, [measure]),
         (QRELS[:0], BNDCG @ 10, "qrels: no rows; a run is evaluated over the topics of this frame"),
-        (QRELS.assign(label=2000), BNDCG(dcg="exp-log2") @ 10, "qrels: grade 2000 has no finite gain 2^grade - 1; use dcg='log2'"),
+        (QRELS.assign(label=[0, 2000, 2000, 2000]), BNDCG(dcg="exp-log2") @ 10, "qrels: grade 2000 has no finite gain 2^grade - 1; use dcg='log2'"),
         (QRELS.assign(label=2000), NDCGBound(side="upper", max_grade=2000, dcg="exp-log2") @ 10, "qrels: grade 2000 has no finite gain 2^grade - 1; use dcg='log2'"),
         (QRELS.assign(docno=["a", "b", "a", "a\0"]), ir_measures.nDCG @ 10, "qrels column 'docno': row 3 holds 'a\\x00'; external measures end ids at a NUL: remove it"),
         (QRELS, RelCov @ 20, "qrels: measures of entity runs need the links of a pool, a frame with qid, docno, entity_id, label, rank, weight; found qid, docno, label; make it with vbterrier.entities.link_pool(pool, tags, qrels).to_frame()"),

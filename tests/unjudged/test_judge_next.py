@@ -243,7 +243,7 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
     run, qrels = frames(2, 6)
     mine = system("mine", run, qrels, 6, metric, prior="pool")
     found = plan([mine], 100)
-    assert found.width_before == pytest.approx(width(mine[1].std ** 2, 2))
+    assert found.width_before == pytest.approx(width(mine[1].variance_part, 2))
     assert found.width_after == 0
     assert len(found) == found.n_unjudged
     assert found.documents.equals(plan([mine], 100).documents)

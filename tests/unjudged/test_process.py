@@ -202,10 +202,14 @@ def test_grades_that_no_document_has_change_no_score(metric):
 
 
 @pytest.mark.parametrize("n", [2, 5, 9])
-def test_the_prior_of_the_paper_weighs_as_much_as_two_documents(n):
-    """Relevant unjudged documents are beta-binomial, with variance ``n p (1 - p) (s + n) / (s + 1)`` and strength s."""
+def test_draws_are_independent_and_intervals_have_a_prior_worth_two_documents(n):
+    """With strength s, relevant unjudged documents are beta-binomial: variance ``n p (1 - p) (s + n) / (s + 1)``."""
     qrels = pd.DataFrame({"qid": "q1", "docno": [f"j{i}" for i in range(10)], "label": [1] * 3 + [0] * 7})
     run = pd.DataFrame({"qid": "q1", "docno": [f"u{i}" for i in range(n)], "score": -np.arange(float(n))})
     found = bootstrap_distribution(run, qrels, n, metric=Precision())
     assert found.mean == pytest.approx([0.3])
-    assert found.std == pytest.approx([math.sqrt(n * 0.3 * 0.7 * (2 + n) / (2 + 1)) / n])
+    assert found.std == pytest.approx([math.sqrt(n * 0.3 * 0.7) / n])
+    assert found.variance_part == pytest.approx([n * 0.3 * 0.7 * (2 + n) / (2 + 1) / n**2])
+    frame, weak = found.to_frame(0.8), bootstrap_distribution(run, qrels, n, metric=Precision(), prior_strength=2)
+    assert frame[["low", "high"]].to_numpy().tolist() == np.stack(weak.interval(0.8), axis=1).tolist()
+    assert frame["std"].tolist() == found.std.tolist()

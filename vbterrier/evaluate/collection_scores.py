@@ -25,7 +25,7 @@ from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.agreement import EQUAL
@@ -161,6 +161,7 @@ def evaluated_collection(
     # Scores of other measures come with the warnings of their own evaluation.
     target, runs = aligned(judged, runs, on_topics, warns=isinstance(measure, UnjudgedMeasure))
     if isinstance(measure, UnjudgedMeasure):
+        warn_of_few_non_relevant([measure], target)
         joint, shares = joint_scores(runs, target, measure, models)
         return Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}

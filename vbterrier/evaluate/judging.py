@@ -26,7 +26,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
 from vbterrier.measures.unjudged import models_of
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import share_interval
@@ -180,6 +180,7 @@ def judge_next(
         named = _pair(named, difference)
     judged = target_of(qrels, None, None)
     loaded = loaded_runs(named, duplicates)
+    warn_of_few_non_relevant([wanted], judged)
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}

@@ -15,7 +15,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
 from vbterrier.measures.unjudged import models_of
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import EQUAL
@@ -167,6 +167,7 @@ def rank_systems(
     loaded = loaded_runs(runs, duplicates)
     if baseline is not None:
         require_system("baseline", baseline, loaded)
+    warn_of_few_non_relevant([wanted], judged)
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     if uncertainty != "unjudged" and len(target.topics) == 1:

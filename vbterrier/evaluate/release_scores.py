@@ -15,7 +15,7 @@ from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
 from vbterrier.kernels.mean_limits import SampledQueries
-from vbterrier.measures.target import Scoring
+from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.settings import Data, Inference
@@ -84,6 +84,7 @@ class ReleaseScores:
         if self._is_predicted:
             if measure["stat"] != "mean":
                 raise ParameterError(f"{measure}: wanted the score itself; leave out stat={measure['stat']!r}")
+            warn_of_few_non_relevant([measure], target)
             distributions = self._distributions(measure, runs)
             self._scores = {name: each.mean for name, each in distributions.items()}
             self._joint = joint_of(distributions)

@@ -33,7 +33,7 @@ from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import EvaluationTarget, warn_of_few_non_relevant
 from vbterrier.measures.text import distinct_measures
 from vbterrier.measures.unjudged import draw_models, models_of
 from vbterrier.settings import Execution, Inference, with_defaults
@@ -326,6 +326,7 @@ def rerank_grid(
     grid, omitted = without(RERANK_GRID, lacking) if is_default else (grid, ())
     every = configurations(grid, list(runs), resources)
     # Rerankings have the documents of the pool.
+    warn_of_few_non_relevant(asked, target)
     models = models_of(asked, {POOL: documents}, target)
     draw_models(asked, models)
     context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources, models)

@@ -30,7 +30,7 @@ from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import aligned, check_subtopics, require_one_tagger
+from vbterrier.measures.target import aligned, check_subtopics, require_one_tagger, warn_of_few_non_relevant
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
@@ -257,6 +257,7 @@ def score(
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
         check_subtopics(judged)
     named = list(systems_of(named_runs(runs, topics)))
+    warn_of_few_non_relevant(asked, judged)
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.

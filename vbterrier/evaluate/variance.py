@@ -21,7 +21,7 @@ from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import aligned, deepest, require_one_tagger
+from vbterrier.measures.target import aligned, deepest, require_one_tagger, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
@@ -116,7 +116,7 @@ def unjudged_draws(
         return TopicDraws(contrast.names, expected, expected, parts, draws, UNJUDGED, common)
     variances = None
     if not contrast.is_difference:
-        variances = np.array([distribution.std**2 for distribution in distributions.values()])[:, order]
+        variances = np.array([distribution.variance_part for distribution in distributions.values()])[:, order]
     draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in places)
     return TopicDraws(contrast.names, expected, expected, variances, draws, UNJUDGED)
 
@@ -333,6 +333,7 @@ def variance_shares(
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
+    warn_of_few_non_relevant([wanted], judged)
     models = models_of([wanted], loaded, judged, model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}

@@ -14,7 +14,14 @@ import numpy as np
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
 from vbterrier.kernels.rankings import MOST_RANKS
-from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
+from vbterrier.measures.target import (
+    EvaluationTarget,
+    Scoring,
+    check_subtopics,
+    deepest,
+    warn_of_few_non_relevant,
+    warn_of_id_mismatch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -160,6 +167,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return False
 
     @property
+    def draws_from_judgments(self) -> bool:
+        """True if grades of unjudged documents are drawn from the shares of grades in the judgments."""
+        return False
+
+    @property
     def depth(self) -> int | None:
         """Number of ranks that the measure depends on, ``None`` for all."""
         return self.cutoff
@@ -267,6 +279,7 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
         check_subtopics(target, is_part=True)
     for measure in measures:
         measure.prepare(target)
+    warn_of_few_non_relevant(measures, target)
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         scoring = Scoring(target, run, deepest(measures))

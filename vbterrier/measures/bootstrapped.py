@@ -40,10 +40,12 @@ class _BNDCG(OfNDCG, Bootstrapped):
     Parameters
     ----------
     stat
-        ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the
-        ends of the central interval at ``level``.
+        ``mean`` (default), ``median``, ``mode``, ``std`` or a percentile ``q0`` to ``q100`` of the paper's process; or
+        ``lo`` and ``hi``, the ends of the central interval at ``level`` for the score of complete judgments.
     prior_strength
-        A number; ``'inf'`` for a prior known exactly; or ``'auto'``.
+        ``'auto'``: independent draws, as in the paper, except for ``lo``, ``hi`` and the intervals of means of
+        :func:`vbterrier.score`, for which the prior is as uncertain as if learned from two documents; or one
+        pseudo-count for all statistics; ``'inf'`` for independent draws in all of them.
 
     Notes
     -----
@@ -89,6 +91,11 @@ class _BRBP(OfRBP, Bootstrapped):
     def better(self) -> str | None:
         """Direction of better values; a residual has none."""
         return None if self["stat"] == "residual" else super().better
+
+    @property
+    def draws_from_judgments(self) -> bool:
+        """False for bounds, which draw nothing."""
+        return self["stat"] not in RBP_BOUNDS and super().draws_from_judgments
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target; bounds need no model."""

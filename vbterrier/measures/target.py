@@ -29,6 +29,7 @@ from vbterrier.frames.ids import (
 )
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
+from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
@@ -249,6 +250,26 @@ def check_subtopics(target: EvaluationTarget, *, is_part: bool = False) -> None:
             f"({examples(gaps)}): subtopics without a judged document do not count, nor do those after the last "
             "judged one; give the topic file, as subtopics='topics.xml', or VB(intents='topics.xml') as a measure"
         )
+
+
+def warn_of_few_non_relevant(measures: Iterable[ir_measures.Measure], target: EvaluationTarget) -> None:
+    """Warn if measures draw grades from judgments with hardly any non-relevant document."""
+    drawn = [measure for measure in measures if getattr(measure, "draws_from_judgments", False)]
+    if not drawn:
+        return
+    judgments = target.judgments()
+    if not is_identified(judgments):
+        n_non_relevant, n = judgments.counts[:, 0].sum(), judgments.counts.sum()
+        warn(
+            f"{judgments.name}: {n_non_relevant:,} of {n:,} judged documents have grade 0, so that "
+            f"{_first_few(drawn)} would treat nearly all unjudged documents as relevant: a run of invented "
+            "documents scores as high as a real one; use nDCG or RR with NDCGBound, an explicit prior=, or judgments "
+            "of non-relevant documents"
+        )
+
+
+def _first_few(measures: Sequence[ir_measures.Measure], n: int = 3) -> str:
+    return ", ".join(map(str, measures[:n])) + (", ..." if len(measures) > n else "")
 
 
 def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:

@@ -13,7 +13,7 @@ from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.fitted import evidence_model, fit_loaded
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
-from vbterrier.unjudged.priors import ALL_UNJUDGED, DEFAULT_PRIOR, MOST_DRAWS, N_DRAWS, PRIORS, Process
+from vbterrier.unjudged.priors import ALL_UNJUDGED, DEFAULT_PRIOR, MOST_DRAWS, N_DRAWS, PAPER, PRIORS, Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,7 +82,7 @@ class _Strength(Param):
     """A pseudo-count above 0, or its name."""
 
     def __init__(self) -> None:
-        super().__init__(str, "auto", desc="pseudo-count of the prior, in documents; 'inf': it is known exactly")
+        super().__init__(str, "auto", desc="pseudo-count of the prior, in documents; 'inf': independent draws")
         self.dtype = (str, float)
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -170,6 +170,11 @@ class Bootstrapped(UnjudgedMeasure):
     def process(self) -> Process:
         """The process that draws grades of unjudged documents."""
         return Process(**{name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS})
+
+    @property
+    def draws_from_judgments(self) -> bool:
+        """True for the priors of the paper."""
+        return self["prior"] in PAPER
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target."""

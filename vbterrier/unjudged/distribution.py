@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -124,9 +125,14 @@ class ScoreDistributions(Shown):
         return np.sqrt(self._moments[1])
 
     @property
+    def of_complete(self) -> ScoreDistributions:
+        """The distributions of the scores of complete judgments, which intervals describe."""
+        return self
+
+    @property
     def variance_part(self) -> Floats:
-        """The part of each topic in the variance of the sum over independent topics: its variance, shape (n,)."""
-        return self._moments[1]
+        """The part of each topic in the variance of the sum over independent topics, for intervals, shape (n,)."""
+        return self.of_complete._moments[1]  # noqa: SLF001 - of the same class
 
     @property
     def median(self) -> Floats:
@@ -157,14 +163,16 @@ class ScoreDistributions(Shown):
         """The central interval: values with a mid-probability from ``(1 - level)/2`` to ``(1 + level)/2``.
 
         The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
-        levels are further apart and cover more than ``level``; with many documents the two agree.
+        levels are further apart and cover more than ``level``; with many documents the two agree. Intervals are those
+        of :attr:`of_complete`.
 
         Returns arrays of shape (n,). Raises ParameterError: a level outside [0, 1].
         """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._intervals:
-            ends = np.array([central_interval(each, level) for each in self.distributions]).reshape(len(self), 2)
+            distributions = self.of_complete.distributions
+            ends = np.array([central_interval(each, level) for each in distributions]).reshape(len(self), 2)
             self._intervals[level] = ends[:, 0], ends[:, 1]
         return self._intervals[level]
 
@@ -201,14 +209,15 @@ class ScoreDistributions(Shown):
         low, high = self.interval(level)
         frame = pd.DataFrame({"qid": self.topics, "n_unjudged": self.n_unjudged, "mean": self.mean, "std": self.std})
         frame = frame.assign(median=self.median, mode=self.mode, low=low, high=high, method=self.methods)
-        ends = (self.certificate((1 - level) / 2), self.certificate((1 + level) / 2))
+        ends = (self.of_complete.certificate(end) for end in ((1 - level) / 2, (1 + level) / 2))
         return frame.assign(certificate=np.maximum(*ends))
 
 
 class BootstrapDistribution(ScoreDistributions):
     """The distributions of bootstrapped scores, each of its topic alone: the process of the paper.
 
-    The result of :func:`bootstrap_distribution`.
+    The result of :func:`bootstrap_distribution`. Moments, mode, quantiles and atoms are those of the process. Intervals
+    are those of :attr:`of_complete`, whose prior is uncertain unless ``prior_strength`` is given.
 
     Attributes
     ----------
@@ -220,7 +229,7 @@ class BootstrapDistribution(ScoreDistributions):
     prob
         The prior of the grades, shape (n, L), or (n, u, L) in drawing order if documents have individual priors.
     strength
-        The pseudo-count of the prior in documents, shape (n,); infinite if the prior is treated as known exactly.
+        The pseudo-count of the prior in documents, shape (n,); infinite for independent draws.
     model : UnjudgedModel
         The input of the kernels.
     """
@@ -245,6 +254,18 @@ class BootstrapDistribution(ScoreDistributions):
     def source(self) -> str:
         """The prior and its parameters."""
         return self.process.summary
+
+    @cached_property
+    def of_complete(self) -> BootstrapDistribution:
+        """The distributions of the scores of complete judgments, which intervals describe.
+
+        Unless ``prior_strength`` is given, the priors of the paper have the pseudo-count ``DEFAULT_STRENGTH``, with
+        which intervals cover these scores.
+        """
+        strength = self.process.interval_strength
+        if strength == self.process.strength:
+            return self
+        return BootstrapDistribution(self.judged, replace(self.process, prior_strength=strength), self.metric)
 
     @cached_property
     def _of_judged(self) -> Floats:
@@ -339,10 +360,10 @@ def bootstrap_distribution(
         The pseudo-count of the prior in documents. The probabilities have a Dirichlet distribution of this pseudo-count
         and are shared by the documents of a topic, so draws follow Pólya's urn, and the gains of two documents have the
         correlation ``1/(prior_strength + 1)``. A smaller value gives wider intervals and the same mean, unless the pool
-        may have too few documents of a grade. ``inf`` treats the prior as known exactly. ``"auto"``:
-        ``DEFAULT_STRENGTH`` for the priors of the paper, chosen such that 90 % intervals cover the DCG under complete
-        judgments divided by the ideal DCG of the pool (docs/explanation/evidence.md); ``inf`` for given probabilities
-        and ``compat``.
+        may have too few documents of a grade. ``inf``: the prior is known exactly and draws are independent, as in the
+        paper. ``"auto"``: ``inf``, except for intervals under the priors of the paper. These have
+        ``DEFAULT_STRENGTH``, chosen such that 90 % intervals cover the DCG under complete judgments divided by the
+        ideal DCG of the pool (docs/explanation/evidence.md).
     inference
         An :class:`vbterrier.Inference`: ``n_draws`` (1,000), ``seed`` (0). They are used for topics whose ``method`` is
         ``"mc"``; the draws of a topic depend on the seed and on the query's id only.
@@ -354,7 +375,7 @@ def bootstrap_distribution(
 
     Notes
     -----
-    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior. The cost is linear in rows. A topic with
+    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior, too. The cost is linear in rows. A topic with
     u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at most
     s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
 

@@ -60,7 +60,8 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
     In each topic, the unjudged documents of all systems share one urn (:func:`vbterrier.kernels.grades.model.urn`) in
     the order of their docnos, so that a document has one uniform number. Each system derives the grades of its
     documents from these numbers, by its own prior and drawing order and with its own limits of documents per grade. Any
-    subset of an urn in any order is an urn, so the marginal distributions are those of the systems.
+    subset of an urn in any order is an urn, so the marginal distributions are those of the systems. Draws and covariances
+    are of scores of complete judgments, as intervals (:attr:`BootstrapDistribution.of_complete`).
 
     ``n_union`` and ``strength`` are the number of distinct unjudged documents of all systems and the strength of the
     common urn, shape (n_topics,).
@@ -80,7 +81,8 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
                     "same qrels for all"
                 )
         self.places, self.n_union = _union(self.distributions)
-        strength = np.array([each.strength for each in self.distributions])
+        self._of_complete = [each.of_complete for each in self.distributions]
+        strength = np.array([each.strength for each in self._of_complete])
         count = np.array([each.n_unjudged for each in self.distributions])
         alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
         common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
@@ -98,7 +100,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
             rng = stream(seed, self.topics[topic], str(first))
             n = min(step, n_draws - first)
             numbers = urn(rng, n, int(self.n_union[topic]), float(self.strength[topic]))
-            for system, (distribution, places) in enumerate(zip(self.distributions, self.places, strict=True)):
+            for system, (distribution, places) in enumerate(zip(self._of_complete, self.places, strict=True)):
                 drawn = numbers[:, places[topic, : distribution.n_unjudged[topic]]]
                 scores[system, first : first + n] = scores_of(distribution.model, topic, drawn)
         return scores
@@ -114,7 +116,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
         documents of a grade. Use draws then, see :meth:`scores`.
         """
         at_a, at_b = self._at(name_a), self._at(name_b)
-        a, b = self.distributions[at_a].model, self.distributions[at_b].model
+        a, b = self._of_complete[at_a].model, self._of_complete[at_b].model
         if a.value is not None or b.value is not None:
             return np.full(len(self.topics), np.nan)
         alike = 1.0 / (self.strength + 1.0)

@@ -254,9 +254,10 @@ class _Documents:
 
 
 def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:
+    """The distribution that intervals describe."""
     if not isinstance(distribution, BootstrapDistribution):
         raise TypeError(distribution)
-    return distribution
+    return distribution.of_complete
 
 
 def _found(place: int, distribution: ScoreDistributions) -> tuple[pd.DataFrame, Floats]:

@@ -28,7 +28,7 @@ PAPER = ("pool", "run", "pool+run")
 DEFAULT_PRIOR = "pool+run"
 OWN = "column"
 PRIORS = (*PAPER, OWN)
-# The pseudo-count of the priors of the paper in documents, see docs/explanation/evidence.md.
+# The pseudo-count in documents of the priors of the paper for intervals, see docs/explanation/evidence.md.
 DEFAULT_STRENGTH = 2.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
@@ -260,10 +260,15 @@ class Process:
 
     @property
     def strength(self) -> float:
-        """The pseudo-count of the prior: ``"auto"`` is that of the priors of the paper, and infinite for others."""
-        if self.prior_strength != "auto":
-            return float(self.prior_strength)
-        return DEFAULT_STRENGTH if self.prior in PAPER and not self.compat else math.inf
+        """The pseudo-count of the prior; ``"auto"`` is infinite, as in the paper: draws are independent."""
+        return math.inf if self.prior_strength == "auto" else float(self.prior_strength)
+
+    @property
+    def interval_strength(self) -> float:
+        """The pseudo-count of the prior for intervals; ``"auto"`` is finite for the priors of the paper."""
+        if self.prior_strength == "auto" and self.prior in PAPER and not self.compat:
+            return DEFAULT_STRENGTH
+        return self.strength
 
     @property
     def summary(self) -> str:

@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools, Floats
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.kernels.grades.distributions import ScoreDistribution
     from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
 
 METHODS = ("auto", "exact", "grid", "mc")
 
-# The largest number of sequences if a grade may have too few documents, and of atoms of the larger half otherwise.
+# The largest number of sequences of landed levels if a level may have too few documents, and of atoms of the larger half
+# otherwise.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
 # The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
 # pairs of sets of documents for dependent documents with different priors. A grid of increments takes less time than
-# longer lists.
+# long lists; ten documents of three grades are enumerated.
 MAX_LISTED = {"auto": 3e5, "exact": 2e6}
-MAX_LISTED_INCREMENTS = {"auto": 2e4, "exact": 2e6}
+MAX_LISTED_INCREMENTS = {"auto": 6e4, "exact": 2e6}
 MAX_JOINED = {"auto": 2e6, "exact": 1e7}
 MAX_SETS = {"auto": 5e7, "exact": 1e9}
 # The largest number of cell updates: about a second per topic under "auto".
@@ -62,6 +63,8 @@ class TooLargeError(Exception):
         super().__init__(f"topic {topic}")
 
 
+# Products of many probabilities may underflow to 0.
+@np.errstate(under="ignore")
 def distribution_of(
     model: UnjudgedModel, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
 ) -> list[ScoreDistribution]:
@@ -102,6 +105,8 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
         half = model.n_active.astype(np.float64) ** np.ceil(model.n_unjudged / 2)
         sets = paths * 3.0**model.n_unjudged
     bearable = np.where(model.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
+    for topic in np.flatnonzero(model.binds & ~bearable & ~listed):
+        bearable[topic] = n_landed(model.caps[topic], int(model.n_unjudged[topic]), MAX_PATHS) <= MAX_PATHS
     bearable = np.where(model.depends, paths <= MAX_JOINED[method], bearable)
     most = MAX_LISTED_INCREMENTS if _has_increment_grid(model) else MAX_LISTED
     bearable = np.where(listed, paths <= most[method], bearable)
@@ -110,6 +115,27 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
     for topic in np.flatnonzero(bearable & ~listed & ~model.binds & ~model.depends & (paths > MAX_PATHS)):
         bearable[topic] = split(model.weights[topic, : model.n_unjudged[topic]])[2]
     return bearable
+
+
+def n_landed(caps: Ints, n_documents: int, most: float) -> float:
+    """The number of sequences of levels that documents can land on; infinite if it is above ``most``.
+
+    With N_l(m) the number for m documents on the first l levels, ``N_(l+1)(m) = Σ_(j <= cap) C(m, j) N_l(m - j)``.
+
+    - ``caps``: the largest number of documents on each level, shape (L,); level 0 is unlimited
+    - ``n_documents``: the number of documents, at least 1
+    """
+    size, numbers = np.arange(n_documents + 1.0), np.ones(n_documents + 1)
+    for cap in caps[1:].tolist():
+        # Binomial coefficients C(m, j).
+        ways, total = np.ones(n_documents + 1), numbers.copy()
+        for landed in range(1, cap + 1):
+            ways *= np.maximum(size - landed + 1, 0) / landed
+            total[landed:] += ways[landed:] * numbers[:-landed]
+            if total[-1] > most:
+                return float("inf")
+        numbers = total
+    return float(numbers[-1])
 
 
 def grid_work(model: UnjudgedModel, topic: int, cells: int = CELLS) -> float:

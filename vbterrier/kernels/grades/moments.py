@@ -37,6 +37,8 @@ _FEW_COUNTS = 3
 _MOST_DOCUMENTS = 100
 
 
+# Products of many probabilities may underflow to 0.
+@np.errstate(under="ignore")
 def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats, Floats]:
     """Mean and variance of every topic; without ``with_variance`` some variances may be NaN, which is faster.
 
