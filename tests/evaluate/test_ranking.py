@@ -284,12 +284,14 @@ def spreads(many, over, measure="BNDCG(prior='pool')@10"):
 
 def test_variances_of_topics_and_of_unjudged_documents(many):
     per_topic = score(
-        *many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"], inference=Inference(n_resamples=2)
+        *many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='variance_part')@10"], inference=Inference(n_resamples=2)
     ).values
     wide = per_topic.pivot(index="name", columns=["measure", "qid"], values="value")
-    mean, std = (wide[name].to_numpy() for name in ("BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"))
+    mean, variance = (
+        wide[name].to_numpy() for name in ("BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='variance_part')@10")
+    )
     n = mean.shape[1]
-    topics, unjudged = mean.var(axis=1) / n, (std**2).sum(axis=1) / n**2
+    topics, unjudged = mean.var(axis=1) / n, variance.sum(axis=1) / n**2
     assert spreads(many, "topics") == pytest.approx(np.sqrt(topics), rel=0.06)
     assert spreads(many, "unjudged") == pytest.approx(np.sqrt(unjudged), rel=0.06)
     assert spreads(many, "both") == pytest.approx(np.sqrt(topics + (2 - 1 / n) * unjudged), rel=0.06)
