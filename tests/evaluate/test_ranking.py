@@ -284,7 +284,9 @@ def spreads(many, over, measure="BNDCG(prior='pool')@10"):
 
 def test_variances_of_topics_and_of_unjudged_documents(many):
     per_topic = score(
-        *many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='variance_part')@10"], inference=Inference(n_resamples=2)
+        *many,
+        ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='variance_part')@10"],
+        inference=Inference(n_resamples=2),
     ).values
     wide = per_topic.pivot(index="name", columns=["measure", "qid"], values="value")
     mean, variance = (

@@ -21,8 +21,9 @@ QIDS = [f"q{i}" for i in range(4)]
 # One known document a topic, and runs of which the second invents all of its documents.
 POSITIVE = pd.DataFrame({"qid": QIDS, "docno": "known", "label": 1})
 REAL, INVENTED = (
-    pd.DataFrame([(qid, docno, -float(rank)) for qid in QIDS for rank, docno in enumerate(docnos)])
-    .set_axis(["qid", "docno", "score"], axis=1)
+    pd.DataFrame([(qid, docno, -float(rank)) for qid in QIDS for rank, docno in enumerate(docnos)]).set_axis(
+        ["qid", "docno", "score"], axis=1
+    )
     for docnos in (["a", "known", "b"], ["x", "y", "z"])
 )
 TOPICS = pd.DataFrame({"qid": QIDS, "query": "some words"})
@@ -106,7 +107,9 @@ def test_measures_that_draw_nothing_from_the_judgments_are_silent(measure):
 def test_what_the_warning_says_is_so():
     """A run of invented documents scores higher than the run that found the known document."""
     invented, real = (
-        ir_measures.calc_aggregate([BNDCG @ 3], POSITIVE.rename(columns=RENAMED), run.rename(columns=RENAMED))[BNDCG @ 3]
+        ir_measures.calc_aggregate([BNDCG @ 3], POSITIVE.rename(columns=RENAMED), run.rename(columns=RENAMED))[
+            BNDCG @ 3
+        ]
         for run in (INVENTED, REAL)
     )
     assert invented > real

@@ -299,8 +299,10 @@ def score(
     notes = _notes_on_models(asked, models, keys, numbers)
     if shares:
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
-    has_intents = judged.intents is not None or "prob" in judged.frame.columns
-    notes += [*negative_labels(target.frame), *(notes_on_intents(judged, loaded) if has_intents else ())]
+    notes += [
+        *negative_labels(target.frame),
+        *(notes_on_intents(judged, loaded) if judged.intents is not None or "prob" in judged.frame.columns else ()),
+    ]
     return Scores(
         values,
         intervals,

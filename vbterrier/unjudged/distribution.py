@@ -375,8 +375,8 @@ def bootstrap_distribution(
 
     Notes
     -----
-    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior, too. The cost is linear in rows. A topic with
-    u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at most
+    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior, too. The cost is linear in rows. A topic
+    with u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at most
     s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
 
     Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR

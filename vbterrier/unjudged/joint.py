@@ -60,8 +60,8 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
     In each topic, the unjudged documents of all systems share one urn (:func:`vbterrier.kernels.grades.model.urn`) in
     the order of their docnos, so that a document has one uniform number. Each system derives the grades of its
     documents from these numbers, by its own prior and drawing order and with its own limits of documents per grade. Any
-    subset of an urn in any order is an urn, so the marginal distributions are those of the systems. Draws and covariances
-    are of scores of complete judgments, as intervals (:attr:`BootstrapDistribution.of_complete`).
+    subset of an urn in any order is an urn, so the marginal distributions are those of the systems. Draws and
+    covariances are of scores of complete judgments, as intervals (:attr:`BootstrapDistribution.of_complete`).
 
     ``n_union`` and ``strength`` are the number of distinct unjudged documents of all systems and the strength of the
     common urn, shape (n_topics,).

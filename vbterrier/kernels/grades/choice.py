@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "exact", "grid", "mc")
 
-# The largest number of sequences of landed levels if a level may have too few documents, and of atoms of the larger half
-# otherwise.
+# The largest number of sequences of landed levels if a level may have too few documents, and otherwise of atoms of the
+# larger half.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
 # The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
