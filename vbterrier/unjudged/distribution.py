@@ -376,8 +376,8 @@ def bootstrap_distribution(
     Notes
     -----
     With ``prior_strength=inf`` intervals ignore the uncertainty of the prior, too. The cost is linear in rows. A topic
-    with u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at most
-    s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
+    with u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at
+    most s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
 
     Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR
     2023, section 3.2 and Algorithm 1. The default statistic of the measures is the mean instead of the paper's mode,
