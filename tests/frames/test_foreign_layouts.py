@@ -3,6 +3,7 @@
 import gzip
 import json
 import struct
+import warnings
 
 import ir_measures
 import numpy as np
@@ -14,6 +15,7 @@ from ir_measures import nDCG
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import release_gate
+from vbterrier.evaluate.doctor import diagnose
 from vbterrier.frames import (
     read_answers,
     read_labels,
@@ -120,6 +122,45 @@ def test_a_query_without_ratings_is_unrated(cases):
     assert found.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
 
 
+BASE = 0.7967784125602342
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels"),
+    [
+        *[("srw-judgmentScores/run.txt", f"srw-judgmentScores/{name}.json") for name in ("judg", "new", "hits")],
+        ("rre-grades-to-documents/run.txt", "rre-grades-to-documents/inverted.json"),
+        ("rag-references-run/run.jsonl", "base/qrels.txt"),
+        *[("ntcir/run.txt", f"ntcir/{name}.txt") for name in ("qrels", "dqrels")],
+        ("trec-with-json/run.txt", "base/qrels.txt"),
+        ("header-in-trec/runh.txt", "header-in-trec/qrels.txt"),
+        ("header-in-trec/run.txt", "header-in-trec/qrels2.txt"),
+        *[
+            (f"json-runs/{name}", "base/qrels.txt")
+            for name in (
+                "array.json",
+                "bom.json",
+                "hits.jsonl",
+                "lists.json",
+                "lists.jsonl",
+                "pairs.json",
+                "sbert.json",
+            )
+        ],
+    ],
+)
+def test_layouts_of_other_tools_give_the_value_of_trec_files(cases, run, qrels):
+    assert ndcg(cases / run, cases / qrels) == pytest.approx(BASE, abs=1e-12)
+
+
+@QUIET
+@pytest.mark.parametrize("name", ["ratings.json", "inverted1.json"])
+def test_a_grade_is_never_a_document(cases, name):
+    folder = cases / "rre-grades-to-documents"
+    # nDCG@10 of the first topic alone.
+    assert ndcg(folder / "run.txt", folder / name) == pytest.approx(0.6433224083306327, abs=1e-12)
+
+
 def test_comments_of_trec_eval_are_no_topics(cases):
     folder = cases / "comment-four-words"
     for name in ("q.txt", "q3.txt"):
@@ -159,12 +200,29 @@ def lz4(data):
 
 
 NESTED = {"red shoes": {"007": 2, "d2": 0}, "hat": {"007": 1}}
+BY_GRADE = {"red shoes": {"2": ["007"], "0": ["d2"]}, "hat": {"1": ["007"]}}
+
+
+def groups(rated):
+    """Groups of queries of the Rated Ranking Evaluator."""
+    about = {"template": "x.json", "placeholders": {"$query": "any", "$fields": "f"}}
+    return [{"name": q, "queries": [about], "relevant_documents": documents} for q, documents in rated.items()]
+
+
 QRELS = {
     "TREC": "red 0 007 2\nred 0 d2 0\nhat 0 007 1\n",
     "TREC, floats": "red 0 007 2.0\nred 0 d2 0.0\nhat 0 007 1.\n",
     "TREC, tabs and CRLF": "red\t0\t007\t2\r\nred\t0\td2\t0\r\nhat\t0\t007\t1\r\n",
     "without iterations": "red 007 2\nred d2 0\nhat 007 1\n",
     "TREC with a header": "qid\titeration\tdocno\tlabel\nred\t0\t007\t2\nred\t0\td2\t0\nhat\t0\t007\t1\n",
+    "TREC with a header between blanks": "qid Q0 docid rel\nred 0 007 2\nred 0 d2 0\nhat 0 007 1\n",
+    "TREC with another header": "QID  Annotator DOCID Relevance\r\nred 0 007 2\r\nred 0 d2 0\r\nhat 0 007 1\r\n",
+    "a header in another order": "docid topic grade\n007 red 2\n\n# d2\nd2 red 0\n007 hat 1\n",
+    "TREC with remarks": 'red 0 007 2 # {"title": "red"}\nred 0 d2 0\nhat  0 007 1 #x\n',
+    "NTCIREVAL": "red 007 L2\nred d2 L0\nhat 007 L1\n",
+    "NTCIREVAL, iterations": "red\t1\t007\tL2\nred\t1\td2\tL0\nhat\t1\t007\tL1\n",
+    "NTCIREVAL, intents": "red;1;007;L2\nred;1;d2;L0\r\nhat;1;007;L1\n",
+    "NTCIREVAL, semicolons": "red;007;L2\nred;d2;L0\nhat;007;L1\n",
     "TrecTools": "query,q0,docid,rel\nred shoes,0,007,2\nred shoes,0,d2,0\nhat,0,007,1\n",
     "BEIR": "query-id\tcorpus-id\tscore\nred shoes\t007\t2\nred shoes\td2\t0\nhat\t007\t1\n",
     "MTEB": '{"query-id": "red shoes", "corpus-id": "007", "score": 2.0}\n'
@@ -191,6 +249,56 @@ QRELS = {
     ),
     "OpenSearch, by query": json.dumps(
         {"judgmentRatings": {q: [{"docId": d, "rating": f"{r}"} for d, r in row.items()] for q, row in NESTED.items()}}
+    ),
+    "OpenSearch, older judgments": json.dumps(
+        {
+            "id": "x",
+            "name": "mine",
+            "judgmentScores": {
+                q: [{"docId": d, "score": f"{r}.0"} for d, r in row.items()] for q, row in NESTED.items()
+            },
+        }
+    ),
+    "OpenSearch, answer of a search": json.dumps(
+        {
+            "took": 1,
+            "hits": {
+                "total": {"value": 1},
+                "hits": [
+                    {
+                        "_id": "x",
+                        "_source": {
+                            "name": "mine",
+                            "judgmentRatings": [
+                                {"query": q, "ratings": [{"docId": d, "rating": f"{r}"} for d, r in row.items()]}
+                                for q, row in NESTED.items()
+                            ],
+                        },
+                    }
+                ],
+            },
+        }
+    ),
+    "RRE, by grade": json.dumps({"index": "i", "topics": [{"description": "t", "query_groups": groups(BY_GRADE)}]}),
+    "RRE, gains": json.dumps(
+        {"query_groups": groups({q: {d: {"gain": r} for d, r in row.items()} for q, row in NESTED.items()})}, indent=1
+    ),
+    "RRE, list of gains": json.dumps(
+        {"query_groups": groups({q: [{d: {"gain": f"{r}"}} for d, r in row.items()] for q, row in NESTED.items()})}
+    ),
+    "RRE, queries alone": json.dumps(
+        {
+            "queries": [
+                {"template": "x.json", "placeholders": {"$query": q}, "relevant_documents": row}
+                for q, row in BY_GRADE.items()
+            ]
+        }
+    ),
+    "by grade": json.dumps(BY_GRADE),
+    "by grade, one document each": json.dumps({"red shoes": {"2": "007", "0": "d2"}, "hat": {"1": ["007"]}}),
+    "pairs": json.dumps({q: list(row.items()) for q, row in NESTED.items()}),
+    "lists side by side": "".join(
+        json.dumps({"query": q, "doc_ids": list(row), "labels": list(row.values())}) + "\n" for q, row in NESTED.items()
     ),
     "_rank_eval, request": json.dumps(
         {
@@ -225,11 +333,48 @@ HITS = {"red shoes": {"d2": 3.5, "007": 2.0}, "hat": {"007": 1.25}}
 ORDER = [["red shoes", "d2"], ["red shoes", "007"], ["hat", "007"]]
 RUNS = {
     "TREC": b"red Q0 d2 1 3.5 mine\nred Q0 007 2 2.0 mine\nhat Q0 007 1 1.25 mine\n",
+    "TREC with a header between blanks": b"qid Q0 docid rank score tag\n"
+    b"red Q0 d2 1 3.5 mine\nred Q0 007 2 2.0 mine\nhat Q0 007 1 1.25 mine\n",
+    "TREC with objects": b'red Q0 d2 1 3.5 mine # {"title": "red shoes, blue"}\n'
+    b'red Q0 007 2 2.0 mine #\nhat Q0 007 1 1.25 mine # {"a": "#"}\n'.replace(b"red shoes", b"any"),
+    "NTCIR": b"<SYSDESC>BM25, k1 = 1.2, of a team</SYSDESC>\n"
+    b"red Q0 d2 1 3.5 mine\nred Q0 007 2 2.0 mine\nhat Q0 007 1 1.25 mine\n",
+    "ColBERT": b"red\td2\t1\t3.5\nred\t007\t2\t2.0\nhat\t007\t1\t1.25\n",
+    "a table between blanks": b"query_id doc_id similarity\nred d2 3.5\nred 007 2.0\nhat 007 1.25\n",
     "Anserini, MS MARCO": b"red\td2\t1\nred\t007\t2\nhat\t007\t1\n",
     "TREC without a tag": b"red Q0 d2 1 3.5\nred Q0 007 2 2.0\nhat Q0 007 1 1.25\n",
     "TrecTools": b"query,q0,docid,rank,score,system\n"
     b"red shoes,Q0,d2,1,3.5,m\nred shoes,Q0,007,2,2.0,m\nhat,Q0,007,1,1,m\n",
     "pytrec_eval, ranx, BEIR": json.dumps(HITS).encode(),
+    "pairs": json.dumps({q: list(row.items()) for q, row in HITS.items()}).encode(),
+    "ColBERT, lists": json.dumps(
+        {q: [[d, n, s] for n, (d, s) in enumerate(row.items(), 1)] for q, row in HITS.items()}
+    ).encode(),
+    "objects by document": json.dumps(
+        {q: {d: {"score": s} for d, s in row.items()} for q, row in HITS.items()}, indent=1
+    ).encode(),
+    "lists": json.dumps({q: list(row) for q, row in HITS.items()}).encode(),
+    "lists, lines": "".join(json.dumps({"qid": q, "docnos": list(row)}) + "\n" for q, row in HITS.items()).encode(),
+    "lists side by side": json.dumps(
+        [{"query_id": q, "doc_ids": list(row), "scores": list(row.values())} for q, row in HITS.items()]
+    ).encode(),
+    "DPR": json.dumps(
+        [
+            {"question": q, "answers": ["x"], "ctxs": [{"id": d, "score": str(s)} for d, s in r.items()]}
+            for q, r in HITS.items()
+        ]
+    ).encode(),
+    "sentence-transformers": json.dumps(
+        {q: [{"corpus_id": d, "score": s} for d, s in row.items()] for q, row in HITS.items()}
+    ).encode(),
+    "TREC RAG 2024": "".join(
+        json.dumps({"run_id": "r", "topic_id": q, "topic": "t", "references": list(row), "answer": []}) + "\n"
+        for q, row in HITS.items()
+    ).encode(),
+    "TREC RAG 2025": "".join(
+        json.dumps({"metadata": {"run_id": "r", "narrative_id": q}, "references": list(row), "answer": []}) + "\n"
+        for q, row in HITS.items()
+    ).encode(),
     "MTEB": json.dumps({"mteb_model_meta": {"model_name": "m"}, "default": {"test": HITS}}).encode(),
     "ranx, lz4": lz4(lz4(cbor(HITS))),
     "rank_llm": "".join(
@@ -507,6 +652,25 @@ def test_ratings_with_fractions_are_counted_in_steps(tmp_path, form):
 REFUSED = {
     "prels": ("1 d1 1 1 0.25\n1 d2 0 1 0.5\n", "is a sample of judgments .prels"),
     "prefs": ("1 0 1 d1 2\n1 0 1 d2 1\n", "holds preference judgments .prefs"),
+    "prefs, named judges": ("1 ann a 7 0.5\n1 ann a 9 1.0\n", "holds preference judgments .prefs"),
+    "a blank in an id": ("1 0 my d1 2\n", "an id seems to hold a blank"),
+    "NTCIREVAL, one topic": ("d1 L1\nd2 L0\n", "judgments of one topic of NTCIREVAL.*write the topic"),
+    "NTCIREVAL, another label": ("1 d1 L1\n1 d2 2\n", "label must be L0, L1, ..., found '2'"),
+    "LETOR": ("2 qid:10 1:0.03 2:1.0 #docid = GX0\n", "recognised as features of LETOR"),
+    "a search without queries": (
+        json.dumps({"hits": {"hits": [{"_id": "d1", "_score": 1.0}]}}),
+        "is the answer of one search, which names no query",
+    ),
+    "two searches": (
+        json.dumps({"hits": {"hits": [{"_source": {"judgmentRatings": []}}] * 2}}),
+        "2 lists of judgments; keep one",
+    ),
+    "numbers in quotes": (json.dumps({"q1": {"2": "1"}}), "a document by grade, or a grade by document"),
+    "other numbers": (
+        json.dumps([{"qid": "1", "docnos": ["d1"], "labels": [1, 2]}]),
+        "has 1 docnos and 2 numbers beside them",
+    ),
+    "other pairs": (json.dumps({"q1": [["d1", [2]]]}), "wanted documents as ids, as id and label, or as objects"),
     "several tables": (json.dumps({"dev": NESTED, "test": NESTED}), "holds several tables .*: dev, test; keep one"),
     "a run": (json.dumps([{"qid": "1", "docno": "d1", "score": 2}]), "member 'label' is missing"),
     "ranks": ("query-id,corpus-id,score,rank\n1,d1,2,1\n", "missing label; found query-id, corpus-id, score, rank"),
@@ -532,3 +696,67 @@ def test_guards_against_formulas_are_removed_by_all_readers(tmp_path, separator)
     wanted = [["+tv", "d1", 2], ["=x", "-y", 0], [" plain", "d2", 1]]
     assert vbterrier.read_qrels(tmp_path / "q")[["qid", "docno", "label"]].to_numpy().tolist() == wanted
     assert read_rated_list(tmp_path / "q").labels.to_numpy().tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1\ta\t10000\nq1\tc\t00001\nq2\te\t00100\n",
+        "q1 0 a 010\nq2 0 b 001\n",
+        "qid,docno,label\nq1,a,0110\nq2,b,1\n",
+        '{"qid": "q1", "docno": "a", "label": "0110"}\n',
+    ],
+)
+def test_labels_with_leading_zeros_warn(tmp_path, text):
+    (tmp_path / "qrels").write_text(text)
+    with pytest.warns(DegenerateWarning, match="labels have leading zeros, as .* bit masks of aspects"):
+        vbterrier.read_qrels(tmp_path / "qrels")
+    with pytest.warns(DegenerateWarning, match="labels have leading zeros"):
+        read_rated_list(tmp_path / "qrels")
+
+
+@QUIET
+def test_labels_that_are_no_grades_warn_in_all_hosts():
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "label": [1, 11_000]})
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "score": 1.0})
+    calls = [
+        lambda labelled: ndcg(run, labelled),
+        lambda labelled: vbterrier.compare({"a": run, "b": run.assign(score=2.0)}, labelled, "AP"),
+        lambda labelled: ir_measures.calc_aggregate(
+            [vbterrier.BNDCG @ 10],
+            labelled.set_axis(["query_id", "doc_id", "relevance"], axis=1),
+            run.set_axis(["query_id", "doc_id", "score"], axis=1),
+        ),
+    ]
+    for call in calls:
+        with pytest.warns(DegenerateWarning, match="labels up to 11,000 are gains"):
+            call(qrels)
+    assert any("labels up to 11,000" in note for note in diagnose({"a": run}, qrels).notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ndcg(run, qrels.assign(label=[1, 100]))
+
+
+def test_queries_that_retrieve_themselves_are_named():
+    qids = [f"q{number}" for number in range(4)]
+    run = pd.DataFrame({"qid": qids * 2, "docno": [*qids, *["d"] * 4], "score": [2.0] * 4 + [1.0] * 4})
+    qrels = pd.DataFrame({"qid": qids, "docno": "d", "label": 1})
+    message = r"the first document has the id of its own query in 4 of 4 topics \('q0', 'q1', 'q2', ...\)"
+    with pytest.warns(DegenerateWarning, match=message):
+        ndcg(run, qrels)
+    assert any("of its own query in 4 of 4" in note for note in diagnose({"a": run}, qrels).notes)
+    first = run["score"] == 2
+    others = {
+        "half": run.assign(docno=run["docno"].mask(first & run["qid"].isin(qids[:2]), "x")),
+        "lower": run.assign(score=-run["score"]),
+    }
+    own = pd.DataFrame({"qid": qids, "docno": qids, "label": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, other in others.items():
+            assert 0 < ndcg(other, qrels) <= 1, name
+        # Pairs of a query and a document of one id, as in collections of paraphrases.
+        assert ndcg(run, pd.concat([qrels, own])) == 1
+    three = run.assign(docno=run["docno"].mask(first & (run["qid"] == "q0"), "x"))
+    with pytest.warns(DegenerateWarning, match="in 3 of 4 topics"):
+        ndcg(three, qrels)

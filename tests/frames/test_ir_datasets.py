@@ -13,6 +13,7 @@ from ir_datasets.util import Cache, Download, RequestsDownload
 
 import vbterrier
 from vbterrier.errors import FileError
+from vbterrier.frames import read_judges, read_labels, read_rated_list
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
 RUN = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d1"], "score": [2.0, 1.0, 1.0]})
@@ -79,3 +80,19 @@ def test_what_ir_datasets_does_not_have_is_an_error(registered):
         vbterrier.read_qrels("irds:no-such-dataset")
     with pytest.raises(FileError, match=f"irds:{name}: has queries and qrels; wanted a path of qid, docno"):
         vbterrier.read_run(f"irds:{name}")
+
+
+def test_all_readers_of_judgments_read_datasets(registered, tmp_path):
+    name = f"irds:{registered(cached=True)}"
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    readers = {
+        "halves": lambda path: vbterrier.read_qrels(path, unit=0.5),
+        "rated": lambda path: read_rated_list(path).labels,
+        "rated, halves": lambda path: read_rated_list(path, unit=0.5, scale=(0, 3)).labels,
+        "labels": read_labels,
+        "judges": lambda path: next(iter(read_judges(path).values())),
+    }
+    for what, read in readers.items():
+        found = read(name)
+        pd.testing.assert_frame_equal(found, read(tmp_path / "qrels.txt"), obj=what)
+        assert found["label"].tolist() == [4, 0, 2] if "halves" in what else [2, 0, 1], what

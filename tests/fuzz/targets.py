@@ -20,6 +20,7 @@ import pandas as pd
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
 from vbterrier.execution.checkpoint import Journal
+from vbterrier.frames import columns
 from vbterrier.frames.files.reading import read_answers, read_mentions, read_subtopics, read_values
 from vbterrier.linking.services.annotators import REL, WAT, EntityFishing, SpotlightAnnotate, SpotlightCandidates, TagMe
 from vbterrier.linking.services.client import AnswerCache
@@ -68,8 +69,11 @@ def trec(read, names, data_types, folder, data):
     if data.startswith((b"PAR1", b"\x1f\x8b")):
         return
     rows = [line.split() for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+    if {"qid", "docno"} <= set(columns.RUN.renamed([word.decode() for word in rows[0]])):
+        # A header.
+        rows.pop(0)
     assert len(rows) == len(frame)
-    if len(rows[0]) == len(names):
+    if rows and len(rows[0]) == len(names):
         for name, kind in data_types.items():
             plain = [kind(row[names.index(name)].decode()) for row in rows]
             assert frame[name].tolist() == plain, name

@@ -11,12 +11,12 @@ import pandas as pd
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
 from vbterrier.frames.columns import QRELS, RUN
-from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
+from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of, text_of_large_labels
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
+from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_own_queries
 from vbterrier.frames.results import Caveat, Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
@@ -142,7 +142,7 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     elif subtopics is not None:
         raise InputError("qrels: documents are not judged for subtopics; leave subtopics out")
     loaded = {name: quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
-    table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
+    table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, frame, notes) for name, run in runs.items()])
     for column, each, text in (
         (
             "missing",
@@ -254,6 +254,8 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str,
     without = len(topics) - len(set(topic[label > 0].tolist()))
     if without:
         notes.append(f"qrels: {agreeing(without, 'topics have no relevant document and always score 0')}")
+    if text := text_of_large_labels(label):
+        notes.append(f"qrels: {text}")
     conflict = False
     try:
         judgments = quietly(Judgments, flatten_qrels(frame) if diversity else frame)
@@ -318,7 +320,9 @@ def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[
     return facts
 
 
-def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: list[str]) -> dict[str, Any]:
+def _run_facts(
+    name: str, frame: Any, run: Run, judgments: Judgments, qrels: pd.DataFrame, notes: list[str]
+) -> dict[str, Any]:
     lengths = np.bincount(run.topic, minlength=len(run.topics)) if len(run) else np.zeros(1, dtype=int)
     facts: dict[str, Any] = {
         "name": name,
@@ -333,6 +337,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
     except VBTerrierError as error:
         notes.append(str(error))
     top, reversed_topics = run.top(TIE_CUTOFF), run.reversed_topics()
+    own = own_queries(run, qrels)
     facts |= {
         f"tied@{TIE_CUTOFF}": top.tied_share,
         "float32": _equal_as_float32(run),
@@ -346,6 +351,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
             f"{top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in trec_eval",
         ),
         (reversed_topics, run.text_of_reversed(reversed_topics)),
+        (own, text_of_own_queries(run, own)),
         (
             facts["duplicates"],
             (

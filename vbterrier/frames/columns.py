@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # PyTerrier, ir_measures and ir_datasets, TrecTools, ranx, BEIR and MTEB, MS MARCO, TREC RAG and UMBRELA, LARA,
 # LLMJudge, Quepid, OpenSearch and Elasticsearch.
 NAMES = {
-    "qid": "qid queryid topicid questionid",
+    "qid": "qid queryid topicid questionid narrativeid",
     "docno": "docno docid documentid corpusid pid passageid productid",
     "label": "label relevance rel grade rating judgment judgement relevancescore relevancelabel annotation",
     "iteration": "iteration iter subtopic subtopicid",
@@ -108,7 +108,9 @@ QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "l
 LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
 QUERIES = ColumnNames(("qid",), ("weight", "cluster", "segment", "drawn", "covariate"), _PAIR)
 TOPICS = ColumnNames(
-    ("qid", "query"), (), {"qid": "id topic number num", "query": "querytext searchquery text title question topic"}
+    ("qid", "query"),
+    (),
+    {"qid": "id topic number num", "query": "querytext searchquery text title question topic narrative utterance"},
 )
 DOCUMENTS = ColumnNames(
     ("docno",),

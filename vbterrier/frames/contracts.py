@@ -267,6 +267,21 @@ class LabelFrame:
 NEGATIVE = ("nonrelevant", "unjudged")
 
 
+# Larger labels are rarely grades.
+_LARGEST_GRADE = 100
+
+
+def text_of_large_labels(labels: Any) -> str:
+    """Description of labels that seem to be no grades, with the remedy; empty if all are at most 100."""
+    largest = pd.to_numeric(pd.Series(labels), errors="coerce").max()
+    if not largest > _LARGEST_GRADE:
+        return ""
+    return (
+        f"labels up to {largest:,.15g} are gains of measures such as nDCG; are they grades? Map bit masks of aspects, "
+        "ids and years to grades first"
+    )
+
+
 def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
     """Return qrels with labels below 0 as they are (``"nonrelevant"``), or without them (``"unjudged"``).
 

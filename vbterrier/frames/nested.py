@@ -5,6 +5,7 @@ Objects of Python and of JSON have the same shapes; see :func:`table_of`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import chain
 from numbers import Number
@@ -13,19 +14,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.frames.columns import ColumnNames
+from vbterrier.frames.columns import NAMES, ColumnNames, simplified
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
-# Lists of queries in documents of Quepid, the Search Relevance Workbench of OpenSearch and rank_llm, and lists of the
-# documents of a query.
-_QUERIES = ("requests", "judgmentRatings", "query_doc_pairs", "queries", "data")
+# Lists of queries in documents of Quepid, the Search Relevance Workbench of OpenSearch and rank_llm.
+_QUERIES = ("requests", "judgmentRatings", "judgmentScores", "query_doc_pairs", "queries", "data")
+# Lists of documents by their names without case and punctuation: of a query, or of judges of a pair; and those of a
+# query alone, as of encoders, rerankers, toolkits and answers with references.
 _DOCUMENTS = ("ratings", "judgements", "judgments", "candidates", "results", "hits", "documents", "docs")
+_RANKINGS = """
+    docnos docids docidlist documentids pids corpusids passageids productids ids ranking rankings rankedlist rankeddocs
+    rankeddocuments retrieved retrieveddocs retrieveddocids retrieveddocuments ctxs contexts passages references
+    relevantdocuments
+"""
+# Numbers beside a list of documents, and the system of a query and its documents.
+_NUMBERS, _SYSTEM = ("scores", "similarities", "labels", "grades"), ("name", "system", "model", "tag", "run_id")
+_LABELS, _PLACES = (
+    frozenset(" ".join(NAMES[name] for name in names).split()) for names in (("label",), ("score", "rank"))
+)
 _QUERY = ColumnNames(("qid",), (), {"qid": "id querytext searchquery query topic question text"})
 _OWN_DOCUMENT = ColumnNames(("docno",))
 _DOCUMENT = ColumnNames(("docno",), (), {"docno": "id document doc"})
+# A grade as the name of a member, in ratings by grade.
+_GRADE = re.compile(r"-?[0-9]{1,2}(\.[0-9]{1,9})?")
+# Ratings of the Rated Ranking Evaluator: groups of queries, in lists of these names, have documents.
+_RATED, _GROUPS = "relevant_documents", ("topics", "query_groups", "queries")
 
 
 def is_nested(data: Any) -> bool:
@@ -34,7 +50,8 @@ def is_nested(data: Any) -> bool:
         return False
     values = list(data.values())
     nested = bool(values) and all(isinstance(value, (Mapping, list)) for value in values)
-    return nested or any(isinstance(data.get(name), (Mapping, list)) for name in (*_QUERIES, "details", "rank_eval"))
+    is_list = any(isinstance(data.get(name), (Mapping, list)) for name in (*_QUERIES, "details", "rank_eval"))
+    return nested or is_list or _hits(data) is not None or next(_rated_groups(data), None) is not None
 
 
 def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
@@ -42,38 +59,138 @@ def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
 
     - a list of records, tuples with names included
     - ``{qid: {docno: number}}``, as of pytrec_eval, ranx and BEIR, also inside of other objects, as of MTEB
+    - ``{qid: documents}``: ids, pairs of id and number, or objects in a list; ids by grade
     - ``{qid: text}`` and ``{id: {"title": ..., "text": ...}}``, for topics and documents
     - ``{column: values}`` and ``{column: {row: value}}``, as pandas writes
-    - lists of queries, each with a list of documents
+    - lists of queries, each with documents
+    - the answer of a search for one of these
 
     Raises
     ------
     ValueError
         Another shape; the message says what was found and wanted.
     """
-    key, *values = vocabulary.named
+    data = _searched(data)
     if isinstance(data, Mapping):
-        if vocabulary.knows(list(data)) and all(isinstance(value, (Mapping, list)) for value in data.values()):
-            return _renamed(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
-        if "docno" in values or "label" in values:
-            inner = _pairs_in(data)
-            if inner is not None:
-                return _pairs(inner, values[-1])
-        queries = next((data[name] for name in _QUERIES if isinstance(data.get(name), (Mapping, list))), None)
-        if queries is None:
-            if data and all(isinstance(value, str) for value in data.values()):
-                text = (values or list(vocabulary.optional))[0]
-                return pd.DataFrame({key: list(data), text: list(data.values())}, dtype=object)
-            queries = data
-        if "columns" in data and queries is data.get("data"):
-            return _renamed(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
-        if isinstance(queries, Mapping):
-            queries = [
-                {key: name, **row} if isinstance(row, Mapping) else {key: name, "documents": row}
-                for name, row in queries.items()
-            ]
-        data = queries
-    records = [record for item in data for record in records_of(item, vocabulary)]
+        for read in _SHAPES:
+            frame = read(data, vocabulary)
+            if frame is not None:
+                return frame
+    return _of_records(data, vocabulary)
+
+
+def _searched(data: Any) -> Any:
+    """The documents in the answer of a search of OpenSearch or Elasticsearch; other objects as they are."""
+    found = _hits(data) if isinstance(data, Mapping) else None
+    if found is None:
+        return data
+    sources = [hit.get("_source") for hit in found if isinstance(hit, Mapping)]
+    tables = [source for source in sources if is_nested(source)]
+    if len(tables) > 1:
+        raise ValueError(f"is the answer of a search, with {len(tables)} lists of judgments; keep one")
+    if tables:
+        return tables[0]
+    if sources and all(isinstance(source, Mapping) and "qid" in _QUERY.renamed(list(source)) for source in sources):
+        return sources
+    raise ValueError("is the answer of one search, which names no query; write hits with their query, as qid and docno")
+
+
+def _hits(data: Mapping[str, Any]) -> list[Any] | None:
+    hits = data.get("hits")
+    found = hits.get("hits") if isinstance(hits, Mapping) else None
+    return found if isinstance(found, list) else None
+
+
+def _columns(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
+    """``{column: values}``, ``{column: {row: value}}``, and lists of rows beside their columns."""
+    if vocabulary.knows(list(data)) and all(isinstance(value, (Mapping, list)) for value in data.values()):
+        return _renamed(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
+    if "columns" in data and isinstance(data.get("data"), list):
+        return _renamed(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
+    return None
+
+
+def _numbers_of_pairs(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
+    """``{qid: {docno: number}}``."""
+    _, *values = vocabulary.named
+    inner = _pairs_in(data) if "docno" in values or "label" in values else None
+    return None if inner is None else _pairs(inner, values[-1])
+
+
+def _texts(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
+    """``{id: text}``."""
+    if not data or not all(isinstance(value, str) for value in data.values()):
+        return None
+    key, *values = vocabulary.named
+    return pd.DataFrame({key: list(data), (values or list(vocabulary.optional))[0]: list(data.values())}, dtype=object)
+
+
+def _rated(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
+    """Ratings of the Rated Ranking Evaluator."""
+    if not {"qid", "docno"} <= set(vocabulary.named):
+        return None
+    rows = [
+        {"qid": qid, **document}
+        for qid, documents in _rated_groups(data)
+        for document in _documents(documents, vocabulary.named[-1])
+    ]
+    return _of_records(rows, vocabulary) if rows else None
+
+
+def _rated_groups(data: Mapping[str, Any], lists: Sequence[str] = _GROUPS) -> Iterator[tuple[Any, Any]]:
+    """The name of each group of queries, or the text of its query, and its rated documents."""
+    if isinstance(data.get(_RATED), (Mapping, list)):
+        queries = data.get("queries")
+        query = queries[0] if isinstance(queries, list) and queries and isinstance(queries[0], Mapping) else data
+        texts = query.get("placeholders")
+        texts = texts if isinstance(texts, Mapping) else {}
+        yield data.get("name") or (next(iter(texts.values())) if len(texts) == 1 else texts.get("$query")), data[_RATED]
+        return
+    for place, name in enumerate(lists, 1):
+        for part in data[name] if isinstance(data.get(name), list) else ():
+            if isinstance(part, Mapping):
+                yield from _rated_groups(part, lists[place:])
+
+
+def _queries(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame:
+    """Lists of queries with their documents."""
+    name = next((name for name in _QUERIES if isinstance(data.get(name), (Mapping, list))), None)
+    queries = data if name is None else data[name]
+    key = vocabulary.named[0]
+    if isinstance(queries, Mapping):
+        queries = [
+            {key: qid, **row} if isinstance(row, Mapping) and _is_object(row, vocabulary) else {key: qid, "docs": row}
+            for qid, row in queries.items()
+        ]
+    if name == "judgmentScores":
+        queries = [
+            {**query, "docs": [_with_label(document) for document in query["docs"]]}
+            if isinstance(query, Mapping) and isinstance(query.get("docs"), list)
+            else query
+            for query in queries
+        ]
+    return _of_records(queries, vocabulary)
+
+
+def _with_label(document: Any) -> Any:
+    """A judgment whose rating is called score, as in older versions of the Search Relevance Workbench."""
+    if not isinstance(document, Mapping):
+        return document
+    return {"rating" if name == "score" else name: value for name, value in document.items()}
+
+
+def _is_object(row: Mapping[str, Any], vocabulary: ColumnNames) -> bool:
+    """Return True for the members of a query or a document, and False for its documents by id or by grade."""
+    if "docno" not in vocabulary.named or "qid" not in vocabulary.named:
+        return True
+    return _list_in(row) is not None or "docno" in _DOCUMENT.renamed(list(row))
+
+
+_SHAPES = (_columns, _numbers_of_pairs, _rated, _texts, _queries)
+
+
+def _of_records(items: Iterable[Any], vocabulary: ColumnNames) -> pd.DataFrame:
+    records = [record for item in items for record in records_of(item, vocabulary)]
     return pd.DataFrame(_in_columns(records, vocabulary), dtype=object)
 
 
@@ -100,6 +217,9 @@ def _renamed(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
 def _is_pairs(data: Any) -> bool:
     """Return True for ``{qid: {docno: number}}``."""
     if not isinstance(data, Mapping) or not data or not all(isinstance(row, Mapping) for row in data.values()):
+        return False
+    if {simplified(name) for name in next(iter(data.values()))} <= _LABELS | _PLACES:
+        # Objects by document, of a single query.
         return False
     kinds = set(map(type, chain.from_iterable(row.values() for row in data.values())))
     return bool(kinds) and all(kind is type(None) or issubclass(kind, (Number, np.number)) for kind in kinds)
@@ -134,28 +254,104 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     item = {str(name): value for name, value in item.items()}
     if "docno" not in vocabulary.named or "qid" not in vocabulary.named:
         return [item]
-    inner = next((name for name in _DOCUMENTS if isinstance(item.get(name), (Mapping, list))), None)
+    inner = _list_in(item)
     if inner is None:
         return [item]
-    documents, query = item[inner], item.get("query")
-    own = query if isinstance(query, Mapping) else item
-    named = dict(zip(_QUERY.renamed(list(own)), own.values(), strict=True))
-    if "qid" not in named:
+    about, value = _query_of(item, inner), vocabulary.named[-1]
+    beside = next((numbers for name, numbers in item.items() if simplified(name) in _NUMBERS), None)
+    documents = item[inner]
+    if isinstance(beside, list) and isinstance(documents, list):
+        if len(beside) != len(documents):
+            raise ValueError(f"has {len(documents)} {inner} and {len(beside)} numbers beside them; wanted one for each")
+        documents = [_paired(document, number, value) for document, number in zip(documents, beside, strict=True)]
+    records = [{**about, **document} for document in _documents(documents, value, is_judged="docno" in about)]
+    names = {simplified(name) for name in records[0]} if records else set()
+    if value == "score" and names & _LABELS and not names & _PLACES:
+        raise ValueError(f"has {inner} with labels, without ranks and scores; wanted a run: are these judgments?")
+    return records
+
+
+def _query_of(item: Mapping[str, Any], inner: str) -> dict[str, Any]:
+    """The query of an item with documents, its document if the documents are judgments of it, and its system."""
+    about: dict[str, Any] = {}
+    # The query of rank_llm, and the metadata of TREC RAG.
+    for part in (item.get("query"), item.get("metadata"), item):
+        if isinstance(part, Mapping):
+            named = dict(zip(_QUERY.renamed(list(part)), part.values(), strict=True))
+            about = {name: named[name] for name in ("qid", *_SYSTEM) if isinstance(named.get(name), (str, int))} | about
+    if "qid" not in about:
         raise ValueError(f"an object with {inner} names no query; it has {', '.join(item)}")
-    about = {"qid": named["qid"]}
-    if "docno" in (names := _OWN_DOCUMENT.renamed(list(item))):
-        about["docno"] = list(item.values())[names.index("docno")]
-    value = vocabulary.named[-1]
+    names = _OWN_DOCUMENT.renamed(list(item))
+    return about | ({"docno": list(item.values())[names.index("docno")]} if "docno" in names else {})
+
+
+def _list_in(item: Mapping[str, Any]) -> str | None:
+    """The name of the documents of a query, or of the judgments of a pair."""
+    words = {simplified(name): str(name) for name, value in item.items() if isinstance(value, (Mapping, list))}
+    names = _DOCUMENTS if "docno" in _OWN_DOCUMENT.renamed(list(map(str, item))) else (*_DOCUMENTS, *_RANKINGS.split())
+    return next((words[name] for name in names if name in words), None)
+
+
+def _paired(document: Any, number: Any, value: str) -> dict[str, Any]:
+    return {**document, value: number} if isinstance(document, Mapping) else {"docno": document, value: number}
+
+
+def _documents(documents: Any, value: str, *, is_judged: bool = False) -> Iterator[dict[str, Any]]:
+    """The records of documents: objects, ids, or pairs of id and number in a list; numbers or objects by id; by grade.
+
+    - ``value``: the column of numbers, label or score
+    - ``is_judged``: True for the judgments of one document
+    """
     if isinstance(documents, Mapping):
-        return [{**about, "docno": docno, value: number} for docno, number in documents.items()]
-    records = []
+        graded = _by_grade(documents) if value == "label" else None
+        if graded is not None:
+            yield from graded
+            return
+        for docno, about in documents.items():
+            yield {**_gained(about), "docno": docno} if isinstance(about, Mapping) else {"docno": docno, value: about}
+        return
     for place, document in enumerate(documents, 1):
         hit = document.get("hit") if isinstance(document, Mapping) else None
-        record = {**hit, **document} if isinstance(hit, Mapping) else document
-        if not isinstance(record, Mapping):
-            record = {"docno": record, **({"rank": place} if value == "score" else {})}
-        row = (
-            dict(zip(_DOCUMENT.renamed(list(record)), record.values(), strict=True)) if "docno" not in about else record
+        record: Any = {**hit, **document} if isinstance(hit, Mapping) else document
+        if isinstance(record, Mapping):
+            values = list(record.values())
+            if len(values) == 1 and isinstance(values[0], Mapping):
+                yield {**_gained(values[0]), "docno": next(iter(record))}
+            elif is_judged:
+                yield dict(record)
+            else:
+                yield dict(zip(_DOCUMENT.renamed(list(map(str, record))), values, strict=True))
+        elif isinstance(record, (list, tuple)):
+            yield _numbered(record, value)
+        else:
+            yield {"docno": record, **({"rank": place} if value == "score" else {})}
+
+
+def _gained(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a document; the Rated Ranking Evaluator calls a label the gain."""
+    return {"label" if name == "gain" else str(name): value for name, value in about.items()}
+
+
+def _numbered(document: Sequence[Any], value: str) -> dict[str, Any]:
+    """A document as id and number, or as id, rank and number."""
+    number = document[-1] if len(document) > 1 else None
+    if len(document) not in (2, 3) or isinstance(number, bool) or not isinstance(number, (Number, str, type(None))):
+        raise ValueError(f"wanted documents as ids, as id and {value}, or as objects, found {document!r:.80}")
+    ranked = {"rank": document[1]} if len(document) == 3 and value == "score" else {}  # noqa: PLR2004 - with a rank
+    return {"docno": document[0], value: number, **ranked}
+
+
+def _by_grade(documents: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Documents in lists by grade; ``None`` for numbers by document."""
+    if not documents or not all(_GRADE.fullmatch(str(name)) for name in documents):
+        return None
+    values = list(documents.values())
+    if not all(isinstance(value, (list, str)) for value in values):
+        return None
+    if all(isinstance(value, str) and _GRADE.fullmatch(value) for value in values):
+        raise ValueError(
+            f"has numbers in quotes by numbers, as {dict(documents)!r:.60}: a document by grade, or a grade by "
+            "document? Write grades as numbers without quotes, or lists of documents"
         )
-        records.append({**about, **row})
-    return records
+    lists = {grade: [value] if isinstance(value, str) else value for grade, value in documents.items()}
+    return [{"docno": docno, "label": grade} for grade, docnos in lists.items() for docno in docnos]

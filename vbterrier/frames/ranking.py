@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.affixes import affix_text
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 
 # A larger share of tied documents gives a warning.
+# Topics whose first document is the query itself; a single one may be a coincidence.
+_LEAST_OWN = 2
 MAX_TIED_SHARE = 0.05
 DUPLICATES = ("error", "first", "everywhere")
 # Limit of topics times ranks in one table.
@@ -377,6 +380,35 @@ class Run:
 def _cached() -> set[str]:
     """The names of the cached properties of a run."""
     return {name for name, value in vars(Run).items() if isinstance(value, cached_property)}
+
+
+def own_queries(run: Run, qrels: pd.DataFrame) -> list[str]:
+    """Return the topics whose first document has the id of the topic, if they are most topics.
+
+    Collections whose queries are documents, such as ArguAna, are evaluated without them. Topics whose own document is
+    judged relevant are left out; ``qrels`` has the columns qid, docno and label.
+    """
+    top = run.top(1)
+    topics = run.topic_ids.take(top.filled[0]).text
+    own = topics.filter(pc.equal(top.docno.text, topics)).to_pylist()
+    if len(own) < _LEAST_OWN or 2 * len(own) <= len(run.topics):
+        return []
+    judged = qrels[qrels["qid"].astype(str).isin(own)]
+    relevant = judged[
+        (judged["qid"].astype(str) == judged["docno"].astype(str))
+        & (pd.to_numeric(judged["label"], errors="coerce") > 0)
+    ]
+    others = set(own).difference(relevant["qid"].astype(str))
+    return [topic for topic in own if topic in others] if 2 * len(others) > len(run.topics) else []
+
+
+def text_of_own_queries(run: Run, topics: list[str]) -> str:
+    """Description of the topics of :func:`own_queries`, with the remedy."""
+    return (
+        f"the first document has the id of its own query in {len(topics)} of {len(run.topics)} topics "
+        f"({examples(topics)}), and is not judged relevant: the query itself was retrieved; remove it from the "
+        "rankings before scoring, as collections whose queries are documents ask for"
+    )
 
 
 def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", name: str = "run") -> pd.DataFrame:

@@ -21,6 +21,7 @@ from vbterrier.measures.target import (
     deepest,
     warn_of_few_non_relevant,
     warn_of_id_mismatch,
+    warn_of_labels,
 )
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
             "batch without judged topics, use vbterrier.Experiment, or filter_by_qrels=True"
         )
     target = EvaluationTarget(qrels)
+    warn_of_labels(target)
     if any(measure.reads_subtopics for measure in measures):
         check_subtopics(target, is_part=True)
     for measure in measures:

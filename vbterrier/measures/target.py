@@ -16,7 +16,7 @@ from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.affixes import affix_text
-from vbterrier.frames.contracts import require
+from vbterrier.frames.contracts import require, text_of_large_labels
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -27,6 +27,7 @@ from vbterrier.frames.ids import (
     require_same_kind,
     warn_of_near_matches,
 )
+from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.model import is_identified
@@ -300,10 +301,27 @@ def aligned(
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
     """Return the target with the topics to average over, and the runs on them; ``warns`` of runs that do not fit it."""
     target = restricted(judged, runs, on_topics)
+    if warns:
+        warn_of_labels(judged)
     for run in runs.values() if warns else ():
         run.warn_of_ranks()
         warn_of_id_mismatch(judged, run)
+        warn_of_own_queries(judged, run)
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
+
+
+def warn_of_labels(target: EvaluationTarget) -> None:
+    """Warn of labels that seem to be no grades."""
+    if not target.is_links and "label" in target.columns and (text := text_of_large_labels(target.frame["label"])):
+        warn(f"qrels: {text}")
+
+
+def warn_of_own_queries(target: EvaluationTarget, run: Run) -> None:
+    """Warn if a run retrieves the query itself first in most topics, see :func:`own_queries`."""
+    if target.is_links or not {"docno", "label"} <= target.columns:
+        return
+    if topics := own_queries(run, target.frame):
+        warn(f"{run.name}: {text_of_own_queries(run, topics)}")
 
 
 _FIRST_ROWS, _FEW = 10_000, 100

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, excerpt, printable
-from vbterrier.frames.files.kinds import RUN, first_line, run_layout
+from vbterrier.frames.files.kinds import RUN, first_line
+from vbterrier.frames.files.lines import line_layout
 from vbterrier.frames.files.loading import is_read_whole
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
@@ -152,7 +153,7 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
             "memory=, or convert it to Parquet"
         )
         raise FileError(source.path, message)
-    layout = replace(run_layout(source.path, *first_line(RUN, source)), comment=RUN.comment)
+    layout = replace(line_layout(RUN.trec, source.path, *first_line(RUN, source)), comment=RUN.comment)
     rest, is_last = b"", False
     with source.stream(start=start) as stream:
         while not is_last:

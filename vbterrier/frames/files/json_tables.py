@@ -14,10 +14,12 @@ import pandas as pd
 
 from vbterrier.errors import FileError, agreeing, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
+from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.nested import is_nested, records_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -195,6 +197,8 @@ def _checked(
         values = frame[name].tolist()
         if name in kind.numeric:
             columns[name] = _numbers(values, name, kind, fail)
+            if name == "label":
+                warn_of_zeros(source.path, (value for value in set(map(str, values)) if value[:1] == "0"))
         elif (name in kind.columns or name in IDS & set(kind.vocabulary.named)) and name != kind.unrated:
             columns[name] = _texts(values, name, fail)
         else:
@@ -244,7 +248,7 @@ def _answered(
         failed |= null & (frame["prob"].isna().to_numpy() if "prob" in frame.columns else True)
     if failed.any():
         at = "" if numbers is None else f" (lines {examples(np.array(numbers)[failed].tolist())})"
-        warn_of_failures(source, int(failed.sum()), len(frame), at)
+        warn_of_failures(source.path, int(failed.sum()), len(frame), at)
     return frame[~failed], kept[~failed]
 
 
@@ -276,9 +280,9 @@ def expected_grade(value: Any) -> float | None:
     return sum(grade * prob for grade, prob in zip(grades, probs, strict=True)) / sum(probs)
 
 
-def warn_of_failures(source: Source, n_failed: int, n_answers: int, where: str = "") -> None:
+def warn_of_failures(path: Path, n_failed: int, n_answers: int, where: str = "") -> None:
     """Warn of answers of a judge without a label."""
-    warn(f"{printable(source.path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}")
+    warn(f"{printable(path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}")
 
 
 def _texts(values: list[Any], name: str, fail: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,21 +9,29 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError
 from vbterrier.frames import columns
 from vbterrier.frames.columns import HEADINGS, ID_WORDS, ColumnNames, simplified
+from vbterrier.frames.files.lines import (
+    ENTITY_LINES,
+    LABELS_LINES,
+    PRELS_FIELDS,
+    PRELS_LINES,
+    QRELS_LINES,
+    RUN_LINES,
+    is_number,
+    line_layout,
+    white,
+)
 from vbterrier.frames.files.markup import equal_intents, topics_of_markup, web_topics
-from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, split
 from vbterrier.frames.files.tables import require_columns
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
 
-
-_WHOLE = re.compile(rb"[+-]?\d+(\.0*)?")
-_RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
-_PRELS_FIELDS = ("qid", "docno", "label", "method", "prob")
-_QRELS_FIELDS = ("qid", "iteration", "docno", "label")
+    from vbterrier.frames.files.lines import LineLayout
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,9 @@ class FileKind:
     numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
     others: tuple[str, ...] | None = None  # the other columns that are kept; ``None`` for all
-    # The layout of TREC files: of lines with more fields than ``fields`` has.
-    trec: Callable[[Path, int, bytes], Layout] | None = None
+    # The layouts of TREC files, of which the first that recognises a line is taken: of lines with more fields than
+    # ``fields`` has.
+    trec: tuple[LineLayout, ...] = ()
     # Words that mark the first line as a header; without any, the first line never is one.
     header_words: frozenset[str] = frozenset()
     needs_header: bool = False  # True if the first line is always a header
@@ -55,6 +63,9 @@ class FileKind:
     whole: frozenset[str] = WHOLE  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
     links: str = ""  # the rows of linked mentions (run, tags, answers, mentions); empty for files that are none
+    dataset: str = ""  # the part of a dataset of ir_datasets (queries, qrels); empty for none
+    is_ranked: bool = False  # True if rows without scores are ranked by their ranks or their order
+    expects: bool = False  # True if labels may be given by the probabilities of grades
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -64,9 +75,20 @@ class FileKind:
     @property
     def comment(self) -> re.Pattern[bytes] | None:
         """Comments among lines of words, which may have as many words as a row has fields; ``None`` for other lines."""
-        if self.trec is not None:
+        if self.trec:
             return COMMENT
         return None if self.separator == "\t" or self.needs_header else REMARK
+
+    def positional(self, names: Sequence[str]) -> list[str]:
+        """The columns of a header between blanks: those of a TREC file if all that are known have their places."""
+        concepts = {*self.columns, *self.vocabulary.named}
+        for each in self.trec:
+            own = each.layout.names
+            if len(own) == len(names) and all(
+                name in (other, "Q0") or name not in concepts for name, other in zip(names, own, strict=True)
+            ):
+                return list(own)
+        return list(names)
 
     def renamed(self, names: Sequence[str]) -> list[str]:
         """The columns of a table with the names of this package; others that share a name are numbered."""
@@ -100,11 +122,13 @@ def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must:
                 return None
             raise FileError(path, str(error), line=number) from error
         names = kind.renamed(header)
-        if must or kind.needs_header or _is_header(kind, header, names):
+        if must or kind.needs_header or _is_header(kind, header, names, is_spaced=separator == " "):
             require_columns(path, names, kind.required, number, header)
             numeric = tuple(name for name in names if name in kind.numeric)
             unrated = kind.unrated if kind.unrated in names and "score" not in names else ""
             heads = dict(zip(names, header, strict=True))
+            if separator == " ":
+                names = kind.positional(names)
             return Layout(
                 tuple(names),
                 numeric,
@@ -114,6 +138,7 @@ def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must:
                 whole=kind.whole,
                 unrated=unrated,
                 heads=tuple(heads[name] for name in kind.required) if kind.is_pairs else (),
+                comment=kind.comment if separator == " " else None,
             )
     return None
 
@@ -123,7 +148,7 @@ def _separators(kind: FileKind, line: bytes) -> str:
     if kind.needs_header:
         return "\t" if b"\t" in line else ";" if b";" in line and b"," not in line else ","
     if kind.is_pairs:
-        return "\t" if b"\t" in line else ",; " if kind.fields else ",;"
+        return "\t" if b"\t" in line else ",; "
     every = "" if not kind.header_words else "\t,;" if kind.separator == "\t" else "\t,; "
     # Commas may belong to a text, which may be longer than the csv module allows.
     return "".join(
@@ -131,7 +156,7 @@ def _separators(kind: FileKind, line: bytes) -> str:
     )
 
 
-def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str]) -> bool:
+def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str], *, is_spaced: bool) -> bool:
     """Return True for a header.
 
     It names query and document, or one of them and a rating; in other files it names a header word, begins with the
@@ -139,6 +164,9 @@ def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str]) -> b
     """
     if kind.is_pairs:
         recognised = {"qid", "docno", *kind.numeric, *kind.vocabulary.named}.intersection(names)
+        if is_spaced and not kind.fields:
+            # Words between blanks may be ids and a tag, too.
+            return {"qid", "docno"} <= recognised and not any(map(is_number, header))
         return {"qid", "docno"} <= recognised or (len(recognised) > 1 and not recognised.isdisjoint(("qid", "docno")))
     words = list(map(simplified, header))
     named = kind.header_words.intersection((*header, *words))
@@ -150,12 +178,13 @@ def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str]) -> b
 
 def plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout:
     """Return the layout of lines without a header."""
-    separator = "\t" if kind.separator == "\t" else _white(line)
+    separator = "\t" if kind.separator == "\t" else white(line)
     blanks = kind.separator == " " or separator == " "
     n_fields = len(line.split() if blanks else line.split(b"\t"))
     longest = max(kind.fields, key=len, default=())
-    if kind.trec is not None and n_fields > len(longest):
-        return replace(kind.trec(path, number, line), whole=kind.whole)
+    has_levels = any(each.layout.level and each.recognises(line) for each in kind.trec)
+    if kind.trec and (has_levels or n_fields > len(longest) or not kind.fields):
+        return replace(line_layout(kind.trec, path, number, line), whole=kind.whole)
     names = next((names for names in kind.fields if len(names) == n_fields), kind.fields[0])
     return Layout(
         names,
@@ -168,116 +197,6 @@ def plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout
     )
 
 
-def run_layout(path: Path, number: int, line: bytes) -> Layout:
-    """Return the layout of a TREC run; of five fields, find the one that is missing."""
-    whole = Layout(
-        _RUN_FIELDS,
-        ("rank", "score"),
-        _white(line),
-        remedies={
-            4: "judgments are read with read_qrels",
-            5: "five fields are read when every line lacks the run tag (qid Q0 docno rank score) "
-            "or Q0 (qid docno rank score tag), rank being a whole number and score a number",
-            7: "the run tag or an id seems to hold a blank: replace it",
-        },
-        form="qid Q0 docno rank score tag",
-    )
-    fields = line.split()
-    if is_ranked(line):
-        return replace(
-            whole, names=("qid", "docno", "rank"), numeric=("rank",), kind="a run of MS MARCO, qid docno rank"
-        )
-    if len(fields) == 3:  # noqa: PLR2004 - two ids and a number
-        remedy = (
-            "three fields are read as qid docno rank (MS MARCO), ranks from 1; name other columns in a first line, "
-        )
-        return replace(whole, remedies={**whole.remedies, 3: f"{remedy}as qid<tab>docno<tab>score"})
-    if len(fields) != len(_RUN_FIELDS) - 1:
-        return whole
-    untagged = replace(whole, names=_RUN_FIELDS[:-1], form="")
-    if fields[1].upper() == b"Q0":
-        return untagged
-    unmarked = replace(whole, names=(_RUN_FIELDS[0], *_RUN_FIELDS[2:]), form="qid docno rank score tag")
-    fitting = [layout for layout in (untagged, unmarked) if layout.fits(line)]
-    if len(fitting) > 1:
-        raise FileError(
-            path,
-            f"found 5 fields in {shown(line)}, which can be read as {' '.join(untagged.names)} and as {unmarked.form}; "
-            f"write all six, {whole.form}",
-            line=number,
-        )
-    return fitting[0] if fitting else whole
-
-
-def is_ranked(line: bytes) -> bool:
-    """Return True for the first line of a run of MS MARCO, as ``qid docno 1``."""
-    fields = line.split()
-    return len(fields) == 3 and fields[2] in (b"0", b"1")  # noqa: PLR2004 - qid, docno, rank
-
-
-def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
-    fields = line.split()
-    if is_sampled(fields):
-        raise FileError(
-            path,
-            "is a sample of judgments (prels: qid docno label method probability), whose measures are estimated with "
-            "these probabilities: use vbterrier.design.score_sampled, or read it with vbterrier.frames.read_prels",
-            line=number,
-        )
-    if _is_preference(fields):
-        raise FileError(
-            path,
-            "holds preference judgments (prefs: qid judge group docno label), which no measure here reads; use "
-            "trec_eval's prefs measures, or qrels with one label a document",
-            line=number,
-        )
-    if len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004
-        names = tuple(name for name in _QRELS_FIELDS if name != "iteration")
-        return Layout(names, ("label",), _white(line), kind="qrels without iterations, qid docno label")
-    remedies = {
-        3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
-        5: "an id seems to hold a blank: replace it",
-        6: "a run is read with read_run",
-    }
-    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
-
-
-def is_sampled(fields: Sequence[bytes]) -> bool:
-    """Return True for ``qid docno label method probability``, sampled judgments, also with an iteration."""
-    *_, label, method, prob = (b"", b"", *fields)
-    fits = len(fields) == len(_PRELS_FIELDS) or (len(fields) == 6 and fields[1].upper() in (b"0", b"Q0"))  # noqa: PLR2004
-    is_prob = re.fullmatch(rb"0?\.\d+|1(\.0*)?|[\d.]+e-\d+", prob) is not None
-    return fits and is_prob and all(map(_WHOLE.fullmatch, (label, method)))
-
-
-def _is_preference(fields: Sequence[bytes]) -> bool:
-    """Return True for ``qid judge group docno label``, the preferences of trec_eval."""
-    if len(fields) != 5 or _WHOLE.fullmatch(fields[3]):  # noqa: PLR2004
-        return False
-    return all(map(_WHOLE.fullmatch, (*fields[1:3], fields[4])))
-
-
-def _prels_layout(_path: Path, _number: int, line: bytes) -> Layout:
-    names = ("qid", "iteration", *_PRELS_FIELDS[1:]) if len(line.split()) > len(_PRELS_FIELDS) else _PRELS_FIELDS
-    return Layout(names, ("label", "prob"), _white(line), kind="a sample of judgments (prels)")
-
-
-def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
-    remedies = {5: "an id seems to hold a blank: replace it"}
-    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
-
-
-def _entity_layout(path: Path, number: int, line: bytes) -> Layout:
-    """Return the layout of a TREC run or TREC qrels over entities."""
-    n_fields = line.count(b"\t") + 1 if _white(line) == "\t" else len(line.split())
-    layout = (_qrels_layout if n_fields == len(_QRELS_FIELDS) else run_layout)(path, number, line)
-    return replace(layout, names=tuple("entity_id" if name == "docno" else name for name in layout.names))
-
-
-def _white(line: bytes) -> str:
-    return "\t" if b"\t" in line.strip() else " "
-
-
 # One of these is enough in tables of ids, which hold no texts.
 _ENTITY_WORDS = ID_WORDS | {"topic", "doc", "entity", "entity_id"}
 _OR_HEADER = "or name the columns in a header line"
@@ -286,29 +205,31 @@ _ENTITIES = ColumnNames(("qid", "entity_id"), (), {"entity_id": "entity"})
 RUN = FileKind(
     ("qid", "docno", "score", "rank"),
     ("score", "rank"),
-    trec=run_layout,
+    trec=RUN_LINES,
     optional=("score", "rank"),
     vocabulary=columns.RUN,
     is_pairs=True,
     unrated="rank",
     links="run",
+    is_ranked=True,
 )
 # Documents to rate.
-PAIRS = replace(RUN, columns=("qid", "docno"), numeric=(), optional=(), links="")
+PAIRS = replace(RUN, columns=("qid", "docno"), numeric=(), optional=(), links="", is_ranked=False)
 QRELS = FileKind(
     ("qid", "iteration", "docno", "label"),
     ("label",),
     {"iteration": "0"},
-    trec=_qrels_layout,
+    trec=QRELS_LINES,
     vocabulary=columns.QRELS,
     is_pairs=True,
     unrated="label",
+    dataset="qrels",
 )
 # Judgments of sampled documents, with their inclusion probabilities.
 PRELS = FileKind(
-    _PRELS_FIELDS,
+    PRELS_FIELDS,
     ("label", "prob"),
-    trec=_prels_layout,
+    trec=PRELS_LINES,
     optional=("method",),
     vocabulary=replace(columns.QRELS, optional=(*columns.QRELS.optional, "prob")),
     is_pairs=True,
@@ -320,7 +241,7 @@ RATINGS = replace(QRELS, numeric=())
 LABELS = FileKind(
     ("qid", "docno", "label"),
     ("label",),
-    trec=_labels_layout,
+    trec=LABELS_LINES,
     fields=(("qid", "docno", "label"),),
     remedy=f"write qid iteration docno label, or qid docno label, {_OR_HEADER}",
     vocabulary=columns.LABELS,
@@ -328,9 +249,11 @@ LABELS = FileKind(
     is_pairs=True,
     whole=frozenset(),
     unrated="label",
+    dataset="qrels",
+    expects=True,
 )
 # Labels of several judges: a column a judge, or a row for each label with the name of its judge.
-BOOK = replace(LABELS, numeric=())
+BOOK = replace(LABELS, numeric=(), expects=False)
 # Segments and covariates, which may be missing, are among the other columns.
 QUERIES = FileKind(
     ("qid", "weight", "drawn"),
@@ -347,6 +270,7 @@ TOPICS = FileKind(
     remedy=f"write qid<tab>query, {_OR_HEADER}",
     markup=topics_of_markup,
     vocabulary=columns.TOPICS,
+    dataset="queries",
 )
 DOCUMENTS = FileKind(
     ("docno",),
@@ -400,7 +324,7 @@ SPELLINGS = FileKind(
 ANSWERS = FileKind(
     ("qid", "entity_id"),
     ("score",),
-    trec=_entity_layout,
+    trec=ENTITY_LINES,
     header_words=_ENTITY_WORDS,
     separator="\t ",
     fields=(("qid", "entity_id"), ("qid", "entity_id", "score")),

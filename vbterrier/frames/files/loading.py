@@ -7,6 +7,8 @@ import os
 import re
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,16 +26,8 @@ from vbterrier.frames.files.json_tables import (
     object_table,
     warn_of_failures,
 )
-from vbterrier.frames.files.kinds import (
-    LABELS,
-    QRELS,
-    RUN,
-    TOPICS,
-    first_line,
-    header_layout,
-    is_ranked,
-    plain_layout,
-)
+from vbterrier.frames.files.kinds import RUN, first_line, header_layout, plain_layout
+from vbterrier.frames.files.lines import is_ranked
 from vbterrier.frames.files.linked import MAY_BE_LINKED, link_layout, linked_rows
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
@@ -47,10 +41,11 @@ from vbterrier.frames.files.tables import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.files.kinds import FileKind
+    from vbterrier.frames.files.linked import LinkLayout
     from vbterrier.frames.files.source import Layout
 
 
@@ -77,31 +72,73 @@ class Loaded:
     separator: str = "\t"  # of a table
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A file, a kind, and the first line of the file that is neither blank nor a comment."""
+
+    source: Source
+    kind: FileKind
+    in_sheet: bool = False  # True for the text of a spreadsheet, whose first row is a header
+
+    @cached_property
+    def first(self) -> tuple[int, bytes]:
+        """The number and bytes of the first line."""
+        return first_line(self.kind, self.source)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    - ``recognise``: returns the layout of a file of the format, ``None`` for other files
+    - ``rows``: returns the table of a file in this layout
+    """
+
+    name: str
+    recognise: Callable[[_Opened], Any]
+    rows: Callable[[_Opened, Any], Loaded]
+
+
 def load(path: StrPath, max_bytes: int | None, kind: FileKind) -> Loaded:
     """Read a file of any shape as a table of a kind."""
     started = time.perf_counter()
-    is_file = not str(path).startswith(_IR_DATASETS)
-    loaded = _loaded(Source.at(path, max_bytes), kind) if is_file else Loaded(_of_ir_datasets(str(path), kind))
+    if is_dataset(path):
+        loaded = _finished(Path(str(path)), kind, Loaded(_of_ir_datasets(str(path), kind)))
+    else:
+        opened = _Opened(Source.at(path, max_bytes), kind)
+        loaded = _finished(opened.source.path, kind, _read(opened))
     rows, seconds = f"{len(loaded.frame):,}", time.perf_counter() - started
     _LOG.info("read %s, %s rows (%.2f s)", printable(path), rows, seconds)
     return loaded
 
 
-def _loaded(source: Source, kind: FileKind) -> Loaded:
-    loaded = _parquet(source, kind) if source.is_parquet else _text(source, kind)
+def is_dataset(path: StrPath) -> bool:
+    """Return True for the id of a dataset of ir_datasets."""
+    return str(path).startswith(_IR_DATASETS)
+
+
+def _read(opened: _Opened) -> Loaded:
+    layouts = ((each, each.recognise(opened)) for each in FORMATS)
+    chosen, layout = next((each, layout) for each, layout in layouts if layout is not None)
+    _LOG.debug("%s: read as %s", printable(opened.source.path), chosen.name)
+    return chosen.rows(opened, layout)
+
+
+def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
+    """The table with the columns of its kind."""
     frame, is_named = loaded.frame, loaded.form not in ("lines", "markup", "linked")
     if is_named and (message := near_miss(frame.columns, kind.near)):
-        raise FileError(source.path, message)
+        raise FileError(path, message)
     if kind.unrated == "label" and loaded.form in ("lines", "table"):
-        frame = _answered(source, frame)
-    if kind is LABELS:
-        frame = _expected(source, frame)
+        frame = _answered(path, frame)
+    if kind.expects:
+        frame = _expected(path, frame)
     for name, value in kind.defaults.items():
         if name not in frame.columns:
             frame[name] = value
-    if kind is RUN:
-        frame = with_scores(source.path, frame, is_named=is_named)
-        _warn_of_systems(source.path, frame)
+    if kind.is_ranked:
+        frame = with_scores(path, frame, is_named=is_named)
+        _warn_of_systems(path, frame)
     first = [name for name in kind.columns if name in frame.columns]
     others = [
         name for name in frame.columns if name not in kind.columns and (kind.others is None or name in kind.others)
@@ -122,7 +159,8 @@ def _warn_of_systems(path: Path, frame: pd.DataFrame) -> None:
                 )
 
 
-def _parquet(source: Source, kind: FileKind) -> Loaded:
+def _parquet(opened: _Opened, _: Any) -> Loaded:
+    source, kind = opened.source, opened.kind
     table = whole_table(source)
     columns = table.column_names
     table = table.rename_columns(kind.renamed(columns))
@@ -133,43 +171,48 @@ def _parquet(source: Source, kind: FileKind) -> Loaded:
     return Loaded(typed.to_pandas(), "table", n_rows - len(table))
 
 
-def _text(source: Source, kind: FileKind) -> Loaded:
-    """The table of anything but Parquet."""
-    in_sheet = source.is_workbook
-    source = workbook_as_csv(source) if in_sheet else source
-    if (packed := _twice_packed(source)) is not None:
-        frame, n_unrated = object_table(source, kind, packed)
-        return Loaded(frame, "json", n_unrated)
-    number, line = first_line(kind, source)
-    if kind.links and not in_sheet and MAY_BE_LINKED.match(line) and (linked := link_layout(source)) is not None:
-        return Loaded(linked_rows(source, linked, kind.links), "linked")
-    if kind.markup is not None and line.lstrip()[:1] == b"<":
-        return Loaded(kind.markup(source), "markup")
-    if is_json(line) and not in_sheet:
-        frame, n_unrated, form = json_table(source, kind, number, line)
-        return Loaded(frame, form, n_unrated)
-    layout = _layout(kind, source.path, number, line, must=in_sheet)
-    if not layout.header:
-        # Comments at the start are skipped, and others are looked for.
-        skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
-        table, _ = text_table(source, replace(layout, header=skipped, comment=kind.comment))
-        return Loaded(table.to_pandas())
-    table, n_unrated = text_table(source, layout)
-    return Loaded(_unguarded(table, kind).to_pandas(), "table", n_unrated, layout.heads, layout.separator)
+def _spreadsheet(opened: _Opened, _: Any) -> Loaded:
+    opened = replace(opened, source=workbook_as_csv(opened.source), in_sheet=True)
+    return _delimited(opened, _layout(opened))
 
 
-def _layout(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool) -> Layout:
-    """Return the layout of text, with or without a header."""
-    layout = header_layout(kind, path, number, line, must=must)
+def _link_layout(opened: _Opened) -> LinkLayout | None:
+    may_be = opened.kind.links and MAY_BE_LINKED.match(opened.first[1])
+    return link_layout(opened.source) if may_be else None
+
+
+def _linked(opened: _Opened, layout: LinkLayout) -> Loaded:
+    return Loaded(linked_rows(opened.source, layout, opened.kind.links), "linked")
+
+
+def _json(opened: _Opened, first: tuple[int, bytes]) -> Loaded:
+    frame, n_unrated, form = json_table(opened.source, opened.kind, *first)
+    return Loaded(frame, form, n_unrated)
+
+
+def _layout(opened: _Opened) -> Layout:
+    """The layout of delimited text, with or without a header."""
+    kind, path = opened.kind, opened.source.path
+    number, line = opened.first
+    layout = header_layout(kind, path, number, line, must=opened.in_sheet)
     if layout is not None:
-        columns = ", ".join(layout.names)
-        _LOG.info(
-            "%s: recognised a table with the columns %s, separated by %r", printable(path), columns, layout.separator
-        )
+        columns, text = ", ".join(layout.names), "%s: recognised a table with the columns %s, separated by %r"
+        _LOG.info(text, printable(path), columns, layout.separator)
         return layout
-    plain = plain_layout(kind, path, number, line)
-    _LOG.info("%s: recognised lines of %s", printable(path), plain.kind or plain.form or " ".join(plain.names))
-    return plain
+    layout = plain_layout(kind, path, number, line)
+    _LOG.info("%s: recognised lines of %s", printable(path), layout.kind or layout.form or " ".join(layout.names))
+    return replace(layout, comment=kind.comment)
+
+
+def _delimited(opened: _Opened, layout: Layout) -> Loaded:
+    source, kind, number = opened.source, opened.kind, opened.first[0]
+    if layout.header:
+        table, n_unrated = text_table(source, layout)
+        return Loaded(_unguarded(table, kind).to_pandas(), "table", n_unrated, layout.heads, layout.separator)
+    # Comments at the start are skipped, and others are looked for.
+    skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
+    table, _ = text_table(source, replace(layout, header=skipped))
+    return Loaded(table.to_pandas())
 
 
 def _unguarded(table: Any, kind: FileKind) -> Any:
@@ -191,47 +234,65 @@ def _has_guards(chunk: Any) -> bool:
     return bool(((signs == ord("'")) | (signs == ord(" "))).any())
 
 
-def _twice_packed(source: Source) -> Any:
-    """The object that ranx packed twice with lz4, as CBOR; ``None`` for other files."""
-    with source.stream() as stream:
-        head = stream.read(len(_LZ4))
-    if head != _LZ4:
-        return None
+def _is_twice_packed(opened: _Opened) -> bool:
+    with opened.source.stream() as stream:
+        return stream.read(len(_LZ4)) == _LZ4
+
+
+def _twice_packed(opened: _Opened, _: Any) -> Loaded:
+    """The object that ranx packed twice with lz4, as CBOR."""
+    source = opened.source
     try:
-        return cbor_of(pa.CompressedInputStream(pa.BufferReader(source.text()), "lz4").read())
+        packed = cbor_of(pa.CompressedInputStream(pa.BufferReader(source.text()), "lz4").read())
     except (ValueError, IndexError, KeyError, OSError, RecursionError) as error:
         message = f"is packed twice with lz4, as by ranx, but holds no CBOR that is read ({error}): save it as JSON"
         raise FileError(source.path, message) from error
+    frame, n_unrated = object_table(source, opened.kind, packed)
+    return Loaded(frame, "json", n_unrated)
 
 
-def _answered(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
+# The formats, of which the first that recognises a file reads it.
+FORMATS = (
+    Format("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
+    Format("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
+    Format("ranx's object", lambda opened: _is_twice_packed(opened) or None, _twice_packed),
+    Format("linked mentions", _link_layout, _linked),
+    Format(
+        "markup",
+        lambda opened: opened.kind.markup if opened.first[1].lstrip()[:1] == b"<" else None,
+        lambda opened, topics: Loaded(topics(opened.source), "markup"),
+    ),
+    Format("JSON", lambda opened: opened.first if is_json(opened.first[1]) else None, _json),
+    Format("text", _layout, _delimited),
+)
+
+
+def _answered(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table without the failed answers of a judge, which are counted."""
     if STATUS not in frame.columns:
         return frame
     failed = frame[STATUS].astype(str) == "0"
     if failed.any():
-        warn_of_failures(source, int(failed.sum()), len(frame))
+        warn_of_failures(path, int(failed.sum()), len(frame))
     return frame[~failed].reset_index(drop=True)
 
 
-def _expected(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
+def _expected(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Labels of a table of LARA: expected grades under the probabilities prob_0, prob_1, ..., if it has them."""
     probs = [name for name in frame.columns if PROB.fullmatch(name)]
     if not probs:
-        require_columns(source.path, list(frame.columns), ("qid", "docno", "label"))
+        require_columns(path, list(frame.columns), ("qid", "docno", "label"))
         return frame
     try:
         chances = frame[probs].astype("float64")
     except ValueError as error:
-        raise FileError(
-            source.path, f"columns {', '.join(probs)}: wanted probabilities, from 0 to 1 ({error})"
-        ) from error
+        raise FileError(path, f"columns {', '.join(probs)}: wanted probabilities, from 0 to 1 ({error})") from error
     total = chances.sum(axis=1)
     bad = (chances < 0).any(axis=1) | ~(total > 0)
     if bad.any():
         first = frame[bad].iloc[0]
         message = f"document {first['docno']!r} of query {first['qid']!r}: wanted probabilities, from 0 to 1"
-        raise FileError(source.path, message)
+        raise FileError(path, message)
     grades = np.array([int(name[5:]) for name in probs])
     return frame.assign(label=chances.to_numpy() @ grades / total.to_numpy())
 
@@ -274,7 +335,7 @@ def _of_ir_datasets(path: str, kind: FileKind) -> pd.DataFrame:
     """Queries or qrels of ir_datasets, if their files are on this computer; nothing is downloaded."""
     import ir_datasets
 
-    name, part = path.removeprefix(_IR_DATASETS), "queries" if kind is TOPICS else "qrels" if kind is QRELS else ""
+    name, part = path.removeprefix(_IR_DATASETS), kind.dataset
     try:
         dataset = ir_datasets.load(name)
     except KeyError as error:
@@ -299,10 +360,12 @@ def _of_ir_datasets(path: str, kind: FileKind) -> pd.DataFrame:
             del os.environ[_TIMEOUT]
         else:
             os.environ[_TIMEOUT] = before
-    if kind is TOPICS:
+    if part == "queries":
         return pd.DataFrame([(row.query_id, row.default_text()) for row in rows], columns=["qid", "query"])
     iterations = [str(getattr(row, "subtopic_id", getattr(row, "iteration", "0"))) for row in rows]
     judged = [(row.query_id, row.doc_id, row.relevance) for row in rows]
-    frame = pd.DataFrame(judged, columns=["qid", "docno", "label"]).astype({"label": "int64"})
+    frame = pd.DataFrame(judged, columns=["qid", "docno", "label"]).astype(
+        {"label": "int64" if "label" in kind.whole else "float64"}
+    )
     frame.insert(1, "iteration", iterations)
     return frame

@@ -15,9 +15,10 @@ from vbterrier.frames.contracts import frame_of, require, steps_of
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
 from vbterrier.frames.files.kinds import BOOK, RATINGS, first_line, header_layout
-from vbterrier.frames.files.loading import PROB, load
+from vbterrier.frames.files.loading import PROB, is_dataset, load
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.files.source import MAX_BYTES, Source
+from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
@@ -123,6 +124,7 @@ def read_rated_list(
     labels = listed.labels["label"]
     rated = labels.notna() & (labels.astype(str).str.strip() != "")
     frame = listed.labels[rated].reset_index(drop=True)
+    warn_of_zeros(Path(path), (text for text in frame["label"].unique() if isinstance(text, str)))
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
@@ -179,7 +181,7 @@ def read_judges(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> dict[str
 
 def _book(path: StrPath, max_bytes: int | None) -> pd.DataFrame | None:
     """The ratings of a book of Quepid: qid, docno, label, judge; ``None`` for other files."""
-    if not _is_book(Source.at(path, max_bytes)):
+    if is_dataset(path) or not _is_book(Source.at(path, max_bytes)):
         return None
     frame = load(path, max_bytes, BOOK).frame
     if _RATER in frame.columns:

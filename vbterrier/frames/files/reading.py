@@ -49,7 +49,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
     in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
     xz or zstd). Lines of TREC and MS MARCO files that begin with ``#``, such as the header of an ir_metadata file, are
-    comments, as in trec_eval 10; ids may hold ``#`` elsewhere.
+    comments, as in trec_eval 10; ids may hold ``#`` elsewhere. A first line between blanks that names query and
+    document is a header, too. ``docs/reference/files.rst`` lists the layouts of other tools.
 
     Parameters
     ----------
@@ -506,6 +507,6 @@ def read_costs(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
 def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
     loaded = load(path, max_bytes, kind)
     if loaded.n_unrated:
-        left_out = "queries without results" if kind is RUN else "rows without a rating"
+        left_out = "queries without results" if kind.unrated == "rank" else "rows without a rating"
         warn(f"{printable(path)}: {agreeing(loaded.n_unrated, f'{left_out} are left out')}")
     return loaded.frame

@@ -56,8 +56,9 @@ _HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
 LINE_END = re.compile(r"[\r\n]")
-# Comments: lines that begin with # in TREC files, as in trec_eval 10, and lines whose first word is # elsewhere.
-COMMENT = re.compile(rb"[ \t\v\f]*#")
+# Comments: lines that begin with # in TREC files, as in trec_eval 10, or with the description of a run of NTCIR; and
+# lines whose first word is # elsewhere.
+COMMENT = re.compile(rb"[ \t\v\f]*(#|<SYSDESC>)")
 REMARK = re.compile(rb"[ \t\v\f]*#([ \t\v\f]|$)")
 
 
@@ -264,6 +265,8 @@ class Layout:
     whole: frozenset[str] = WHOLE  # the numeric columns that hold whole numbers
     # The numeric column that is empty in rows without a rating (label) or without a document (rank); they are left out.
     unrated: str = ""
+    remarks: bool = False  # True if # and a remark, such as an object of JSON, may follow the last field
+    level: str = ""  # the letter before whole labels, as L in L2 of NTCIREVAL
     heads: tuple[str, ...] = ()  # the names in the header of the columns that every file must have
 
     @property
@@ -274,6 +277,8 @@ class Layout:
     def check(self, line: bytes) -> None:
         """Check that a line fits."""
         fields = split(line, self.separator, blanks=self.blanks)
+        if self.remarks and fields[len(self.names) :] and fields[len(self.names)].startswith("#"):
+            fields = fields[: len(self.names)]
         if len(fields) != len(self.names):
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
             wanted = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
@@ -282,19 +287,36 @@ class Layout:
             return
         for name, value in zip(self.names, fields, strict=True):
             if name in self.numeric:
-                _check_number(name, value, is_whole=name in self.whole)
+                self._check_number(name, value)
             elif not value and name in self.never_empty:
                 raise MisfitError(f"{name} is empty; give it an id, or remove the line")
             elif name in IDS and LINE_END.search(value):
                 raise MisfitError(f"{name} holds a line end: {shown(value)}", "is a closing quote missing?")
 
-    def fits(self, line: bytes) -> bool:
-        """Return True if a line fits."""
+    def number(self, name: str, value: str) -> float:
+        """Parse the number of a column; ValueError for another text."""
+        if self.level and name == "label":
+            if not value.strip().startswith(self.level):
+                raise ValueError(value)
+            return whole_number(value.strip()[len(self.level) :])
+        return whole_number(value) if name in self.whole else real_number(value)
+
+    def _check_number(self, name: str, value: str) -> None:
         try:
-            self.check(line)
-        except MisfitError:
-            return False
-        return True
+            self.number(name, value)
+        except ValueError as error:
+            text, is_label = value.strip(), name == "label"
+            if is_label and self.level:
+                raise MisfitError(f"label must be {self.level}0, {self.level}1, ..., found {shown(value)}") from error
+            if name not in self.whole:
+                remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
+                remedy = "write decimals with a point" if _NUMBER.fullmatch(value.replace(",", ".", 1)) else remedy
+                raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy) from error
+            remedy = "repair the line"
+            if is_label and "." in value and _NUMBER.fullmatch(text):
+                remedy = "read fractions with unit=, the smallest step of their scale"
+            wanted = f"{name} must be a whole number of at most 64 bits"
+            raise MisfitError(f"{wanted}, found {shown(value)}", remedy) from error
 
     def hint(self, line: bytes) -> str:
         """Return a hint of what a first line that does not fit seems to be; empty if unknown."""
@@ -336,24 +358,6 @@ def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
         if "end of data" in str(error):
             raise MisfitError(f"a quote is not closed in {shown(line)}", remedy) from error
         raise MisfitError(f"cannot be split at its commas ({error}); repair the line") from error
-
-
-def _check_number(name: str, value: str, *, is_whole: bool) -> None:
-    if is_whole:
-        try:
-            whole_number(value)
-        except ValueError as error:
-            problem = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
-            is_fraction = name == "label" and _NUMBER.fullmatch(value.strip()) and "." in value
-            remedy = "read fractions with unit=, the smallest step of their scale" if is_fraction else "repair the line"
-            raise MisfitError(problem, remedy) from error
-        return
-    try:
-        real_number(value)
-    except ValueError as error:
-        remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
-        remedy = "write decimals with a point" if _NUMBER.fullmatch(value.replace(",", ".", 1)) else remedy
-        raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy) from error
 
 
 def whole_number(value: str) -> int:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, nearest
+from vbterrier.errors import FileError, nearest, printable, warn
 from vbterrier.frames.columns import ID_WORDS, simplified
 from vbterrier.frames.files.source import (
     BOM,
@@ -26,13 +26,11 @@ from vbterrier.frames.files.source import (
     MisfitError,
     Source,
     UntidyError,
-    real_number,
     shown,
-    whole_number,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -40,6 +38,8 @@ TEXT = pa.large_string()
 # By name, because the oldest supported Arrow does not know the type string_view.
 _TEXTS = frozenset({"string", "large_string", "string_view", "null"})
 _WORDS = IDS | {"iteration", "name"}
+# A number with leading zeros.
+_PADDED = re.compile(r"0[0-9]+")
 _WHITE = b" \t\v\f"
 _TO_BLANKS = bytes.maketrans(_WHITE, b" " * len(_WHITE))
 _LONGEST_LINE = 1 << 26
@@ -94,22 +94,25 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     odd = _WHITE.replace(layout.separator.encode(), b"") if layout.blanks else b'"' if is_quoted else b""
     refused = odd + b"\0"
     # Arrow reads 0x10 as 16. This is harmless for a rank, but labels are parsed strictly.
-    types = {"rank": pa.int64(), **({"label": TEXT} if "label" in layout.whole else {})}
+    as_text = dict.fromkeys((*layout.whole, layout.unrated, *(["label"] if layout.level else [])), TEXT)
+    types = {"rank": pa.int64(), **({"label": TEXT} if "label" in as_text else {})}
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
-        return _checked(_parse(stream, layout, layout.separator, types), layout)
+        return _checked(_parse(stream, layout, layout.separator, types), layout, source.path)
     text = source.text()
     if b"\0" not in text and not (is_quoted and _misquoted(text, layout.separator)):
         separator = " " if layout.blanks else layout.separator
         text = _tidy(text) if layout.blanks else text
+        if layout.remarks:
+            fields = rb"((?:^|(?<=[\r\n]))[^ \r\n]+(?: [^ \r\n]+){%d})" % (len(layout.names) - 1)
+            text = re.sub(fields + rb" #[^\r\n]*", rb"\1", text)
         if layout.comment is not None:
             text = _without_comments(text, layout.comment)
             if not text.strip(BOM + b"\r\n"):
                 return _empty(layout), 0
         # Arrow recognises a header only if a line end follows.
         tidy = pa.BufferReader(text + b"\n")
-        types = dict.fromkeys((*layout.whole, layout.unrated), TEXT)
         with suppress(pa.ArrowInvalid, MisfitError):
-            return _checked(_parse(tidy, layout, separator, types, block_size=_LONGEST_LINE), layout)
+            return _checked(_parse(tidy, layout, separator, as_text, block_size=_LONGEST_LINE), layout, source.path)
     raise misfit_error(source, layout)
 
 
@@ -139,12 +142,13 @@ def _misquoted(text: bytes, separator: str) -> bool:
 
 def _without_comments(text: bytes, comment: re.Pattern[bytes]) -> bytes:
     """Blank the lines of comments."""
-    if b"#" not in text:
+    if b"#" not in text and b"<SYSDESC>" not in text:
         return text
     lines = b"\n" + text.removeprefix(BOM)
-    ends = rb"[^\r\n]*" if comment is COMMENT else rb"(?:[ \t\v\f][^\r\n]*)?(?=[\r\n]|\Z)"
+    remark = rb"#(?:[ \t\v\f][^\r\n]*)?(?=[\r\n]|\Z)"
+    pattern = rb"(?:#|<SYSDESC>)[^\r\n]*" if comment is COMMENT else remark
     # A second byte-order mark at the start belongs to the first id.
-    return BOM + re.sub(rb"([\r\n])#" + ends, rb"\1", lines)[1:]
+    return BOM + re.sub(rb"([\r\n])" + pattern, rb"\1", lines)[1:]
 
 
 def _empty(layout: Layout) -> Any:
@@ -165,24 +169,24 @@ def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], b
     )
 
 
-def _checked(table: Any, layout: Layout) -> tuple[Any, int]:
+def _checked(table: Any, layout: Layout, path: Path) -> tuple[Any, int]:
     """Drop comments and rows without a rating, and convert the other rows."""
     if layout.comment is not None:
         table = _uncommented(table, layout.names[0], layout.comment)
     try:
-        return _converted(table, layout), 0
+        return _converted(table, layout, path), 0
     except MisfitError:
         if not layout.unrated or table[layout.unrated].type != TEXT:
             raise
     rated = _rated(table, layout.unrated)
-    return _converted(rated, layout), len(table) - len(rated)
+    return _converted(rated, layout, path), len(table) - len(rated)
 
 
-def _converted(table: Any, layout: Layout) -> Any:
+def _converted(table: Any, layout: Layout, path: Path) -> Any:
     """Convert numbers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
     for name in layout.numeric:
         if table[name].type == TEXT:
-            numbers = _numbers(table[name], is_whole=name in layout.whole)
+            numbers = _numbers(table[name], name, layout, path)
             table = table.set_column(table.column_names.index(name), name, numbers)
         elif pc.any(pc.is_nan(table[name])).as_py():
             raise MisfitError(name)
@@ -227,13 +231,27 @@ def _uncommented(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
     return table.filter(pa.array(~np.concatenate(masks))) if any(mask.any() for mask in masks) else table
 
 
-def _numbers(column: Any, *, is_whole: bool) -> Any:
+def _numbers(column: Any, name: str, layout: Layout, path: Path) -> Any:
     try:
         encoded = column.combine_chunks().dictionary_encode()
-        values = [(whole_number if is_whole else real_number)(text) for text in encoded.dictionary.to_pylist()]
+        texts = encoded.dictionary.to_pylist()
+        values = [layout.number(name, text) for text in texts]
     except ValueError as error:
         raise MisfitError(str(error)) from error
+    if name == "label":
+        warn_of_zeros(path, texts)
+    is_whole = name in layout.whole or (layout.level and name == "label")
     return pa.array(values, pa.int64() if is_whole else pa.float64()).take(encoded.indices)
+
+
+def warn_of_zeros(path: Path, texts: Iterable[str]) -> None:
+    """Warn of labels with leading zeros, as of bit masks of aspects."""
+    padded = next((text for text in texts if _PADDED.fullmatch(text.strip())), None)
+    if padded is not None:
+        warn(
+            f"{printable(path)}: labels have leading zeros, as {shown(padded)}, and are read as whole numbers; if they "
+            "are bit masks of aspects, write a row for each aspect, as qid aspect docno 1"
+        )
 
 
 def _tidy(text: bytes) -> bytes:
