@@ -274,7 +274,8 @@ _LARGEST_GRADE = 100
 def text_of_large_labels(labels: Any) -> str:
     """Description of labels that seem to be no grades, with the remedy; empty if all are at most 100."""
     largest = pd.to_numeric(pd.Series(labels), errors="coerce").max()
-    if not largest > _LARGEST_GRADE:
+    # Labels beyond 64 bits are refused.
+    if not _LARGEST_GRADE < largest < 2.0**63:
         return ""
     return (
         f"labels up to {largest:,.15g} are gains of measures such as nDCG; are they grades? Map bit masks of aspects, "

@@ -30,6 +30,8 @@ _RANKINGS = """
     rankeddocuments retrieved retrieveddocs retrieveddocids retrieveddocuments ctxs contexts passages references
     relevantdocuments
 """
+# Different members of the objects of a table.
+MAX_MEMBERS = 1_000
 # Numbers beside a list of documents, and the system of a query and its documents.
 _NUMBERS, _SYSTEM = ("scores", "similarities", "labels", "grades"), ("name", "system", "model", "tag", "run_id")
 _LABELS, _PLACES = (
@@ -103,7 +105,11 @@ def _hits(data: Mapping[str, Any]) -> list[Any] | None:
 
 def _columns(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
     """``{column: values}``, ``{column: {row: value}}``, and lists of rows beside their columns."""
-    if vocabulary.knows(list(data)) and all(isinstance(value, (Mapping, list)) for value in data.values()):
+    if (
+        len(data) <= MAX_MEMBERS
+        and vocabulary.knows(list(data))
+        and all(isinstance(value, (Mapping, list)) for value in data.values())
+    ):
         return _renamed(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
     if "columns" in data and isinstance(data.get("data"), list):
         return _renamed(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
@@ -121,8 +127,8 @@ def _texts(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | N
     """``{id: text}``."""
     if not data or not all(isinstance(value, str) for value in data.values()):
         return None
-    key, *values = vocabulary.named
-    return pd.DataFrame({key: list(data), (values or list(vocabulary.optional))[0]: list(data.values())}, dtype=object)
+    key, *texts = (*vocabulary.named, *vocabulary.optional)
+    return pd.DataFrame({key: list(data), texts[0]: list(data.values())}, dtype=object) if texts else None
 
 
 def _rated(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
@@ -197,15 +203,19 @@ def _of_records(items: Iterable[Any], vocabulary: ColumnNames) -> pd.DataFrame:
 def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -> list[dict[str, Any]]:
     """Records with the names of columns of this package."""
     renamed: dict[tuple[str, ...], list[str]] = {}
+    members: dict[str, None] = {}
     rows = []
     for record in records:
         names = tuple(record)
         columns = renamed.get(names)
         if columns is None:
             columns = renamed[names] = vocabulary.renamed([str(name) for name in names])
-            twice = {name for name in columns if columns.count(name) > 1}
-            if twice:
+            if len(set(columns)) < len(columns):
                 raise ValueError(f"has two members of one meaning among {', '.join(map(str, names))}; keep one")
+            members |= dict.fromkeys(columns)
+            if len(members) > MAX_MEMBERS:
+                # Each is a column of all rows.
+                raise ValueError(f"has more than {MAX_MEMBERS:,} different members; nest them")
         rows.append(dict(zip(columns, record.values(), strict=True)))
     return rows
 

@@ -149,8 +149,8 @@ def _of_trec_eval(name: str) -> ir_measures.Measure | None:
 
 def _suggested(name: str, text: str) -> str:
     """Suggest the measure that other tools call so, with the cutoff and parameters of the text, or the nearest."""
-    word = re.sub(r"[\W_]|\d+$", "", name.casefold())
-    cutoff = re.sub(r"^.*?(\d*)$", r"\1", name)
+    word = re.sub(r"[\W_]", "", name.casefold()).rstrip("0123456789")
+    cutoff = name[len(name.rstrip("0123456789")) :]
     suggestion = _ELSEWHERE.get(word)
     if suggestion is None:
         return nearest(name, MEASURES)

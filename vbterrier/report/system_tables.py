@@ -293,7 +293,7 @@ def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
 
 def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
     """One row for each run and number of entities; measures without a cutoff are repeated."""
-    read = intervals["measure"].str.extract(r"^(?P<column>\w+)[^@]*(?:@(?P<k>\d+))?$")
+    read = intervals["measure"].str.extract(r"^(?P<column>\w+)(?:[^\w@][^@]*)?(?:@(?P<k>\d+))?$")
     frame = intervals.assign(column=read["column"], k=pd.to_numeric(read["k"]))
     level = f"{100 * frame['level'].max():g}% of DiscRatio"
     rows = []

@@ -165,7 +165,7 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
 
 
 # Numbers, intervals, counts, and marks beside them, which are not folded.
-_UNFOLDED = re.compile(r"[-−+]?[\d.(\[][^A-Za-z]*( to [-−+]?\d\S*.*)?")
+_UNFOLDED = re.compile(r"[-−+]?[\d.(\[][^A-Za-z]*( to [-−+]?\d.*)?")
 # Columns between those of a table, and at both of its sides; folded words have at least this many columns.
 _BETWEEN, _SIDES, _LEAST = 3, 3, 24
 

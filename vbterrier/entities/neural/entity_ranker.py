@@ -366,7 +366,9 @@ def judge_entities(
 
 
 def _grade(reply: Any, where: str) -> int:
-    grades = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", reply) if isinstance(reply, str) else []
+    # A full stop may follow a grade; fractions are none.
+    runs = re.findall(r"[\d.]+", reply) if isinstance(reply, str) else []
+    grades = [grade for run in runs if (grade := run.rstrip(".")).isdecimal()]
     if len(grades) != 1 or grades[0] not in GRADES:
         raise InputError(f"{where}: replied {str(reply)[:60]!r}, wanted one grade: 0, 1 or 2")
     return int(grades[0])

@@ -15,7 +15,7 @@ import pandas as pd
 from vbterrier.errors import FileError, agreeing, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
 from vbterrier.frames.files.tables import warn_of_zeros
-from vbterrier.frames.nested import is_nested, records_of, table_of
+from vbterrier.frames.nested import MAX_MEMBERS, is_nested, records_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_MAX_MEMBERS = 1_000
 # The beginning of an object or a list of JSON; a query id may be a brace or a bracket.
 _JSON = re.compile(rb'\s*(\{\s*(["}]|$)|\[\s*([{\["\]]|$))')
 # UMBRELA's column, 0 for an answer without a judgment, whose judgment is then 0, too.
@@ -143,9 +142,9 @@ def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
             if names not in renamed:
                 columns = renamed[names] = kind.vocabulary.renamed(names)
                 members |= dict.fromkeys(columns)
-                if len(members) > _MAX_MEMBERS:
+                if len(members) > MAX_MEMBERS:
                     # Each member is a column of all rows: a small file would take much memory.
-                    message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+                    message = f"has more than {MAX_MEMBERS:,} different members; nest them"
                     raise FileError(source.path, message, line=number)
                 if len(set(columns)) < len(columns):
                     message = f"has two members of one meaning among {', '.join(names)}; keep one"

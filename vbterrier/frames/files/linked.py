@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _SPAN = re.compile(r"(?P<docno>.+):(?P<start>\d+)-(?P<end>\d+)")
 _WHOLE = re.compile(r"\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # The types of entities in the link files of TAC 2014.
 _TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN"])
 # Spellings of NIL that these formats do not have, which would pass for entities.
 _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
 # The first lines of all layouts, and of some other files, but not of those between blanks.
 MAY_BE_LINKED = re.compile(rb"\s*[@<{\[#]|-DOCSTART-|[^\t]*\t[^\t]*\t|(?i:prefix|base)\s")
-_TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+[\w.-]*:?\s*<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
+_TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+([\w.-]*:\s*)?<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
 # Members of ELQ and BLINK, and a document of REL, whose links are lists.
 _JSON_LINKS = re.compile(
     rb'"(?:pred_triples|tokenized_mention_idxs|context_left)"|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]'
 )
 _HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
-_DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(.*\S)")
+_DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(\S.*)")
 _REL_KINDS: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
 _N_REL, _ALL_FIELDS = len(_REL_KINDS), 8
 
@@ -357,7 +357,7 @@ def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
             yield None
         elif fields[0].startswith("#") and len(fields) == 1:
             if found := _DOCUMENT.match(fields[0]):
-                yield found[1]
+                yield found[1].rstrip()
         elif not names:
             names = fields
             if missing := [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]:

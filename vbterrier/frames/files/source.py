@@ -53,7 +53,7 @@ _FOREIGN = {
     rb"version https://git-lfs": "a pointer of Git LFS: fetch the file with `git lfs pull`",
 }
 _HEAD, _PIECE = 512, 1 << 20
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
 LINE_END = re.compile(r"[\r\n]")
 # Comments: lines that begin with # in TREC files, as in trec_eval 10, or with the description of a run of NTCIR; and

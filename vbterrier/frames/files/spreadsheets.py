@@ -102,8 +102,11 @@ def _has_doctype(archive: zipfile.ZipFile, name: str) -> bool:
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = stop, stop_at_type
     try:
         with archive.open(name) as part:
-            while piece := part.read(_PIECE):
+            size = _PIECE
+            while piece := part.read(size):
                 parser.Parse(piece)
+                # expat reads an open comment again from its start with each piece.
+                size *= 2
     except (_RootError, expat.ExpatError, ValueError):
         # Parts that are no XML, such as pictures, are not read later.
         pass

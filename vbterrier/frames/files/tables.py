@@ -445,10 +445,13 @@ def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None
     row = next(probe.iter_batches(1, row_groups=[group], columns=columns), None)
     if row is None:
         return width
+    n_values_of: dict[str, int] = {}
+    for place in range(about.num_columns):
+        leaf = about.column(place)
+        root = leaf.path_in_schema.partition(".")[0]
+        n_values_of[root] = max(n_values_of.get(root, 0), leaf.num_values)
     for name, column in zip(row.schema.names, row.columns, strict=True):
-        widest = _widest(column)
-        leaves = [about.column(place) for place in range(about.num_columns)]
-        n_values = max(leaf.num_values for leaf in leaves if leaf.path_in_schema.split(".")[0] == name)
+        widest, n_values = _widest(column), n_values_of[name]
         if pa.types.is_nested(column.type) and limit is not None and n_values * (widest + _NUMBER_BYTES) > limit:
             # All of them may be in one row.
             raise FileError(
@@ -476,10 +479,13 @@ def _widest(column: Any) -> int:
 
 def _decoded(table: Any) -> Any:
     """Replace dictionary columns, such as those of pandas' categories, by their values."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
-    return table
+    if not any(pa.types.is_dictionary(field.type) for field in table.schema):
+        return table
+    columns = [
+        column.cast(field.type.value_type) if pa.types.is_dictionary(field.type) else column
+        for field, column in zip(table.schema, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=table.column_names)
 
 
 def is_id(head: object) -> bool:

@@ -50,7 +50,7 @@ _NO_ATTRIBUTES = frozenset((*_KEYS, *COUNTS))
 _PRESENT = frozenset({str, int, bool, list, tuple, dict})
 _PAIR = 2
 _YEAR = re.compile(r"[+-]?\d{1,6}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 _PATTERNS = {"number": _NUMBER, "year": _YEAR}
 _SLICE = 10_000
 

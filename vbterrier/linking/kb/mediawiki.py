@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
 
-_TITLE = re.compile(r"<title>(.*?)</title>")
+_TITLE = re.compile(r"<title>([^<\n]*)</title>")
 _NAMESPACE = re.compile(r"<ns>(-?\d+)</ns>")
-_REDIRECT = re.compile(r'<redirect title="(.*?)"')
-# A bullet of a disambiguation page; its first link is the page that is meant.
-_BULLET = re.compile(r"(?:^|<text[^>]*>)\*+[^\[\n]*\[\[([^\]|#\n]+)[^\]\n]*\]\]", re.MULTILINE)
+_REDIRECT = re.compile(r'<redirect title="([^"\n]*)"')
+_TEXT = "<text"
 _DISAMBIGUATION = re.compile(
     r"\{\{\s*(disambig\w*|disamb|dab|hndis|geodis|human name disambiguation|place name disambiguation|given name|"
     r"surname|begriffsklärung|homonymie|desambiguación|disambigua)\b",
@@ -99,8 +98,22 @@ def _rows(page: str) -> Iterator[tuple[str, str, str]]:
     if redirect := _REDIRECT.search(page):
         yield name, _unescaped(redirect[1]), "redirect"
     elif _DISAMBIGUATION.search(page):
-        for target in _BULLET.findall(page):
+        for target in _bullets(page):
             yield unqualified(name), _unescaped(target).strip().replace("_", " "), "disambiguation"
+
+
+def _bullets(page: str) -> Iterator[str]:
+    """Yield the page that the first link of each bullet of a disambiguation page means."""
+    for line in page.split("\n"):
+        bullet = line
+        if _TEXT in line and not line.startswith("*"):
+            # The first line of a text follows its tag.
+            bullet = line.partition(_TEXT)[2].partition(">")[2]
+        before, _, behind = bullet.partition("[[")
+        link, closed, _ = behind.partition("]]")
+        target = link.partition("|")[0].partition("#")[0]
+        if bullet.startswith("*") and closed and target and "[" not in before and "]" not in link:
+            yield target
 
 
 def _unescaped(text: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vbterrier.linking.kb.staging import Staging
 
 
-_TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
+_TIME = re.compile(r"([+-])(\d+)-\d\d-\d\dT.*")
 # The precision of a date: 9 is a year, 8 a decade, 7 a century.
 _YEAR_PRECISION = 9
 # Wikimedia pages that are no entities: disambiguation page, human name disambiguation page, list article, category,
@@ -292,7 +292,7 @@ def _typed(kind: str, value: Any) -> tuple[str, str]:
         time = _TIME.fullmatch(value["time"])
         if time is None or value.get("precision", _YEAR_PRECISION) < _YEAR_PRECISION:
             return value["time"], "text"
-        return time[1].strip("+") + time[2], "year"
+        return time[1].strip("+") + (time[2].lstrip("0") or "0"), "year"
     if kind == "quantity":
         return str(value["amount"]).removeprefix("+"), "number"
     if kind == "wikibase-entityid":
