@@ -10,8 +10,9 @@ import pytest
 from night import at_night
 
 import vbterrier
-from vbterrier.evaluate import audit_judge
+from vbterrier.evaluate import audit_judge, topics_to_judge
 from vbterrier.frames import read_labels
+from vbterrier.settings import Inference
 from vbterrier.stats import cohen_kappa, judge_agreement, prediction_powered
 
 RUNS = ["a.run", "b.run"]
@@ -20,12 +21,12 @@ RUNS = ["a.run", "b.run"]
 @pytest.fixture(autouse=True)
 def files(write_files):
     rng = np.random.default_rng(0)
-    pool = pd.DataFrame([(f"q{i}", f"d{j}") for i in range(20) for j in range(20)], columns=["qid", "docno"])
+    pool = pd.DataFrame([(f"q{i}", f"d{j}") for i in range(20) for j in range(30)], columns=["qid", "docno"])
     label = rng.integers(0, 2, len(pool))
     folder = write_files({})
     for name in ("a", "b"):
         vbterrier.frames.write_run(pool.assign(score=label + rng.random(len(pool)), rank=0), folder / f"{name}.run")
-    vbterrier.frames.write_qrels(pool.assign(label=label).sample(frac=0.8, random_state=0), folder / "human.txt")
+    vbterrier.frames.write_qrels(pool.assign(label=label).sample(frac=0.8, random_state=1), folder / "human.txt")
     for name in ("one", "two"):
         other = np.where(rng.random(len(pool)) < 0.2, 1 - label, label)
         vbterrier.frames.write_qrels(pool.assign(label=other), folder / f"{name}.txt")
@@ -46,10 +47,11 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
     found = of_two_judges()
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[:3] == found.summary()
-    assert [line.split(": ")[:2] for line in lines[:2]] == found.verdicts[["judge", "verdict"]].to_numpy().tolist()
+    assert lines[: len(found.summary())] == found.summary()
+    assert [line.partition(":")[0] for line in lines[:6]] == ["one"] * 3 + ["two"] * 3
+    assert lines[0].startswith("one: order UNKNOWN: 0 of 20 topics are judged completely; 10 decide")
     # All systems by all estimates in one table on the first screen.
-    assert len(lines) < 20
+    assert len(lines) < 24
     assert "judge alone: one" in out
     assert f"{found.comparison['corrected'][0]:.4f}" in out
     for name, table in found.tables().items():
@@ -89,7 +91,7 @@ def test_agreement_is_that_of_the_documents_that_all_labelled(command):
     values = [row["value"] for row in json.loads(out)]
     assert values == pytest.approx(judge_agreement(both)["value"].tolist())
     assert values[0] == pytest.approx(cohen_kappa(both["human"], both["one"]).value)
-    assert json.loads(out)[0]["n_items"] == len(both) == 320
+    assert json.loads(out)[0]["n_items"] == len(both) == 480
 
 
 def test_powered_means_are_those_of_python(command, refused, files):
@@ -133,7 +135,7 @@ def test_the_calibration_is_drawn_below_its_table(of_two_judges):
     drawn = drawn.partition("</section>")[0]
     circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', drawn)
     assert drawn.count("<svg") == bins["method"].nunique() == 2
-    assert f'aria-label="one: {(bins["method"] == "one").sum()} bins, n = 320"' in drawn
+    assert f'aria-label="one: {(bins["method"] == "one").sum()} bins, n = 480"' in drawn
     ordered = bins.sort_values(["method", "predicted"], kind="stable")
     assert [float(x) for x, _, _ in circles] == pytest.approx((40 + 200 * ordered["predicted"]).tolist(), abs=0.06)
     assert [float(y) for _, y, _ in circles] == pytest.approx((224 - 200 * ordered["observed"]).tolist(), abs=0.06)
@@ -148,7 +150,7 @@ def test_labels_may_be_named(command, refused, files):
     (files / "one.txt").rename(files / "x=1.txt")
     named = ["one=x=1.txt", "two=other/one.txt"]
     code, out, _ = command("agreement", "human.txt", "x=1.txt", "other/one.txt", "-f", "json")
-    assert (code, json.loads(out)[0]["n_items"]) == (0, 320)
+    assert (code, json.loads(out)[0]["n_items"]) == (0, 480)
     labels = ["--labels", named[0], "--labels", named[1]]
     assert command("score", *RUNS, "-q", "human.txt", "-m", "ENDCG@10", *labels)[0] == 0
     code, out, _ = command(*AUDIT[:5], *(word for name in named for word in ("--judge", name)), "-f", "json")
@@ -165,3 +167,32 @@ def test_fractional_judgments_are_counted_in_steps(command, write_files, files):
     found = command("audit", *RUNS, "-q", "quarter.txt", "--unit", ".25", *AUDIT[5:], "--show", "systems", "-f", "csv")
     assert found == wanted
     assert wanted[0] == 0
+
+
+def test_judge_lists_topics_that_complete_an_audit(command, refused, files):
+    arguments = ["judge", *RUNS, "-q", "human.txt", "--complete", "10", "--labels", "one.txt"]
+    code, out, _ = command(*arguments, "-f", "json", "--seed", "3")
+    plan = pd.DataFrame(json.loads(out))
+    expected = topics_to_judge(RUNS, "human.txt", ["one.txt"], 10, inference=Inference(seed=3))
+    assert code == 0
+    assert plan["qid"].nunique() == 10
+    assert (
+        plan[["qid", "docno", "reason"]].to_numpy().tolist() == expected[["qid", "docno", "reason"]].to_numpy().tolist()
+    )
+    code, out, _ = command(*arguments, "-o", "plan.tsv", "--seed", "3")
+    assert (code, f"plan.tsv: {len(plan)} documents of 10 topics complete 10 topics" in out) == (0, True)
+    truth = vbterrier.read_qrels("human.txt")
+    rows = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str).assign(label=0)
+    both = pd.concat([truth[["qid", "docno", "label"]], rows[["qid", "docno", "label"]]])
+    vbterrier.frames.write_qrels(both, files / "more.txt")
+    code, out, _ = command("audit", *RUNS, "-q", "more.txt", "-j", "one.txt", "--show", "verdicts", "-f", "json")
+    row = json.loads(out)[0]
+    assert (code, row["n_complete"], row["n_topics"]) == (0, 10, 20)
+    assert row["order"] in ("TRUSTED", "NOT TRUSTED", "UNKNOWN")
+    assert " by 10 complete topics of 20" in row["order_reason"]
+    cut, _, _ = command("judge", *RUNS, "-q", "human.txt", "--complete", "1", "--labels", "one.txt", "-m", "ENDCG@3")
+    assert cut == 0
+    refused(["judge", *RUNS, "-q", "human.txt"], 2, "wanted either --budget, a number of documents, or --complete")
+    refused([*arguments, "--budget", "3"], 2, "wanted either --budget")
+    refused([*arguments, "--look", "2"], 2, "--complete judges whole topics: leave out")
+    refused(arguments[:7], 2, "--complete: wanted --labels")

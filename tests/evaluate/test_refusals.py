@@ -30,6 +30,7 @@ from vbterrier.evaluate import (
     leaderboard,
     release_gate,
     rerank_grid,
+    topics_to_judge,
     variance_shares,
 )
 from vbterrier.evaluate.annotation import annotate
@@ -278,6 +279,15 @@ REFUSALS = [
         ({"margin": 1}, "margin=1: wanted a number of at least 0 and below 1"),
         ({"cutoff": 0}, "cutoff=0: wanted a whole number from 1 to 1000000"),
         ({"documents": pd.DataFrame({"docno": ["x"], "text": ["y"]})}, InputError, "documents: no text of a judged document, as 'q1-0', 'q1-1', 'q1-2', ...; check the ids"),
+        error=ParameterError,
+    ),
+    *refusals(
+        "topics to judge completely",
+        lambda n_topics, options: topics_to_judge(RUNS, QRELS, {"honest": QRELS}, n_topics, **grouped("topics_to_judge", **options)),
+        (3, {}, "n_topics=3: only 2 topics have labels and documents in a run"),
+        (0, {}, "n_topics=0: wanted a whole number of at least 1"),
+        (1, {"cutoff": 0}, "cutoff=0: wanted a whole number from 1 to 1000000"),
+        (1, {"on_topics": "some"}, "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
         error=ParameterError,
     ),
     *refusals(

@@ -18,7 +18,18 @@ from vbterrier.settings import Data, Execution, Inference
 def judge(
     runs: option.Runs,
     qrels: option.Qrels,
-    budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
+    budget: Annotated[
+        int | None, Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")
+    ] = None,
+    complete: Annotated[
+        int | None,
+        Option(
+            help="Instead: number of topics to judge completely, for an audit of the judges of --labels: all documents "
+            "that a run retrieves up to the cutoff of the measure, or that a judge labelled.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
     measure: option.Unjudged = "ENDCG@10",
     difference: Annotated[str | None, Option(help="Two runs, as A,B: reduce the interval of their difference.")] = None,
     labels: option.Labels = None,
@@ -31,14 +42,23 @@ def judge(
     ] = None,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    seed: Annotated[int, Option(help="With --complete: seed of the sample of topics.", min=0, metavar="N")] = 0,
     style: Format = "table",
 ) -> None:
-    """List the unjudged documents whose judgments reduce the interval of the mean most."""
+    """List the unjudged documents whose judgments reduce the interval of the mean most, or complete some topics."""
     from vbterrier.evaluate.judging import judge_next
     from vbterrier.report import tables
     from vbterrier.unjudged.judge_next import write_judging
 
     require_format(style)
+    if budget is None and complete is not None:
+        if difference is not None or look is not None or model is not None:
+            raise ParameterError("--complete judges whole topics: leave out --difference, --look and --model")
+        read = Data(on_topics=on_topics, duplicates=duplicates)
+        _list_topics(runs, qrels, labels, complete, measure, read, seed, output, style)
+        return
+    if budget is None or complete is not None:
+        raise ParameterError("wanted either --budget, a number of documents, or --complete, a number of topics")
     pair = [] if difference is None else difference.split(",")
     if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
         raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
@@ -63,6 +83,39 @@ def judge(
         echo(tables.rendered(plan.documents, style, caption=[plan.summary()], label="tab:judge"))
 
 
+def _list_topics(
+    runs: list[Path],
+    qrels: Path,
+    labels: list[Path] | None,
+    n_topics: int,
+    measure: str,
+    read: Data,
+    seed: int,
+    output: Path | None,
+    style: str,
+) -> None:
+    """Write or show the documents that complete a sample of topics."""
+    from vbterrier.evaluate.inputs import measure_with_distribution
+    from vbterrier.evaluate.judge_topics import topics_to_judge
+    from vbterrier.report import tables
+    from vbterrier.unjudged.judge_next import write_judging
+
+    named = option.labels_of(labels)
+    if not named:
+        raise ParameterError("--complete: wanted --labels, those of the judges that will be audited")
+    cutoff = measure_with_distribution(measure).cutoff
+    if cutoff is None:
+        raise ParameterError(f"--measure {measure}: --complete wants a measure with a cutoff, as ENDCG@10")
+    plan = topics_to_judge(runs, qrels, named, n_topics, cutoff=cutoff, data=read, inference=Inference(seed=seed))
+    summary = f"{len(plan):,} documents of {plan['qid'].nunique():,} topics complete {n_topics:,} topics"
+    if output is not None:
+        write_judging(plan, output)
+        echo(f"{output}: {summary}")
+        return
+    shown = plan[["qid", "docno", "reason"]] if style == "table" else plan
+    echo(tables.rendered(shown, style, caption=[summary], label="tab:judge"))
+
+
 def audit(
     runs: option.Runs,
     qrels: option.Qrels,
@@ -81,7 +134,9 @@ def audit(
     ] = None,
     baseline: option.Baseline = None,
     cutoff: Annotated[int, Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
-    margin: Annotated[float, Option(help="Half the width of the interval to reach.")] = 0.02,
+    margin: Annotated[
+        float, Option(help="The smallest difference that matters, half the width of the interval to reach.")
+    ] = 0.02,
     budget: Annotated[int, Option(help="Largest number of human judgments to plan.", min=1, metavar="N")] = 1000,
     show: Annotated[
         str | None,
@@ -100,7 +155,7 @@ def audit(
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Audit automatic judges: verdicts, scores by judge, by humans and by both, and the human judgments needed."""
+    """Audit automatic judges: verdicts on the order and levels of scores, corrected scores, and judgments needed."""
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
     for pair in pairs:

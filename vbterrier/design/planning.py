@@ -274,9 +274,11 @@ def queries_needed(
     Examples
     --------
     >>> differences = [0.1, -0.1, 0.0, 0.2, -0.2, 0.1, 0.0, -0.1, 0.3, -0.3]
-    >>> plan = queries_needed(differences, 0.05, inference=Inference(seed=1))
+    >>> plan = queries_needed(differences, 0.05, assurance=0.5, inference=Inference(seed=1))
     >>> plan.low < plan.n_qids < plan.high, abs(plan.n_qids - plan.n_by_formula) < 10
     (True, True)
+    >>> queries_needed(differences, 0.05, inference=Inference(seed=1)).n_qids > plan.n_qids
+    True
     """
     level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
     delta = number("delta", delta)

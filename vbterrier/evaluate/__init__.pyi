@@ -7,6 +7,7 @@ from .entity_grid import entity_grid as entity_grid
 from .frozen import evaluate_frozen as evaluate_frozen
 from .grids import GridOptions as GridOptions
 from .intents import IntentOptions as IntentOptions
+from .judge_topics import topics_to_judge as topics_to_judge
 from .judging import JudgingBudget as JudgingBudget
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality

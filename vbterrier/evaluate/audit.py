@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples, nearest, number, warn, whole
+from vbterrier.errors import ParameterError, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import is_path, loaded_runs, require_scale, require_spellings, target_of
 from vbterrier.evaluate.judge_bias import agreement_on_common, bias_by_group, warn_of_copies, with_groups
-from vbterrier.evaluate.judge_scores import (
-    KEY,
-    TOGETHER,
-    cross_fitted_estimates,
-    dawid_skene_labels,
-    evidence_runs,
-    scores_alone,
+from vbterrier.evaluate.judge_estimates import (
+    BY_DOCUMENTS,
+    AuditMaterial,
+    correction_of,
+    estimates_alone,
+    estimates_with_humans,
 )
-from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, side_by_side, verdicts
+from vbterrier.evaluate.judge_scores import KEY, TOGETHER, dawid_skene_labels, scores_alone, topic_table
+from vbterrier.evaluate.judge_topics import judged_topics, labelled_topics
+from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import in_units
@@ -30,7 +31,6 @@ from vbterrier.frames.results import Caveat, Shown
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
 from vbterrier.settings import Data, Inference, with_defaults
-from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import MachineLabels, frames_of
 
@@ -52,16 +52,20 @@ _FIRST = ("measure", "estimate", "judge")
 class JudgeAudit(Shown):
     """Result of :func:`audit_judge`.
 
-    - ``verdicts``: a row per judge: judge, verdict (``"TRUSTED"``, ``"CALIBRATE FIRST"``, ``"NOT TRUSTED"``), reasons
-      (text), n (documents with a label and a judgment), auc, auc_low (its lower limit), shift, largest_shift (of scores
-      by the judge alone from those with human judgments), n_pairs, n_reversed (pairs of systems in the reverse order),
-      half_width (of the scores with human judgments), n_more (human judgments until that is at most twice the margin,
-      by the square root of their number), n_with, n_without (as ``needed``), margin, level
+    - ``verdicts``: a row per judge: judge, order and levels (each ``"TRUSTED"``, ``"NOT TRUSTED"`` or ``"UNKNOWN"``)
+      with order_reason and levels_reason, findings (pairs that are shown reversed, families that it prefers, noisy
+      labels, bias by grade), n_complete (topics that humans judged completely) of n_topics (with its labels), n_pairs,
+      n_apart (pairs of systems that it separates by the margin), reversed (share of these that humans reverse by more
+      than the margin in the complete topics) with its one-sided limits reversed_low and reversed_high, n_order and
+      n_levels (complete topics that would decide, NaN if the verdict is known), shift and largest_shift (of scores by
+      the judge from those by humans), half_width (of the shifts, all together), n (documents with a label and a
+      judgment), auc, auc_low (its lower limit), n_with, n_without (as ``needed``), margin, level (of both verdicts)
     - ``comparison``: a row per system: name, corrected, low, high, humans alone, and a column for each judge alone
     - ``systems``: name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge
       alone"``, and of ``"humans alone"`` on the topics of a judge that labelled some topics only), value, low, high,
-      level, method, n_qids, n_draws, seed. Of three judges or more, also ``"judges without humans (Dawid-Skene)"``,
-      from their labels alone, which is wrong if they share errors
+      common (half width of the error that all systems share, mainly of the ideal ranking), level, method, n_qids,
+      n_draws, seed. Corrected values are NaN where the method says why. Of three judges or more, also ``"judges
+      without humans (Dawid-Skene)"``, from their labels alone, which is wrong if they share errors
     - ``pairs``: differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low,
       high, ...
     - ``quality``: agreement, confusion and calibration of each judge, see :func:`label_quality`
@@ -102,26 +106,45 @@ class JudgeAudit(Shown):
         return side_by_side(self.systems)
 
     def summary(self) -> list[str]:
-        """The verdict on each judge, and what its labels save, one line each."""
-        lines = [f"{row['judge']}: {row['verdict']}: {row['reasons']}" for row in self.verdicts.to_dict("records")]
+        """Both verdicts on each judge, the correction, and what its labels save, a line each."""
+        lines = []
+        for row in self.verdicts.to_dict("records"):
+            lines += [f"{row['judge']}: {what} {row[what]}: {row[f'{what}_reason']}" for what in ("order", "levels")]
+            lines += [f"{row['judge']}: {row['findings']}"] * bool(row["findings"])
+        return [*lines, *self._rest()]
+
+    def _rest(self) -> Iterator[str]:
+        """The correction and its common error, and what the labels save."""
+        corrected = self.systems[self.systems["estimate"] == CORRECTED].iloc[0]
+        if np.isnan(corrected["value"]):
+            yield f"scores are not corrected: {corrected['method']}"
+        else:
+            yield (
+                f"corrected by {corrected['method']}: prefer differences; all levels share an error of "
+                f"±{corrected['common']:.3f}, mainly that of the ideal ranking"
+            )
         counts = {
             row["labels"]: f"more than {row['n_planned']:,}" if np.isnan(row["n"]) else f"{int(row['n']):,}"
             for row in self.needed.to_dict("records")
         }
         saved = f"{counts['with']} more human judgments with labels, {counts['without']} without"
-        return [*lines, f"±{self.needed['margin'].iloc[0]:g} takes {saved}"]
+        yield f"±{self.needed['margin'].iloc[0]:g} on the topics with judgments takes {saved}"
 
     def _verdict(self) -> Iterator[str]:
-        # The reasons of judges that are not trusted are serious caveats.
+        # The reasons of what is not trusted, and findings, are serious caveats.
         for row in self.verdicts.to_dict("records"):
-            reasons = "" if row["verdict"] == NOT_TRUSTED else f": {row['reasons']}"
-            yield f"{row['judge']}: {row['verdict']}{reasons}"
-        yield self.summary()[-1]
+            for what in ("order", "levels"):
+                reason = "" if row[what] == NOT_TRUSTED else f": {row[f'{what}_reason']}"
+                yield f"{row['judge']}: {what} {row[what]}{reason}"
+        yield from self._rest()
 
     def _caveats(self) -> Iterator[Caveat]:
-        for row in self.verdicts[self.verdicts["verdict"] == NOT_TRUSTED].to_dict("records"):
-            for reason in row["reasons"].split("; "):
-                yield Caveat(row["judge"], reason, serious=True)
+        for row in self.verdicts.to_dict("records"):
+            for what in ("order", "levels"):
+                if row[what] == NOT_TRUSTED:
+                    yield Caveat(f"{row['judge']}, {what}", row[f"{what}_reason"], serious=True)
+            for finding in filter(None, row["findings"].split("; ")):
+                yield Caveat(row["judge"], finding, serious=NOT_TRUSTED in (row["order"], row["levels"]))
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``verdicts``: a row per judge."""
@@ -134,8 +157,10 @@ class JudgeAudit(Shown):
         if not np.isnan(n):
             reached = f"±{need['margin']:g} needs {counted(int(n), 'more human judgment')}"
         systems, judges = self.systems["name"].nunique(), len(self.quality.summary)
-        reached = f"{', '.join(self.verdicts['judge'] + ' ' + self.verdicts['verdict'])}; {reached}"
-        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {reached}"
+        said = [
+            f"{row['judge']} order {row['order']}, levels {row['levels']}" for row in self.verdicts.to_dict("records")
+        ]
+        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {', '.join(said)}; {reached}"
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
@@ -145,7 +170,12 @@ class JudgeAudit(Shown):
         return tables | {"needed": self.needed, "plan": self.plan.documents}
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
+        columns = ["judge", "order", "order_reason", "levels", "levels_reason", "n_complete", "n_topics"]
+        yield Panel("Verdicts", self.verdicts[columns].rename(columns=lambda name: name.replace("_", " ")), heads=1)
+        corrected = self.pairs[self.pairs["estimate"] == CORRECTED]
+        if corrected["diff"].notna().any():
+            shown = corrected[["name_a", "name_b", "diff", "low", "high"]]
+            yield Panel("Corrected differences a - b", shown, value="diff", rule=0, heads=2)
         yield Panel("Systems: corrected scores, and others beside them", self.comparison, value=CORRECTED)
         yield Panel("Human judgments needed", self.needed.astype({"n": "Int64"}))
         yield Panel("Systems", self.systems, value="value", heads=3, folded=True)
@@ -166,7 +196,7 @@ class JudgeAudit(Shown):
         estimate, judge = self.systems["estimate"], self.systems["judge"]
         topics = (", topics of " + judge).where(judge != "", "")
         method = np.where(estimate == ALONE, "judge " + judge, estimate + topics)
-        frame = self.systems.assign(method=method, n_resamples=0)
+        frame = self.systems.assign(method=method, n_resamples=0).dropna(subset=["value", "low", "high"])
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
 
 
@@ -184,28 +214,45 @@ def audit_judge(
     data: Data = Data(topics=None, documents=None, on_topics="same", duplicates="error", scale=None, unit=1.0),
     inference: Inference = Inference(level=0.9, n_draws=1000, seed=0),
 ) -> JudgeAudit:
-    r"""Audit machines as judges: nDCG by judge, by humans and corrected, bias, agreement, human labels needed.
+    r"""Audit machines as judges: verdicts on the order of systems and on their scores, corrected scores, and bias.
 
-    The corrected score of system s is cross-fitted: f_s, the mean over five models of grades, each without a fifth of
-    the human judgments, with the labels as evidence, plus the errors of their predictions of these judgments. The
-    residual of a judged document d is the difference between its contributions to the score under its grade and under
-    its held-out prediction, and ``R_s = 1/T Σ_d (1/π_d - 4/5) residual_sd``, the prediction-powered correction, with
-    the shares π of judged documents in strata of topic, cut and prediction. The estimate is ``f_s + R̄ + λ (R_s - R̄)``:
-    the mean residual R̄ over systems corrects the errors that S systems share, and deviations are shrunk by the factor
-    of James and Stein, ``λ = max(0, 1 - (S - 3)/(S - 1) Σ SE²(R_s - R̄) / Σ (R_s - R̄)²)``. Variances of differences are
-    ``λ SE² + (1 - λ) V``, V the variance under the model of unjudged documents, and those of means add the
-    variance of what all systems share.
+    Both verdicts are from the topics that humans judged completely: all documents that a run retrieves up to the
+    cutoff, and all that the judge labelled. :func:`vbterrier.evaluate.topics_to_judge` lists a random sample of them.
+
+    - ``order``: pairs of systems that the judge separates by the margin at least. TRUSTED if the upper 95 % limit of
+      the share that humans reverse by more than the margin is at most .10, NOT TRUSTED if its lower limit is above
+      .10, otherwise UNKNOWN, with the number of complete topics that would decide; also below 10 complete topics, and
+      where the judge separates no pair. ``vbterrier.stats.reversals.order_limits`` has the formulas.
+    - ``levels``: TRUSTED if the shift of each score from that by humans is within twice the margin, with simultaneous
+      95 % intervals (Bonferroni's t); NOT TRUSTED if one is beyond; otherwise UNKNOWN.
+
+    Pairs that are shown reversed by more than the margin, families of systems that a judge prefers, and noisy labels
+    are named under any verdict.
+
+    Scores by judges are corrected with human judgments from 15 complete topics, or 20 judged documents in each other
+    topic on; below, they are empty, and the method says why. Complete topics: the mean difference of human and judged
+    scores is added. Documents: the corrected score of system s is cross-fitted: f_s, the mean over five models of
+    grades, each without a fifth of the human judgments, with the labels as evidence, plus the errors of their
+    predictions of these judgments. The residual of a judged document d is the difference between its contributions to
+    the score under its grade and under its held-out prediction, and ``R_s = 1/T Σ_d (1/π_d - 4/5) residual_sd``, the
+    prediction-powered correction, with the shares π of judged documents in strata of topic, cut and prediction. The
+    estimate is ``f_s + R̄ + λ (R_s - R̄)``: the mean residual R̄ over systems corrects the errors that S systems share,
+    and deviations are shrunk by the factor of James and Stein, ``λ = max(0, 1 - (S - 3)/(S - 1) Σ SE²(R_s - R̄) / Σ (R_s
+    - R̄)²)``. Variances of differences are ``λ SE² + (1 - λ) V``, V the variance under the model of unjudged documents,
+    and those of means add the variance of what all systems share.
 
     Parameters
     ----------
     runs, qrels, labels
-        See :func:`vbterrier.score`. The human judgments are ideally of a random sample of the documents; ``labels`` are
-        those of one or more judges.
+        See :func:`vbterrier.score`. The human judgments are those of a random sample of the topics with labels, each
+        judged completely, or of a random sample of the documents, which allows no verdict but bias and corrected
+        scores. ``labels`` are those of one or more judges.
     cutoff
         The cutoff k of nDCG@k. The ideal ranking is that of all documents that a judge labelled, a human judged, or a
         run retrieves up to the cutoff.
     margin, budget
-        Half the width of the interval that more human judgments should reach, and the most judgments to plan.
+        The smallest difference that matters, which is half the width of the interval that more human judgments should
+        reach; the most judgments to plan.
     baseline
         A system: pairs with this system alone.
     families
@@ -238,18 +285,11 @@ def audit_judge(
 
     Notes
     -----
-    Rules of the verdict, in this order. NOT TRUSTED: the lower limit of the AUC of its labels is not above .5; it
-    overrates or underrates the documents of a family by more than .05 of the highest grade; or it reverses a pair of
-    systems of which both differences are significant (both at the level .99). CALIBRATE FIRST, that is, use its labels
-    as evidence beside human judgments: the lower limit of the AUC is below .75; scores or differences by its labels
-    alone are off by more than the margin and outside of the interval with human judgments; or these intervals are wider
-    than ± twice the margin, so that errors would not show. Otherwise TRUSTED: its labels alone compare these systems.
-    Limits are simultaneous over systems, pairs and families (Bonferroni).
-
     Intervals are of these topics; those of ``"judge alone"`` are of other topics, because the labels alone do not show
     their errors. If strata with unjudged documents have fewer than five judged ones, as in pools of a fixed depth,
-    estimates and intervals are those of the model. Coverage and errors with language models and simulated judges:
-    docs/how-to/audit.md.
+    estimates and intervals are those of the model. Errors of the ideal ranking shift all corrected scores together
+    (``common``): compare differences. Error rates of the verdicts and coverage with language models and simulated
+    judges: docs/how-to/audit.md.
 
     References
     ----------
@@ -259,13 +299,16 @@ def audit_judge(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> pool = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(30)], 20), "docno": [*map(str, range(20))] * 30})
-    >>> truth = pool.assign(label=(rng.random(600) < 0.4).astype(int))
-    >>> generous = truth.assign(label=np.where(rng.random(600) < 0.3, 1, truth["label"]))
-    >>> run = pool.assign(score=rng.random(600))
-    >>> found = audit_judge({"mine": run}, truth.sample(480, random_state=0), {"llm": generous}, budget=100)
-    >>> found.systems[["estimate", "value"]].round(2).values.tolist()
-    [['humans alone', 0.44], ['corrected', 0.44], ['judge alone', 0.57]]
+    >>> pool = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(40)], 20), "docno": [*map(str, range(20))] * 40})
+    >>> truth = pool.assign(label=(rng.random(800) < 0.4).astype(int))
+    >>> generous = truth.assign(label=np.where(rng.random(800) < 0.3, 1, truth["label"]))
+    >>> runs = {"a": pool.assign(score=rng.random(800)), "b": truth.assign(score=truth["label"] + rng.random(800))}
+    >>> human = truth[truth["qid"].isin(pool["qid"].unique()[:20])]
+    >>> found = audit_judge(runs, human, {"llm": generous}, budget=100)
+    >>> found.verdicts[["judge", "order", "levels", "n_complete"]].values.tolist()
+    [['llm', 'TRUSTED', 'NOT TRUSTED', 20]]
+    >>> found.systems[["name", "estimate", "value"]].round(1).values.tolist()[2:4]
+    [['a', 'corrected', 0.5], ['b', 'corrected', 1.0]]
     """
     queries, documents, on_topics, duplicates, scale, unit = (
         data.topics,
@@ -281,46 +324,47 @@ def audit_judge(
     for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
-    judged = _judged(qrels, scale, unit)
-    loaded = loaded_runs(runs, duplicates)
-    require_spellings(judged, loaded, judges)
-    _require_runs(loaded, baseline=[baseline] if baseline else [], families=families or {})
-    target, loaded = aligned(judged, loaded, on_topics)
+    judgments_of_humans = _judged(qrels, scale, unit)
+    every_run = loaded_runs(runs, duplicates)
+    require_spellings(judgments_of_humans, every_run, judges)
+    _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
+    target, loaded = aligned(judgments_of_humans, every_run, on_topics)
     quality = label_quality(judges, target.frame, inference=Inference(level=level))
-    top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
-    judged_labels = judges.frame().rename(columns={"grade": "label"})
-    judged_labels = judged_labels[judged_labels["qid"].isin(target.topics)]
-    human = _as_text(target.frame)
-    every = evidence_runs(top, judged_labels, human, target.topics, cutoff)
+    depth, measure = max(DEPTH, cutoff), f"nDCG@{cutoff}"
+    top = {name: _as_text(ranked(run.frame, depth, duplicates=duplicates)) for name, run in every_run.items()}
+    every_label, human = judges.frame().rename(columns={"grade": "label"}), _as_text(target.frame)
+    judged = {
+        str(judge): judged_topics(top, part, human, every_run, labelled_topics(part, every_run, on_topics), cutoff)
+        for judge, part in every_label.groupby("name", sort=False)
+    }
+    judged_labels = every_label[every_label["qid"].isin(target.topics)]
     judgments = target.judgments()
-    labelled = {str(judge): part for judge, part in judged_labels.groupby("name", sort=False)}
-    topics = [target.topics, *(sorted(part["qid"].unique()) for part in labelled.values())]
-    estimates = {}
-    for name, used in ((HUMANS, None), (CORRECTED, judges)):
-        evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
-        estimates[name] = cross_fitted_estimates(evidence, judgments.grades, list(loaded), n_draws, seed, topics)
-    measure, options = f"nDCG@{cutoff}", {"level": level, "seed": seed}
-    tables = [estimates[name][0].tables(name, level, baseline) for name in (HUMANS, CORRECTED)]
-    for (judge, part), humans in zip(labelled.items(), estimates[HUMANS][1:], strict=True):
-        if humans.n_qids < len(target.topics):
-            _warn_of_lacking_topics(judge, part, target)
-            tables.append(humans.tables(HUMANS, level, baseline, judge))
-        tables.append(scores_alone(judge, part, loaded, measure, options, baseline))
+    options: dict[str, Any] = {"level": level, "n_draws": n_draws, "seed": seed}
+    material = AuditMaterial(target, judgments, loaded, top, every_label, human, judged, cutoff)
+    correction = correction_of(material)
+    tables = [
+        *estimates_with_humans(material, judges, correction, baseline, options),
+        *estimates_alone(material, correction, baseline, options),
+    ]
     together, accuracy = dawid_skene_labels(judged_labels, human)
     if len(together):
-        tables.append(scores_alone("", together, loaded, measure, options, baseline, TOGETHER))
-    about: dict[str, Any] = {"measure": measure, "level": level, "n_draws": n_draws, "seed": seed}
+        table = topic_table(together, loaded, measure)[1]
+        tables.append(scores_alone("", list(loaded), table, level, seed, baseline, TOGETHER))
     systems, pairs = (
-        _ordered(pd.concat(parts, ignore_index=True).assign(**about), place)
+        _ordered(pd.concat(parts, ignore_index=True).assign(measure=measure, **options), place)
         for place, parts in enumerate(zip(*tables, strict=True), 1)
     )
+    # Scores that complete topics correct are means over other topics than those of the filled judgments.
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
+    corrected = corrected if correction.kind == BY_DOCUMENTS else corrected * np.nan
     mixed = _mixed(top, judged_labels, human, measure, corrected)
     _warn_of_mixture(mixed, margin)
     documented = with_groups(frames_of(judges, judgments), top, cutoff, families, documents, queries)
     warn_of_copies(documented, judges.names)
     bias, calibration = bias_by_group(documented, judges.names, judgments, families, level)
-    frames = {name: run.frame for name, run in loaded.items()}
+    # Topics with labels that humans did not judge are expected.
+    expected = set(every_label["qid"].unique()) - set(target.topics)
+    frames = {name: run.only(set(run.topics) - expected).frame for name, run in loaded.items()}
     read: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates}
     plans = {
         word: judge_next(
@@ -334,9 +378,9 @@ def audit_judge(
         for word, used in (("without", None), ("with", judges))
     }
     agreement, needed = agreement_on_common(documented, judges.names, level), _needed(plans, margin)
-    highest, n_human = max(int(judgments.grades[-1]), 1), len(target.frame)
-    rules: dict[str, Any] = {"n_human": n_human, "highest": highest, "margin": margin, "level": level}
-    decided = verdicts(systems, pairs, bias, quality, needed, **rules)
+    highest = max(int(judgments.grades[-1]), 1)
+    rules: dict[str, Any] = {"highest": highest, "margin": margin, "level": level, "seed": seed}
+    decided = verdicts(judged, list(loaded), bias, quality, needed, **rules)
     about_judges = (bias, calibration, agreement, mixed, needed, plans["with"], accuracy)
     return JudgeAudit(decided, systems, pairs, quality, *about_judges)
 
@@ -372,15 +416,6 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(qid=frame["qid"].astype(str), docno=frame["docno"].astype(str))
 
 
-def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
-    own = set(labels["qid"].unique())
-    lacking = [topic for topic in target.topics if topic not in own]
-    warn(
-        f"judge {judge!r}: no label for {len(lacking)} of {len(target.topics)} topics ({examples(lacking)}): its "
-        f"scores are means over the other {len(own)}, as are those of humans alone in rows of this judge"
-    )
-
-
 def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
     """The judgments until an interval reaches the margin, with and without labels."""
     rows = []
@@ -408,8 +443,9 @@ def _mixed(
         if labels["label"].max() <= human["label"].max():
             rounded = gaps[KEY].assign(label=gaps["label"].round().astype(np.int64))
             both = pd.concat([human[[*KEY, "label"]], rounded])
+            judged = {name: run[run["qid"].isin(both["qid"])] for name, run in top.items()}
             filled = score(
-                top, both, [measure], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+                judged, both, [measure], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
             ).means()[measure]
         values = shares["name"].map(filled)
         shift = values - shares["name"].map(corrected)
@@ -422,11 +458,16 @@ def _mixed(
 def _warn_of_mixture(mixed: pd.DataFrame, margin: float) -> None:
     for judge, part in mixed.groupby("judge", sort=False):
         least, most = part.sort_values("machine").iloc[[0, -1]].to_dict("records")
-        if most["machine"] - least["machine"] > _UNEVEN and (part["shift"].abs() > margin).any():
+        unknown = part["shift"].isna().all()
+        if most["machine"] - least["machine"] > _UNEVEN and (unknown or (part["shift"].abs() > margin).any()):
+            texts = [
+                f"{each['machine']:.0%} machine labels"
+                + f" and a score {each['shift']:+.3f} from the corrected one" * (not unknown)
+                for each in (most, least)
+            ]
             warn(
                 f"judge {judge!r}: do not fill the gaps of the judgments with its labels: {most['name']} would get "
-                f"{most['machine']:.0%} machine labels and a score {most['shift']:+.3f} from the corrected one, "
-                f"{least['name']} {least['machine']:.0%} and {least['shift']:+.3f}; use the corrected scores"
+                f"{texts[0]}, {least['name']} {texts[1]}; use corrected scores"
             )
         least, most = part.sort_values("neither").iloc[[0, -1]].to_dict("records")
         if most["neither"] - least["neither"] > _UNEVEN:

@@ -91,7 +91,8 @@ class Estimate:
         half = np.sqrt(shared + own) * special.ndtri((1 + level) / 2)
         reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
-        means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
+        common = np.full(len(value), np.sqrt(shared) * special.ndtri((1 + level) / 2))
+        means, gaps = (value, value - half, value + half, common), (gap, gap - reach, gap + reach)
         about: dict[str, Any] = {"estimate": estimate, "judge": judge, "method": method, "n_qids": self.n_qids}
         return _tables(self.names, baseline, means, gaps, **about)
 
@@ -104,8 +105,11 @@ def _places(names: list[str], baseline: str | None) -> Any:
 def _tables(
     names: list[str], baseline: str | None, means: Any, gaps: Any, **about: Any
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Estimates and differences with their limits; limits of estimates are scores."""
-    systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high"), means, strict=True))})
+    """Estimates and differences with their limits; limits of estimates are scores.
+
+    ``means``: value, low, high, and the half width of the error that all systems share.
+    """
+    systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high", "common"), means, strict=True))})
     systems[["low", "high"]] = systems[["low", "high"]].clip(0, 1)
     pairs = pd.DataFrame(pairs_of(names, baseline), columns=["name_a", "name_b"])
     pairs = pairs.assign(**dict(zip(("diff", "low", "high"), gaps, strict=True)))
@@ -227,16 +231,11 @@ def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floa
     return np.asarray(np.maximum(weight * (n / np.maximum(total, 1e-9))[stratum[judged]] - 1, 0.0))
 
 
-def scores_alone(
-    name: str,
-    labelled: pd.DataFrame,
-    runs: Mapping[str, Run],
-    measure: str,
-    options: Any,
-    baseline: str | None,
-    estimate: str = ALONE,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
+def topic_table(labelled: pd.DataFrame, runs: Mapping[str, Run], measure: str) -> tuple[list[str], Floats]:
+    """The topics of some labels, sorted, and nDCG by these labels, shape (n_systems, n_topics).
+
+    nDCG does not depend on the unit of the labels.
+    """
     # Labels of judges have ids as text.
     parts = {system: run.only(set(labelled["qid"].unique())).frame for system, run in runs.items()}
     frames = {system: frame.astype({"qid": str, "docno": str}) for system, frame in parts.items()}
@@ -249,17 +248,67 @@ def scores_alone(
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=2),
     ).values
-    table = values.pivot(index="qid", columns="name", values="value")[list(frames)].to_numpy()
-    a, b = _places(list(frames), baseline)
-    gap = table[:, a] - table[:, b]
-    of_means = topics_intervals(table, bounds=(0, 1), **options)
-    of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
-    means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
-    about: dict[str, Any] = {"estimate": estimate, "judge": name, "method": "", "n_qids": len(table)}
-    systems, pairs = _tables(list(frames), baseline, means, gaps, **about)
+    table = values.pivot(index="qid", columns="name", values="value")[list(frames)]
+    return [str(topic) for topic in table.index], table.to_numpy().T
+
+
+def scores_alone(
+    name: str,
+    names: list[str],
+    table: Floats,
+    level: float,
+    seed: int,
+    baseline: str | None,
+    estimate: str = ALONE,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores by the labels of one judge: ``table``, shape (n_systems, n_topics), of the systems called ``names``."""
+    a, b = _places(names, baseline)
+    gap = table[a] - table[b]
+    of_means = topics_intervals(table.T, bounds=(0, 1), level=level, seed=seed)
+    of_gaps = topics_intervals(gap.T, bounds=(-1, 1), level=level, seed=seed)
+    unknown = np.full(len(names), np.nan)
+    means = (table.mean(axis=1), of_means.low, of_means.high, unknown)
+    gaps = (gap.mean(axis=1), of_gaps.low, of_gaps.high)
+    about: dict[str, Any] = {"estimate": estimate, "judge": name, "method": "", "n_qids": table.shape[1]}
+    systems, pairs = _tables(names, baseline, means, gaps, **about)
     systems["method"] = [of_means.method_of(place) for place in range(len(systems))]
     pairs["method"] = [of_gaps.method_of(place) for place in range(len(pairs))]
     return systems, pairs
+
+
+def scores_of_topics(
+    names: list[str], judge: Floats, corrections: Floats, level: float, baseline: str | None, estimate: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores by a judge on T topics plus the mean correction of k complete ones, with Student's intervals of these T.
+
+    ``judge``: (n_systems, T); ``corrections``: human minus judged scores of complete topics, (n_systems, k).
+    """
+    from scipy import special
+
+    a, b = _places(names, baseline)
+    k, n_all = corrections.shape[1], judge.shape[1]
+    factor = special.stdtrit(k - 1, (1 + level) / 2) * np.sqrt((1 - k / n_all) / k) if k < n_all else 0.0
+
+    def limits(value: Floats, correction: Floats) -> tuple[Floats, ...]:
+        half = factor * correction.std(axis=-1, ddof=1) if factor else np.zeros(len(value))
+        mean = value.mean(axis=1) + correction.mean(axis=1)
+        return mean, mean - half, mean + half
+
+    shared = factor * corrections.mean(axis=0).std(ddof=1) if factor else 0.0
+    means = (*limits(judge, corrections), np.full(len(names), shared))
+    gaps = limits(judge[a] - judge[b], corrections[a] - corrections[b])
+    about: dict[str, Any] = {"estimate": estimate, "judge": "", "method": "complete topics (t)", "n_qids": n_all}
+    return _tables(names, baseline, means, gaps, **about)
+
+
+def no_scores(
+    names: list[str], baseline: str | None, estimate: str, reason: str, n_qids: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Empty estimates and differences, with the reason as their method."""
+    nothing = np.full(len(names), np.nan)
+    missing = np.full(len(pairs_of(names, baseline)), np.nan)
+    about: dict[str, Any] = {"estimate": estimate, "judge": "", "method": reason, "n_qids": n_qids}
+    return _tables(names, baseline, (nothing,) * 4, (missing,) * 3, **about)
 
 
 def dawid_skene_labels(labelled: pd.DataFrame, human: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""Verdicts on machines as judges, by stated rules, and the tables that the rules use."""
+"""Two verdicts on machines as judges, of the order and of the levels of scores, and the tables that the rules use."""
 
 from __future__ import annotations
 
@@ -8,91 +8,142 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.frames.notebook import counted
+from vbterrier.stats.reversals import order_limits, shift_limits, topics_for_order, topics_for_shift
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vbterrier.annotations import Floats
+    from vbterrier.evaluate.judge_topics import JudgedTopics
     from vbterrier.evaluate.judging import LabelQuality
 
-TRUSTED, CALIBRATE, NOT_TRUSTED = "TRUSTED", "CALIBRATE FIRST", "NOT TRUSTED"
+TRUSTED, NOT_TRUSTED, UNKNOWN = "TRUSTED", "NOT TRUSTED", "UNKNOWN"
 HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
-# Limits of the rules: the AUC of labels that separate relevant documents, the overrating of a family's documents in
-# shares of the highest grade, and half-widths of intervals that show a difference, in margins.
-SEPARATES, _UNFAIR, _SETTLED = 0.75, 0.05, 2.0
-# Level of the intervals of family bias and of reversed pairs, all together.
-_SEVERE = 0.99
-COLUMNS = ["judge", "verdict", "reasons", "n", "auc", "auc_low", "shift", "largest_shift", "n_pairs", "n_reversed"]
-COLUMNS += ["half_width", "n_more", "n_with", "n_without", "margin", "level"]
+# The level of the limits of both verdicts, the share of reversed pairs that a trusted judge may have, the shift that
+# its scores may have, in margins, and the fewest complete topics for a verdict on the order.
+LEVEL, MOST_REVERSED, _SHIFT, LEAST_TOPICS = 0.95, 0.1, 2.0, 10
+# The AUC of labels that separate relevant documents, and the overrating of a family's documents that is named, in
+# shares of the highest grade.
+_SEPARATES, _UNFAIR = 0.75, 0.05
+# Level of the intervals of family bias, all together, and the most reversed pairs that are named.
+_SEVERE, _MOST_NAMED = 0.99, 3
+COLUMNS = ["judge", "order", "order_reason", "levels", "levels_reason", "findings", "n_complete", "n_topics"]
+COLUMNS += ["n_pairs", "n_apart", "reversed", "reversed_low", "reversed_high", "n_order", "shift", "largest_shift"]
+COLUMNS += ["half_width", "n_levels", "n", "auc", "auc_low", "n_with", "n_without", "margin", "level"]
 
 
 def verdicts(
-    systems: pd.DataFrame,
-    pairs: pd.DataFrame,
+    judged: Mapping[str, JudgedTopics],
+    names: list[str],
     bias: pd.DataFrame,
     quality: LabelQuality,
     needed: pd.DataFrame,
     *,
-    n_human: int,
     highest: int,
     margin: float,
     level: float,
+    seed: int,
 ) -> pd.DataFrame:
-    """A row per judge with its verdict, the reasons and their numbers; see :func:`vbterrier.evaluate.audit_judge`.
+    """A row per judge with both verdicts, the reasons and their numbers; see :func:`vbterrier.evaluate.audit_judge`.
 
-    ``systems, pairs, bias, quality, needed``: tables of the audit. ``n_human, highest``: the number of human judgments
-    and the highest grade.
+    ``judged``: the scores of each judge and their corrections; ``bias, quality, needed``: tables of the audit, whose
+    intervals have the ``level``; ``highest``: the highest grade.
     """
     with_, without = (needed.set_index("labels").loc[word].to_dict() for word in ("with", "without"))
-    about = {"n_with": with_["n"], "n_without": without["n"], "margin": margin, "level": level}
+    about = {"n_with": with_["n"], "n_without": without["n"], "margin": margin, "level": LEVEL}
     rows = []
     for judge in quality.summary.to_dict("records"):
         name = judge["name"]
-        own = bias[bias["judge"] == name]
+        of_judge = bias[bias["judge"] == name]
         facts = {"judge": name, "n": judge["n"], "auc": judge["auc"], "auc_low": _auc_low(quality, judge, level)}
-        scale = _scores(systems, pairs, name, margin, level)
-        facts |= scale
-        facts["n_more"] = max(np.ceil(n_human * ((scale["half_width"] / (_SETTLED * margin)) ** 2 - 1)), 0.0)
-        against, caveats = _against(facts, own, highest, level), _caveats(facts, margin)
-        verdict = NOT_TRUSTED if against else CALIBRATE if caveats else TRUSTED
-        reasons = against + caveats if verdict != TRUSTED else _favourable(facts, own, margin)
-        if (by_grade := _by_grade(own)) and verdict != TRUSTED:
-            reasons.append(by_grade)
-        rows.append({**facts, **about, "verdict": verdict, "reasons": "; ".join(reasons)})
+        order, reversals = order_verdict(judged[name], names, margin, seed)
+        findings = [*reversals, *_label_findings(facts, of_judge, highest, level)]
+        facts |= order | levels_verdict(judged[name], names, margin) | {"findings": "; ".join(findings)}
+        rows.append({**facts, **about})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _scores(systems: pd.DataFrame, pairs: pd.DataFrame, judge: str, margin: float, level: float) -> dict[str, Any]:
-    """The distance of the judge's scores and differences from those with human judgments, and reversed pairs.
+def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: int) -> tuple[dict[str, Any], list[str]]:
+    """The verdict on the order with its numbers, and the pairs that are shown reversed."""
+    n_all, k = len(judged.topics), judged.n_complete
+    n_pairs = len(names) * (len(names) - 1) // 2
+    row: dict[str, Any] = {"n_complete": k, "n_topics": n_all, "n_pairs": n_pairs, "order": UNKNOWN}
+    row |= {"n_apart": np.nan, "reversed": np.nan, "reversed_low": np.nan, "reversed_high": np.nan, "n_order": np.nan}
+    judge = judged.scores.mean(axis=1)
+    apart = np.abs(judge[:, None] - judge)[np.triu_indices(len(judge), 1)] >= margin
+    row["n_apart"] = int(apart.sum())
+    if not apart.any():
+        row["order_reason"] = f"it separates none of {counted(n_pairs, 'pair')} of systems by {margin:g}"
+        return row, []
+    if k < min(LEAST_TOPICS, n_all):
+        row["n_order"] = float(min(LEAST_TOPICS, n_all))
+        row["order_reason"] = _too_few(judged, row["n_order"])
+        return row, []
+    limits = order_limits(judge, judged.corrections, n_all, margin, level=LEVEL, seed=seed)
+    row |= {"reversed": limits.share, "reversed_low": limits.low, "reversed_high": limits.high}
+    of_pairs = f"of {counted(row['n_apart'], 'pair')} that it separates by {margin:g} reversed by more than that"
+    seen = f"{limits.share:.1%} by {k} complete topics of {n_all}"
+    if limits.low > MOST_REVERSED:
+        row |= {"order": NOT_TRUSTED, "order_reason": f"at least {limits.low:.1%} {of_pairs} ({seen})"}
+    elif limits.high <= MOST_REVERSED:
+        row |= {"order": TRUSTED, "order_reason": f"at most {limits.high:.1%} {of_pairs} ({seen})"}
+    else:
+        row["n_order"] = float(topics_for_order(judge, judged.corrections, n_all, margin, MOST_REVERSED, level=LEVEL))
+        span = f"{limits.low:.1%} to {limits.high:.1%} {of_pairs} ({seen})"
+        row["order_reason"] = f"{span}; {_would_decide(row['n_order'], k)}"
+    named = [
+        f"it reverses {names[limits.pairs[0, pair]]} and {names[limits.pairs[1, pair]]}: {limits.gap[pair]:+.3f} by "
+        f"its labels, {limits.corrected[pair]:+.3f} ± {limits.half[pair]:.3f} corrected"
+        for pair in limits.reversed[:_MOST_NAMED].tolist()
+    ]
+    others = len(limits.reversed) - len(named)
+    return row, [*named, *([f"it reverses {counted(others, 'more pair')}"] if others else [])]
 
-    A judge of some topics is compared with humans alone on these. Scores and differences of these topics by the labels
-    alone have no error, so that those beyond the margin and outside of the interval with human judgments are shifted.
-    Intervals are widened to the level of all systems or pairs together (Bonferroni), and to that of severe faults for
-    reversed pairs.
-    """
 
-    def both(frame: pd.DataFrame, key: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        own = frame[frame["judge"] == judge]
-        reference = own[own["estimate"] == HUMANS]
-        reference = reference if len(reference) else frame[frame["estimate"] == CORRECTED]
-        alone = own[own["estimate"] == ALONE].set_index(key)
-        return alone, reference.set_index(key).loc[alone.index]
+def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dict[str, Any]:
+    """The verdict on the levels with its numbers."""
+    n_all, k, most = len(judged.topics), judged.n_complete, _SHIFT * margin
+    row: dict[str, Any] = {"levels": UNKNOWN, "shift": np.nan, "largest_shift": np.nan, "half_width": np.nan}
+    if k < min(2, n_all):
+        row["n_levels"] = float(min(LEAST_TOPICS, n_all))
+        return {**row, "levels_reason": _too_few(judged, row["n_levels"])}
+    # The judge is too high if humans correct its scores downwards.
+    shift, half = -judged.corrections.mean(axis=1), shift_limits(judged.corrections, n_all, level=LEVEL)
+    row |= {"shift": shift.mean(), "half_width": half.mean(), "n_levels": np.nan}
+    worst = int(np.argmax(np.abs(shift) + half))
+    if (np.abs(shift) + half <= most).all():
+        row |= {"levels": TRUSTED}
+        reason = (
+            f"all scores are within ±{most:g} of those by humans; largest shift {_shift(shift, half, names, worst)}"
+        )
+    elif (np.abs(shift) - half > most).any():
+        worst = int(np.argmax(np.abs(shift) - half))
+        n = int((np.abs(shift) - half > most).sum())
+        row |= {"levels": NOT_TRUSTED}
+        reason = f"{counted(n, 'score')} of {len(names)} beyond ±{most:g}, such as {_shift(shift, half, names, worst)}"
+    else:
+        row["n_levels"] = float(topics_for_shift(judged.corrections, n_all, most, level=LEVEL))
+        reason = (
+            f"not settled within ±{most:g}: {_shift(shift, half, names, worst)}; {_would_decide(row['n_levels'], k)}"
+        )
+    row["largest_shift"] = shift[int(np.argmax(np.abs(shift)))]
+    return {**row, "levels_reason": reason}
 
-    alone, true = both(systems, ["name"])
-    shift = alone["value"] - true["value"]
-    half = (true["high"] - true["low"]) / 2
-    shifted = shift.abs() > np.maximum(half * _widening(len(shift), level), margin)
-    facts = {"shift": shift.mean(), "largest_shift": shift.iloc[shift.abs().argmax()], "half_width": half.mean()}
-    facts |= {"n_shifted": int(shifted.sum()), "n_systems": len(shift)}
-    alone, true = both(pairs, ["name_a", "name_b"])
-    wide = _widening(len(true), level)
-    severe = _widening(len(true), level, _SEVERE)
-    half, half_alone = ((each["high"] - each["low"]) / 2 for each in (true, alone))
-    reversed_ = true["diff"] * alone["diff"] < 0
-    reversed_ &= (true["diff"].abs() > severe * half) & (alone["diff"].abs() > severe * half_alone)
-    moved = (alone["diff"] - true["diff"]).abs() > np.maximum(wide * half, margin)
-    worst = alone.index[int((alone["diff"] - true["diff"]).abs().argmax())] if len(alone) else ("", "")
-    facts |= {"n_pairs": len(true), "n_reversed": int(reversed_.sum()), "n_moved": int(moved.sum())}
-    return {**facts, "reversed": list(true.index[reversed_]), "worst": worst}
+
+def _shift(shift: Floats, half: Floats, names: list[str], place: int) -> str:
+    return f"{names[place]} {shift[place]:+.3f} ± {half[place]:.3f}"
+
+
+def _too_few(judged: JudgedTopics, n: float) -> str:
+    k = judged.n_complete
+    return (
+        f"{k} of {counted(len(judged.topics), 'topic')} {'is' if k == 1 else 'are'} judged completely; "
+        f"{n:.0f} decide: vbterrier judge --complete {n:.0f} lists their documents"
+    )
+
+
+def _would_decide(n: float, k: int) -> str:
+    return f"about {n:.0f} complete topics ({n - k:.0f} more) would decide"
 
 
 def _widening(n: int, level: float, simultaneous: float | None = None) -> float:
@@ -117,61 +168,26 @@ def _auc_low(quality: LabelQuality, judge: Mapping[Any, Any], level: float) -> f
     return float(auc - special.ndtri((1 + level) / 2) * np.sqrt(max(variance, 0.0) / (positive * (n - positive))))
 
 
-def _against(facts: dict[str, Any], bias: pd.DataFrame, highest: int, level: float) -> list[str]:
-    """Reasons not to trust a judge at all."""
-    reasons = []
-    if not facts["auc_low"] > 0.5:  # noqa: PLR2004 - chance
-        n = counted(facts["n"], "document")
-        reasons.append(f"its labels do not separate relevant documents: AUC {facts['auc']:.2f} in {n}")
+def _label_findings(facts: dict[str, Any], bias: pd.DataFrame, highest: int, level: float) -> list[str]:
+    """Faults of the labels themselves, on the documents that humans judged."""
+    findings = []
     family = bias[bias["by"] == "family"]
     wide = _widening(len(family), level, _SEVERE)
     for row in family.to_dict("records"):
         reach = wide * (row["high"] - row["low"]) / 2
         if abs(row["residual"]) > max(reach, _UNFAIR * highest):
             word = "prefers" if row["residual"] > 0 else "disfavours"
-            reasons.append(
+            findings.append(
                 f"it {word} family {row['group']}: by {row['residual']:+.2f} grades ({row['low']:+.2f} to "
                 f"{row['high']:+.2f}) in {row['n']} documents"
             )
-    if facts["n_reversed"]:
-        a, b = facts["reversed"][0]
-        reasons.append(
-            f"it reverses {facts['n_reversed']} of {counted(facts['n_pairs'], 'pair')} of systems, such as {a} and {b}"
-        )
-    return reasons
-
-
-def _caveats(facts: dict[str, Any], margin: float) -> list[str]:
-    """Reasons to correct the judge's labels before use."""
-    reasons = []
-    if 0.5 < facts["auc_low"] < SEPARATES:  # noqa: PLR2004 - chance
-        reasons.append(f"its labels are noisy: AUC {facts['auc']:.2f}, at least {facts['auc_low']:.2f}")
-    if facts["n_shifted"]:
-        reasons.append(
-            f"scores by its labels are {facts['shift']:+.3f} from the corrected ones on average (largest "
-            f"{facts['largest_shift']:+.3f}, {facts['n_shifted']} of {counted(facts['n_systems'], 'system')} too far)"
-        )
-    if facts["n_moved"]:
-        a, b = facts["worst"]
-        reasons.append(f"it changes {counted(facts['n_moved'], 'difference')} of systems, most that of {a} and {b}")
-    if facts["half_width"] > _SETTLED * margin:
-        precision = f"corrected scores are known to ±{facts['half_width']:.3f}"
-        more = f"{facts['n_more']:,.0f} more human judgments reach ±{_SETTLED * margin:g}"
-        reasons.append(f"not settled: {precision}, and about {more}")
-    return reasons
-
-
-def _favourable(facts: dict[str, Any], bias: pd.DataFrame, margin: float) -> list[str]:
-    """Reasons to trust a judge."""
-    reasons = [f"its labels separate relevant documents (AUC {facts['auc']:.2f})"]
-    reasons.append(
-        f"scores are {facts['shift']:+.3f} from the corrected ones on average, within their intervals ±{margin:g}"
-    )
-    if facts["n_pairs"]:
-        reasons.append(f"the order of systems is kept in all {counted(facts['n_pairs'], 'pair')}")
-    if (bias["by"] == "family").any():
-        reasons.append("no family is preferred")
-    return reasons
+    if not facts["auc_low"] > 0.5:  # noqa: PLR2004 - chance
+        n = counted(facts["n"], "document")
+        findings.append(f"its labels do not separate relevant documents: AUC {facts['auc']:.2f} in {n}")
+    elif facts["auc_low"] < _SEPARATES:
+        findings.append(f"its labels are noisy: AUC {facts['auc']:.2f}, at least {facts['auc_low']:.2f}")
+    by_grade = _by_grade(bias)
+    return [*findings, by_grade] if by_grade else findings
 
 
 def _by_grade(bias: pd.DataFrame) -> str:
@@ -187,12 +203,16 @@ def _by_grade(bias: pd.DataFrame) -> str:
 def side_by_side(systems: pd.DataFrame) -> pd.DataFrame:
     """A row per system with its corrected score, and the scores by humans alone and by each judge alone.
 
-    Columns: name, corrected, low, high, humans alone, and ``"judge alone: "`` or the estimate with the judge's name.
+    Columns: name, corrected, low, high, humans alone, and ``"judge alone: "`` or the estimate with the judge's name,
+    with the number of topics where these differ. Without corrected scores, the order is that of the next column.
     """
+    several = bool((systems["n_qids"] != systems["n_qids"].iloc[0]).any())
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")[["value", "low", "high"]]
     table = corrected.rename(columns={"value": CORRECTED})
     for (estimate, judge), part in systems.groupby(["estimate", "judge"], sort=False):
         if estimate != CORRECTED and not (estimate == HUMANS and judge):
             head = f"{estimate}: {judge}" if judge else str(estimate)
+            head += f" ({part['n_qids'].iloc[0]} topics)" * several
             table[head] = part.set_index("name")["value"].reindex(table.index)
-    return table.sort_values(CORRECTED, ascending=False, kind="stable").reset_index()
+    by = CORRECTED if table[CORRECTED].notna().any() else table.columns[3]
+    return table.sort_values(by, ascending=False, kind="stable").reset_index()

@@ -1,0 +1,138 @@
+"""Estimates of an audit: scores by humans alone, by judges alone, and by judges that human judgments correct."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vbterrier.errors import examples, warn
+from vbterrier.evaluate.judge_scores import (
+    cross_fitted_estimates,
+    evidence_runs,
+    no_scores,
+    scores_alone,
+    scores_of_topics,
+)
+from vbterrier.evaluate.judge_topics import JudgedTopics, open_documents
+from vbterrier.evaluate.judge_verdict import CORRECTED, HUMANS
+from vbterrier.frames.notebook import counted
+from vbterrier.unjudged.evidence import evidence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+
+    from vbterrier.evaluate.judge_scores import Estimate
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.pool import Judgments, MachineLabels
+
+# The fewest complete topics, or judged documents of each other topic, from which scores are corrected.
+_LEAST_TOPICS, _LEAST_DOCUMENTS = 15, 20
+BY_DOCUMENTS, BY_TOPICS = "judged documents", "complete topics"
+
+
+class AuditMaterial(NamedTuple):
+    """What all estimates of an audit share; ``judged``: the scores of each judge."""
+
+    target: EvaluationTarget
+    judgments: Judgments
+    runs: Mapping[str, Run]
+    top: Mapping[str, pd.DataFrame]
+    labels: pd.DataFrame
+    human: pd.DataFrame
+    judged: Mapping[str, JudgedTopics]
+    cutoff: int
+
+
+class Correction(NamedTuple):
+    """How human judgments correct the scores by judges.
+
+    ``kind``: by documents, by topics, or the reason why they do not; ``judged``: the means over all judges that
+    complete topics correct.
+    """
+
+    kind: str
+    judged: JudgedTopics | None = None
+
+
+def correction_of(given: AuditMaterial) -> Correction:
+    """The correction that the judgments allow.
+
+    Judged documents correct the scores if each topic that is not complete has enough of them on average; otherwise
+    complete topics do if there are enough.
+    """
+    judged, topics = given.judged.values(), given.target.topics
+    shared = sorted(set.intersection(*(set(each.topics) for each in judged)))
+    every = sorted({*shared, *topics})
+    lacking = set(open_documents(given.top, given.labels, given.human, every, given.cutoff)["qid"].unique())
+    sizes = given.human.groupby("qid").size()
+    n_judged = sizes.reindex(sorted(lacking), fill_value=0).mean() if lacking else np.inf
+    if n_judged >= _LEAST_DOCUMENTS:
+        return Correction(BY_DOCUMENTS)
+    complete = [topic for topic in shared if topic not in lacking]
+    if len(complete) < _LEAST_TOPICS:
+        return Correction(
+            f"{counted(len(complete), 'complete topic')} ({_LEAST_TOPICS} correct scores), and {n_judged:.1f} judged "
+            f"documents in each other topic ({_LEAST_DOCUMENTS} do)"
+        )
+    scores = np.mean([each.scores[:, np.searchsorted(each.topics, shared)] for each in judged], axis=0)
+    corrections = [each.corrections[:, np.searchsorted(each.complete, complete)] for each in judged]
+    return Correction(BY_TOPICS, JudgedTopics(shared, scores, complete, np.mean(corrections, axis=0)))
+
+
+def estimates_with_humans(
+    given: AuditMaterial,
+    judges: MachineLabels,
+    correction: Correction,
+    baseline: str | None,
+    options: Mapping[str, Any],
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Estimates by humans alone, on the topics of each judge, too, and corrected ones."""
+    names, cutoff, level = list(given.runs), given.cutoff, options["level"]
+    labels = given.labels[given.labels["qid"].isin(given.target.topics)]
+    every = evidence_runs(given.top, labels, given.human, given.target.topics, cutoff)
+    parts = {str(judge): part for judge, part in labels.groupby("name", sort=False)}
+    topics = [given.target.topics, *(sorted(part["qid"].unique()) for part in parts.values())]
+
+    def estimates(used: MachineLabels | None) -> list[Estimate]:
+        evidence = evidence_of(every[0], given.judgments, cutoff, every[1], used)
+        return cross_fitted_estimates(
+            evidence, given.judgments.grades, names, options["n_draws"], options["seed"], topics
+        )
+
+    all_topics, *of_judges = estimates(None)
+    yield all_topics.tables(HUMANS, level, baseline)
+    if correction.judged is not None:
+        scores, corrections = correction.judged.scores, correction.judged.corrections
+        yield scores_of_topics(names, scores, corrections, level, baseline, CORRECTED)
+    elif correction.kind == BY_DOCUMENTS:
+        yield estimates(judges)[0].tables(CORRECTED, level, baseline)
+    else:
+        yield no_scores(names, baseline, CORRECTED, correction.kind, len(given.target.topics))
+    for (judge, part), humans in zip(parts.items(), of_judges, strict=True):
+        if humans.n_qids < len(given.target.topics):
+            _warn_of_lacking_topics(judge, part, given.target)
+            yield humans.tables(HUMANS, level, baseline, judge)
+
+
+def estimates_alone(
+    given: AuditMaterial, correction: Correction, baseline: str | None, options: Mapping[str, Any]
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Estimates by each judge alone, on the topics of the corrected scores."""
+    with_humans = set(given.target.topics)
+    for judge, judged in given.judged.items():
+        shown = [correction.judged is not None or topic in with_humans for topic in judged.topics]
+        table, level = judged.scores[:, shown], options["level"]
+        yield scores_alone(judge, list(given.runs), table, level, options["seed"], baseline)
+
+
+def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
+    own = set(labels["qid"].unique())
+    lacking = [topic for topic in target.topics if topic not in own]
+    warn(
+        f"judge {judge!r}: no label for {len(lacking)} of {len(target.topics)} topics ({examples(lacking)}): its "
+        f"scores are means over the other {len(own)}, as are those of humans alone in rows of this judge"
+    )
