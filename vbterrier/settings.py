@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from vbterrier.errors import ParameterError, check_level, choice, excerpt, number, settings_of, whole
+from vbterrier.remedies import interface, interface_of
 
 if TYPE_CHECKING:
     import os
@@ -84,12 +85,15 @@ def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
     if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
         raise TypeError(f"{call.__name__}: parameters of settings are keyword-only")
 
+    used = interface_of(call, defaults)
+
     @wraps(call)
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
         given: dict[str, Any] = options
         for name in given.keys() & defaults.keys():
             given[name] = completed(call.__name__, given[name], defaults[name])
-        return call(*args, **options)
+        with interface(used):
+            return call(*args, **options)
 
     return with_all_settings
 
@@ -250,6 +254,10 @@ class Data(Options):
         ``"error"`` refuses a document that is duplicated among the documents of a topic that the measures look at: the
         first k for a cutoff k, more for models of unjudged documents, all for measures without a cutoff.
         ``"everywhere"`` refuses duplicates at any rank. ``"first"`` keeps the best rank of a duplicated document.
+    system
+        The column that names the system of a row, for tables of several systems, which are evaluated one by one under
+        its values; by default a column called name, system, model, tag or run_id if documents or ranks of a topic
+        repeat across its values. ``"none"``: each table is one run.
     scale
         The smallest and the largest label of the judgments, by default any.
     unit
@@ -283,12 +291,15 @@ class Data(Options):
     scale: tuple[int, int] | None = UNSET
     unit: float = UNSET
     pool_cutoff: int | None = UNSET
+    system: str | None = UNSET
 
     def __post_init__(self) -> None:
         if self.on_topics is not UNSET:
             choice("on_topics", self.on_topics, TOPICS)
         if _is_given(self.pool_cutoff):
             whole("pool_cutoff", self.pool_cutoff)
+        if _is_given(self.system) and (not isinstance(self.system, str) or not self.system):
+            raise ParameterError(f"system={excerpt(self.system)}: wanted the name of a column, or 'none'")
 
 
 def _is_given(value: Any) -> bool:

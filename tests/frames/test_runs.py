@@ -96,7 +96,7 @@ def test_runs_in_spreadsheets(tmp_path):
     path = sheet(tmp_path / "Group 1.xlsx", [HEAD, ["007", 12, 1, 1999], [], ["NA", "d, e", 2, None], []])
     found = read_run(path)
     assert found.to_numpy(dtype=object).tolist() == [["007", "12", -1, 1, "1999"], ["NA", "d, e", -2, 2, ""]]
-    assert [name for name, _ in named_runs([path])] == ["Group 1"]
+    assert list(named_runs([path])) == ["Group 1"]
     assert read_topics(sheet(tmp_path / "q.xlsx", [["qid", "query"], [7, "wages"]])).values.tolist() == [["7", "wages"]]
     with pytest.warns(DegenerateWarning, match=r"reads the first sheet, 'runs', alone; 'notes' ignored"):
         read_run(sheet(tmp_path / "two.xlsx", [HEAD, ["q1", "d", 1, 2]], notes=[["mine"]]))
@@ -205,14 +205,14 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path, how):
         vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))
 
 
-def test_a_file_of_several_systems_warns_that_it_is_ranked_as_one_run(tmp_path):
+def test_a_file_of_several_systems_warns(tmp_path):
     path = tmp_path / "both.run"
     path.write_text("1 Q0 a 1 3 dense\n1 Q0 b 2 2 dense\n1 Q0 c 1 9 sparse\n")
-    with pytest.warns(DegenerateWarning, match=r"both\.run: topics have rows of several of 2 systems \('dense', 's"):
+    with pytest.warns(DegenerateWarning, match=r"both\.run: holds 2 systems \('dense', 'sparse'; column 'name'\)"):
         assert read_run(path)["docno"].tolist() == ["a", "b", "c"]
     table = tmp_path / "both.csv"
-    table.write_text("qid,docno,score,system\n1,a,3,dense\n1,c,9,sparse\n")
-    with pytest.warns(DegenerateWarning, match=r"both\.csv: topics have rows of several of 2 systems"):
+    table.write_text("qid,docno,score,system\n1,a,3,dense\n1,a,9,sparse\n")
+    with pytest.warns(DegenerateWarning, match=r"both\.csv: holds 2 systems"):
         read_run(table)
     # Parts of a run by topic, as those of folds, may have names of their own.
     path.write_text("1 Q0 a 1 3 fold1\n2 Q0 b 1 2 fold2\n")

@@ -9,6 +9,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import tracemalloc
@@ -295,6 +296,23 @@ def test_answers_that_repeat_the_token_are_not_quoted(service, answer):
     assert "found " in str(failure(wat(service, token="another")))
 
 
+@pytest.mark.parametrize("token", [TOKEN, "AbC9-Token"])
+@pytest.mark.parametrize("start", ["", "x" * 35, "x" * 60])
+def test_headers_and_members_named_as_the_token_are_not_shown(service, token, start):
+    twice = json.dumps(start + token)
+    for reply in (
+        service.send("{}", Content_Encoding=start + token),
+        service.send(f"{{{twice}: 1, {twice}: 2}}"),
+        service.send(f"{start}{token}"),
+        service.send(f"{start}{token}", 500),
+        service.send("", 302, Location=f"//{start}{token}/"),
+    ):
+        service.answers(reply)
+        error = failure(wat(service, token=token, retries=0))
+        shown = f"{error} {error!r} {vars(error)}".casefold()
+        assert not any(token[:n].casefold() in shown for n in range(3, len(token) + 1))
+
+
 def test_a_client_with_a_token_is_not_pickled_and_one_without_is(service):
     service.answers(jordan())
     client = wat(service)
@@ -391,6 +409,58 @@ def test_a_server_that_sends_any_part_slowly_is_stopped_at_the_deadline_of_one_t
     assert time.monotonic() - started < 30
     assert len(service.asked) == 2
     assert len(client.link(["Jordan lost"]).frame) == 1
+
+
+def stopped_at_the_deadline(service, client):
+    started = time.monotonic()
+    assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
+    assert time.monotonic() - started < 30
+
+
+def test_a_slow_look_up_of_the_host_ends_at_the_deadline(service, monkeypatch):
+    known = socket.getaddrinfo
+
+    def slow(*arguments):
+        service.over.wait(60)
+        return known(*arguments)
+
+    service.answers(jordan())
+    client = wat(service, deadline=0.8)
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", slow)
+        stopped_at_the_deadline(service, client)
+    assert not service.asked
+    assert len(client.link(["Jordan lost"]).frame) == 1
+
+
+@pytest.mark.parametrize("how", ["drip", "drip_headers", "silent"])
+def test_several_addresses_end_at_the_deadline(service, monkeypatch, how):
+    known = socket.getaddrinfo
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        # Further connections to a full queue wait.
+        busy.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(busy.getsockname())
+
+        def several(*arguments):
+            (family, kind, protocol, name, address), *_ = known(*arguments)
+            return [(family, kind, protocol, name, at) for at in (*[busy.getsockname()] * 3, address)]
+
+        service.answers(getattr(service, how), jordan())
+        client = wat(service, timeout=0.5, deadline=1.0, retries=0)
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "getaddrinfo", several)
+            stopped_at_the_deadline(service, client)
+        # The connection to the last address is closed after the deadline, and no request goes through it.
+        for thread in threading.enumerate():
+            if thread.name == "vbterrier-request":
+                thread.join(30)
+        assert not service.asked
+        for each in waiting:
+            each.close()
 
 
 class Clock:

@@ -37,6 +37,7 @@ def compare(
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     interval: option.Interval = "percentile",
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
@@ -67,7 +68,9 @@ def compare(
         intents=intents,
         tags=tags,
         baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
-        data=Data(labels=data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates),
+        data=Data(
+            labels=data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates, system=system
+        ),
         inference=Inference(
             interval=interval,
             level=level,
@@ -106,6 +109,7 @@ def table(
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
@@ -126,7 +130,9 @@ def table(
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
     judged = option.judgments_of(qrels, negative, unit, measures)
-    data = Data(labels=option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates)
+    data = Data(
+        labels=option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates, system=system
+    )
     given: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
     given |= {"execution": Execution(progress=sys.stderr.isatty())}
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
@@ -181,6 +187,7 @@ def gate(
     ] = None,
     labels: option.Labels = None,
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     html: option.Html = None,
     style: Annotated[str, Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
     resamples: Annotated[int, Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
@@ -215,7 +222,7 @@ def gate(
     )
     settings: dict[str, Any] = {"traffic": traffic, "budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
-    settings["data"] = Data(labels=option.labels_of(labels), duplicates=duplicates, **rated)
+    settings["data"] = Data(labels=option.labels_of(labels), duplicates=duplicates, system=system, **rated)
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
@@ -307,6 +314,7 @@ def report(
     family: option.Family = "measure",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     interval: option.Interval = "percentile",
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
@@ -334,6 +342,7 @@ def report(
             documents=documents,
             on_topics=on_topics,
             duplicates=duplicates,
+            system=system,
         ),
         inference=Inference(
             interval=interval,
@@ -368,13 +377,13 @@ def link(
     output: Output = None,
 ) -> None:
     """Report precision, recall and F1 of entity linking with NIL, and compare systems by swapped answers."""
-    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.evaluate.inputs import named_systems
     from vbterrier.frames.contracts import systems_of
 
     style = require_format(style, output)
     options: dict[str, Any] = {"nil": nil, "unanswered": unanswered, "multiple_answers": multiple}
     options["inference"] = Inference(level=level, n_resamples=resamples, seed=seed)
-    result = vbterrier.linking.linking_report(dict(systems_of(named_runs(answers))), gold, **options)
+    result = vbterrier.linking.linking_report(dict(systems_of(named_systems(answers))), gold, **options)
     if pairs and not len(result.pairs):
         raise ParameterError("--pairs: wanted at least two systems, found one")
     deliver(result, style, output, pairs=pairs)

@@ -44,6 +44,7 @@ def doctor(
     subtopics: option.Subtopics = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
+    system: option.System = None,
     html: option.Html = None,
     style: Format = "table",
 ) -> None:
@@ -52,7 +53,7 @@ def doctor(
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags)
+    diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system)
     save_page(diagnosis, html)
     echo(doctor_report(diagnosis, style))
 
@@ -90,6 +91,7 @@ def score(
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     interval: option.Interval = "percentile",
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
@@ -106,7 +108,7 @@ def score(
 
     Linking measures, such as LinkingF1, take files with qid and entity_id (or NIL) as runs and as --qrels.
     """
-    from vbterrier.evaluate.inputs import intents_and_tags, named_runs
+    from vbterrier.evaluate.inputs import intents_and_tags, named_systems
     from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
     from vbterrier.evaluate.scores import score as score_runs
     from vbterrier.frames.contracts import systems_of
@@ -129,14 +131,13 @@ def score(
         options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts)
         if perturb:
             options = replace(options, perturb=[perturbation_of(text) for text in perturb])
-        data = Data(on_topics=on_topics, duplicates=duplicates)
+        data = Data(on_topics=on_topics, duplicates=duplicates, system=system)
         settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
         intent_source, tag_source = intents_and_tags(intents, tags)
         frame = named("intents", intent_source)
         queries = frame[["qid"]].drop_duplicates().assign(query="")
-        systems = dict(systems_of(named_runs(runs)))
         scores = evaluate_intents(
-            systems,
+            dict(systems_of(named_systems(runs))),
             queries,
             intents=frame,
             tagger=tag_source,
@@ -156,6 +157,7 @@ def score(
             subtopics=subtopics,
             on_topics=on_topics,
             duplicates=duplicates,
+            system=system,
         )
         judged = option.judgments_of(qrels, negative, unit, measures)
         settings = {"data": data, "inference": inference, "execution": execution}
@@ -179,6 +181,7 @@ def rank(
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     seed: option.SeedOfDraws = 0,
     output: Output = None,
 ) -> None:
@@ -194,7 +197,9 @@ def rank(
         measure,
         uncertainty=uncertainty,
         baseline=option.only("--baseline", baseline),
-        data=Data(labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates),
+        data=Data(
+            labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates, system=system
+        ),
         inference=Inference(n_draws=draws, level=level, seed=seed),
         execution=Execution(progress=sys.stderr.isatty()),
     )
@@ -250,11 +255,12 @@ def track(
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     seed: option.SeedOfDraws = 0,
     output: Output = None,
 ) -> None:
     """Rank the runs of a track with rank intervals and letters, and examine reusability and automatic judges."""
-    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.evaluate.inputs import named_systems
     from vbterrier.evaluate.judging import JudgingBudget
     from vbterrier.evaluate.leaderboard import leaderboard
     from vbterrier.frames.files.reading import read_costs
@@ -271,7 +277,7 @@ def track(
             if value:
                 raise ParameterError(f"{name}: wanted one collection; call vbterrier.evaluate.leaderboard for several")
         parts = {name: [run for run in runs if run.parent.name == name] for name in collections}
-        systems, judged = {name: dict(named_runs(part)) for name, part in parts.items()}, collections
+        systems, judged = {name: dict(named_systems(part)) for name, part in parts.items()}, collections
     price = None if costs is None else dict(read_costs(costs)[["qid", "cost"]].itertuples(index=False, name=None))
     board = leaderboard(
         systems,
@@ -285,6 +291,7 @@ def track(
             labels=option.labels_of(labels),
             on_topics=on_topics,
             duplicates=duplicates,
+            system=system,
             scale=option.scale_of(scale),
             pool_cutoff=pool,
         ),

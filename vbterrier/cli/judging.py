@@ -43,6 +43,7 @@ def judge(
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     seed: Annotated[int, Option(help="With --complete: seed of the sample of topics.", min=0, metavar="N")] = 0,
+    system: option.System = None,
     style: Format = "table",
 ) -> None:
     """List the unjudged documents whose judgments reduce the interval of the mean most, or complete some topics."""
@@ -69,7 +70,9 @@ def judge(
         measure,
         difference=(pair[0], pair[1]) if pair else None,
         look=look,
-        data=Data(labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates),
+        data=Data(
+            labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates, system=system
+        ),
         inference=Inference(level=level),
         execution=Execution(progress=sys.stderr.isatty()),
     )
@@ -151,6 +154,7 @@ def audit(
     unit: option.Unit = 1.0,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
+    system: option.System = None,
     seed: option.SeedOfDraws = 0,
     style: Format = "table",
     output: Output = None,
@@ -176,6 +180,7 @@ def audit(
             unit=unit,
             on_topics=on_topics,
             duplicates=duplicates,
+            system=system,
             documents=None if documents is None else vbterrier.read_documents(documents),
             topics=None if topics is None else vbterrier.read_topics(topics),
         ),

@@ -65,6 +65,13 @@ Duplicates = Annotated[
         "first (keep the best rank)."
     ),
 ]
+System = Annotated[
+    str | None,
+    Option(
+        help="Column that names the system of a row, in files of several [name, system, model, tag, run_id]; none for "
+        "files of one."
+    ),
+]
 Baselines = Annotated[
     list[str] | None, Option(help="The run to compare all other runs with; repeated, they are one family of tests.")
 ]

@@ -28,6 +28,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
 from vbterrier.settings import Data, Inference, with_defaults
@@ -211,7 +212,9 @@ def audit_judge(
     budget: int = 1000,
     baseline: str | None = None,
     families: Mapping[str, str] | None = None,
-    data: Data = Data(topics=None, documents=None, on_topics="same", duplicates="error", scale=None, unit=1.0),
+    data: Data = Data(
+        topics=None, documents=None, on_topics="same", duplicates="error", system=None, scale=None, unit=1.0
+    ),
     inference: Inference = Inference(level=0.9, n_draws=1000, seed=0),
 ) -> JudgeAudit:
     r"""Audit machines as judges: verdicts on the order of systems and on their scores, corrected scores, and bias.
@@ -258,7 +261,8 @@ def audit_judge(
     families
         The family of each system, such as the language model that it uses, by the system's name.
     data
-        A :class:`vbterrier.Data`: ``topics``, ``documents``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``),
+        A :class:`vbterrier.Data`: ``system``, ``topics``, ``documents``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``),
         ``scale``, ``unit`` (1.0). ``documents`` are for bias by length, with ``topics`` also by the share of the
         query's words that a text contains. ``scale`` and ``unit`` are those of human judgments; labels may be on
         another scale.
@@ -325,7 +329,7 @@ def audit_judge(
         whole(name, count, low=low)
     judges = MachineLabels(labels)
     judgments_of_humans = _judged(qrels, scale, unit)
-    every_run = loaded_runs(runs, duplicates)
+    every_run = loaded_runs(runs, duplicates, data.system)
     require_spellings(judgments_of_humans, every_run, judges)
     _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = aligned(judgments_of_humans, every_run, on_topics)
@@ -445,7 +449,7 @@ def _mixed(
             both = pd.concat([human[[*KEY, "label"]], rounded])
             judged = {name: run[run["qid"].isin(both["qid"])] for name, run in top.items()}
             filled = score(
-                judged, both, [measure], data=Data(on_topics="all"), inference=Inference(n_resamples=2)
+                judged, both, [measure], data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
             ).means()[measure]
         values = shares["name"].map(filled)
         shift = values - shares["name"].map(corrected)

@@ -27,6 +27,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.frames.results import Shown, joined_names, of_means
+from vbterrier.frames.systems import ONE
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -180,7 +181,7 @@ def evaluate_closed_open(
         for where, (ranking, labels) in zip(DOCUMENT_SIDES, cells, strict=True):
             name = f"{side} entities, {where} documents"
             results[side, where] = score(
-                {name: ranking}, labels, measures, data=Data(on_topics="all"), inference=inference
+                {name: ranking}, labels, measures, data=Data(on_topics="all", system=ONE), inference=inference
             )
         coverage[side] = labelled.coverage()
     values, intervals = (

@@ -23,6 +23,7 @@ from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, r
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
+from vbterrier.frames.systems import ONE
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
@@ -113,11 +114,18 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
 
 
 def collections_of_runs(
-    runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
+    runs: Any,
+    qrels: Any,
+    measure: Any,
+    labels: Any,
+    on_topics: str,
+    duplicates: str,
+    scale: tuple[int, int] | None,
+    system: str | None = None,
 ) -> list[Collection]:
     """Collections from runs and judgments, in the order of their names."""
     parts = by_collection(runs, qrels)
-    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in parts.items()}
+    loaded = {name: loaded_runs(part, duplicates, system) for name, (part, _) in parts.items()}
     _require_same_systems(loaded)
     collections = []
     # Sorted, so that results do not depend on the order of collections.
@@ -166,7 +174,11 @@ def evaluated_collection(
         return Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}
     values = score(
-        frames, target.frame, [measure], data=Data(on_topics=on_topics), inference=Inference(interval="normal")
+        frames,
+        target.frame,
+        [measure],
+        data=Data(on_topics=on_topics, system=ONE),
+        inference=Inference(interval="normal"),
     ).values
     return Collection(name, _known(values), unjudged_shares(target, runs, measure), runs, target, labels)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import is_path, named_systems
+from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
@@ -25,6 +25,8 @@ from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
+from vbterrier.frames.systems import ONE
+from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
@@ -121,7 +123,7 @@ def compare(
     intents: Any = None,
     tags: Any = None,
     baseline: str | Sequence[str] | None = None,
-    data: Data = Data(labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error"),
+    data: Data = Data(labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(
         interval="percentile",
         level=0.95,
@@ -150,7 +152,7 @@ def compare(
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     data
         A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``), ``duplicates``
-        (``"error"``). ``"all"`` needs runs.
+        (``"error"``), ``system``. ``"all"`` needs runs.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),
@@ -229,7 +231,13 @@ def compare(
         values, missing = _scored(runs, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
-        parts = by_collection(runs, qrels)
+        parts, system = by_collection(runs, qrels), data.system
+        for part, _ in parts.values():
+            require_baseline(part, baseline, system)
+        if not all(isinstance(measure, LinkingMeasure) for measure in measures_from(*asked)):
+            # Answers of linkers have their own reader.
+            parts = {name: (split_runs(part, system), judged) for name, (part, judged) in parts.items()}
+            system = ONE
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
@@ -242,7 +250,7 @@ def compare(
                 scored,
                 intents=intents,
                 tags=tags,
-                data=Data(**results, topics=queries[name], on_topics=on_topics, duplicates=duplicates),
+                data=Data(**results, topics=queries[name], on_topics=on_topics, duplicates=duplicates, system=system),
                 inference=Inference(interval="normal"),
                 execution=execution,
             )

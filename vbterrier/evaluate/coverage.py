@@ -22,10 +22,10 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import named_runs
+from vbterrier.evaluate.inputs import loaded_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
+from vbterrier.frames.contracts import frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import loaded_run
@@ -330,7 +330,7 @@ def coverage_report(
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
     options: CoverageOptions = CoverageOptions(),
-    data: Data = Data(on_topics="same"),
+    data: Data = Data(on_topics="same", system=None),
     inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> CoverageReport:
     """Report entity-oriented retrieval on three levels: effectiveness, entity evidence, and effectiveness by coverage.
@@ -354,7 +354,7 @@ def coverage_report(
         A :class:`vbterrier.evaluate.CoverageOptions`: ``pool``, ``reference``, ``rel``, ``alpha``, ``shrinkage``,
         ``n_strata``.
     data
-        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``).
+        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0). Intervals of strata are Student's t; DiscRatio has a percentile interval.
@@ -395,7 +395,7 @@ def coverage_report(
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     whole("n_strata", n_strata, low=2)
     linked = _linked(links, pool, qrels)
-    runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
+    runs = loaded_runs(entity_runs, system=data.system)
     if not runs:
         raise InputError("entity_runs: found none; wanted at least one entity run")
     of_strata = next(iter(runs)) if reference is None else reference

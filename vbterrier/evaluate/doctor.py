@@ -10,9 +10,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
-from vbterrier.frames.columns import QRELS, RUN
-from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of, text_of_large_labels
-from vbterrier.frames.files.reading import read_qrels, read_run
+from vbterrier.frames.columns import QRELS
+from vbterrier.frames.contracts import flatten_qrels, frame_of, require, text_of_large_labels
+from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, counted
@@ -105,12 +105,14 @@ class Diagnosis(Shown):
         yield Panel("Runs", self.runs.rename(columns=RUN_TITLES))
 
 
-def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = None, tags: Any = None) -> Diagnosis:
+def diagnose(
+    runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = None, tags: Any = None, system: str | None = None
+) -> Diagnosis:
     """Diagnose files before an evaluation; report problems instead of raising.
 
     Parameters
     ----------
-    runs, qrels, subtopics, intents, tags
+    runs, qrels, subtopics, intents, tags, system
         See :func:`vbterrier.score`; intents and tags are described, too.
 
     Returns
@@ -126,10 +128,7 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()
     [0.5]
     """
-    runs = {
-        name: read_run(run) if is_path(run) else frame_of(run, f"run {name!r}", RUN)
-        for name, run in systems_of(named_runs(runs))
-    }
+    runs = named_runs(runs, system=system)
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []

@@ -32,6 +32,8 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.frames.ranking import system_tables
+from vbterrier.frames.systems import ONE
 from vbterrier.frames.trectools import is_trectools
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures.text import measures_from
@@ -134,7 +136,8 @@ def Experiment(
         ``plan="tree"`` runs stages with which several pipelines begin once. ``precompute_prefix=True`` runs the stages
         once with which all begin.
     kwargs
-        Not used; an unknown name is a TypeError.
+        ``system``: the column that names the system of a row in frames and files of several systems, which are
+        evaluated one by one under its values; see :class:`vbterrier.Data`. Any other name is a TypeError.
 
     Returns
     -------
@@ -183,6 +186,7 @@ def Experiment(
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["P@1", "map"]).values.tolist()
     [['good', 1.0, 1.0], ['bad', 0.0, 0.0]]
     """
+    system = kwargs.pop("system", None)
     if kwargs:
         raise TypeError(f"Experiment() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if perquery not in (False, True, "both"):
@@ -191,7 +195,8 @@ def Experiment(
         whole("batch_size", batch_size)
     if highlight is not None:
         choice("highlight", highlight, STYLES)
-    systems, shown = _systems(retr_systems, names)
+    sources, shown = _systems(retr_systems, names)
+    systems, shown = _each(sources, shown, system)
     by_name = {"perquery": perquery and dataframe, "dataframe=False": not (dataframe or perquery), "save_dir": save_dir}
     _require_unique(shown, [argument for argument, needed in by_name.items() if needed])
     measures, is_timed = _measures(eval_metrics)
@@ -206,7 +211,7 @@ def Experiment(
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
     host.validate(zip(shown, systems, strict=True), queries, read, validate)
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
-    _require_separate(files, systems, topics, qrels)
+    _require_separate(files, systems, sources, topics, qrels)
     plan = "prefix" if precompute_prefix and plan == "linear" else plan
     results, times = host.results_of(
         systems, shown, queries, files, batch_size=batch_size, plan=plan, progress=verbose is True
@@ -265,6 +270,19 @@ def _require_separate(files: ResultFiles | None, systems: Sequence[Any], *inputs
     tables = [files.folder / name for name in _SAVED_TABLES]
     for path in [*(path for path in results if path not in files.reused), *tables]:
         require_no_input(path, systems, *inputs)
+
+
+def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> tuple[list[Any], list[Any]]:
+    """Systems and their names, with each system of a table of several."""
+    every: list[tuple[Any, Any]] = []
+    for name, source in zip(shown, systems, strict=True):
+        tables = {name: source} if is_pipeline(source) else system_tables(str(name), source, system)
+        if len(tables) > 1:
+            every += tables.items()
+        else:
+            # Frames are validated as they are given.
+            every.append((name, next(iter(tables.values())) if is_path(source) else source))
+    return [source for _, source in every], [name for name, _ in every]
 
 
 def _text_of(system: Any) -> str:
@@ -393,7 +411,7 @@ def scores_on_all_topics(
     model: Any = None,
 ) -> Scores:
     """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
-    data, inference = Data(on_topics="all", model=model), Inference(interval="normal")
+    data, inference = Data(on_topics="all", model=model, system=ONE), Inference(interval="normal")
     scores, messages = heard(
         lambda: score(runs, qrels, measures, intents=intents, tags=tags, data=data, inference=inference)
     )

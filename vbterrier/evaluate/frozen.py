@@ -22,6 +22,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.frames.results import Shown
+from vbterrier.frames.systems import ONE
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
@@ -202,7 +203,7 @@ def evaluate_frozen(
         conditional = {"reranker": part.conditional, POOL: reachability.reachable(documents)}
         conditional = {system: judged_topics(frame, within) for system, frame in conditional.items()}
         within_values, every_values = (
-            score(systems, labels, measures, data=Data(on_topics="all"), inference=inference).values
+            score(systems, labels, measures, data=Data(on_topics="all", system=ONE), inference=inference).values
             for systems, labels in ((conditional, within), ({"reranker": part.every, POOL: documents.frame}, judged))
         )
         gaps.append(gaps_of(within_values, every_values, labelled.coverage(), **how).assign(entities=name))
@@ -213,7 +214,7 @@ def evaluate_frozen(
     report = coverage_report(
         entity_runs, linked, judged, {POOL: documents.frame, **ranked, **further},
         cutoff=cutoff, measures=measures, baseline=POOL,
-        options=CoverageOptions(rel=rel), data=Data(on_topics="all"), inference=inference,
+        options=CoverageOptions(rel=rel), data=Data(on_topics="all", system=ONE), inference=inference,
     )  # fmt: skip
     tested = comparisons(report.document_values, baseline=POOL, level=level, n_resamples=n_resamples, seed=seed)
     return FrozenReranker(table, tested, report, ranked, entity_runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +12,24 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
+from vbterrier.execution.streaming import in_threads
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
+from vbterrier.frames.files.blocks import is_parts
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import is_pipeline, retrieved
-from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
+from vbterrier.frames.ranking import Run, ranked, run_places, system_tables
+from vbterrier.frames.systems import named_once
 from vbterrier.frames.trectools import is_trectools, name_of_trectools
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.stats.comparisons import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,16 +65,42 @@ def named_systems(systems: Any) -> Any:
     return [(_name_of(system), system) for system in systems]
 
 
-def named_runs(runs: Any, topics: Any = None) -> Any:
-    """Pairs or a mapping of name to run; pipelines are run on the topics, once each, and refused without topics."""
-    systems = named_systems(runs)
-    every = list(systems.items() if hasattr(systems, "items") else systems)
-    return retrieved(every, topics) if any(is_pipeline(system) for _, system in every) else systems
+def named_runs(runs: Any, topics: Any = None, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:
+    """Frames of runs by name, see :func:`split_runs`; pipelines are run on the topics, and refused without topics."""
+    return retrieved(split_runs(runs, system, reads=reads), topics)
 
 
-def loaded_runs(runs: Any, duplicates: str) -> dict[str, Run]:
+def split_runs(runs: Any, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:
+    """Pipelines and frames of runs by name, each of one system.
+
+    Tables of several systems are split, see :func:`vbterrier.frames.systems.split_systems`. Without ``reads``, files
+    stay paths, and so do the several files of a run, which are read in chunks.
+    """
+
+    def tables(item: tuple[str, Any]) -> dict[str, Any]:
+        name, source = item
+        is_kept = is_pipeline(source) or (is_parts(source) and not (reads and is_path(source)))
+        return {name: source} if is_kept else system_tables(name, source, system)
+
+    every = in_threads(tables, list(systems_of(named_systems(runs))))
+    return named_once(pair for runs_of_table in every for pair in runs_of_table.items())
+
+
+def require_baseline(runs: Any, baseline: Any, system: str | None = None) -> None:
+    """Refuse a baseline that is no system, before any work; tables are read if none of their names is the baseline."""
+    try:
+        pairs_of([name for name, _ in systems_of(named_systems(runs))], baseline)
+    except ParameterError:
+        with suppress(InputError):
+            pairs_of(list(split_runs(runs, system)), baseline)
+            return
+        raise
+
+
+def loaded_runs(runs: Any, duplicates: str = "everywhere", system: str | None = None) -> dict[str, Run]:
     """Runs by name, read and checked."""
-    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    tables = named_runs(runs, system=system)
+    return {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
 
 
 def _name_of(system: Any) -> str:
@@ -254,13 +285,13 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
 
 
 def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame, duplicates: str = "error") -> Run:
-    """The run of a pipeline on the queries, or a run restricted to them.
+    """The run of a pipeline on the queries, or the run in a frame restricted to them.
 
     Warn of queries of the run that are not in ``asked``; raise if the run has no other queries.
     """
     if is_pipeline(system):
         system = system.transform(topics)
-    run = loaded_run(name, system, duplicates)
+    run = Run(system, name=f"run {name!r}", duplicates=duplicates)
     if run.topics:
         qid = _qids(asked, "topics")
         run_places(run, qid.text.to_pylist(), qid, "topics")

@@ -18,7 +18,15 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
+from vbterrier.evaluate.inputs import (
+    TAGGED,
+    intents_and_tags,
+    intents_of,
+    named_systems,
+    require_baseline,
+    tags_of,
+    target_of,
+)
 from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
 from vbterrier.evaluate.replicas import (
@@ -37,8 +45,9 @@ from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import is_parts, is_table
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.pipelines import topics_of
-from vbterrier.frames.ranking import Run
+from vbterrier.frames.pipelines import is_pipeline, topics_of
+from vbterrier.frames.ranking import Run, system_tables
+from vbterrier.frames.systems import ONE, named_once
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.parts import PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
@@ -220,7 +229,7 @@ def evaluate_intents(
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
     options: IntentOptions = IntentOptions(),
-    data: Data = Data(on_topics="same", duplicates="error"),
+    data: Data = Data(on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, progress=False),
 ) -> IntentEvaluation:
@@ -256,7 +265,7 @@ def evaluate_intents(
         An :class:`vbterrier.evaluate.IntentOptions`: ``cutoff``, ``pool``, ``parts``, ``undefined``, ``n_replicas``,
         ``perturb``, ``gold``, ``tagger_model``.
     data
-        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0). Intervals of replicas are ``"percentile"``, ``"bca"`` or ``"normal"``.
@@ -289,12 +298,12 @@ def evaluate_intents(
     is_modelled = tagger_model is not None
     _check(asked, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
     nil, largest = nil_of(asked), deepest(asked)
-    by_name = _named(systems, baseline)
-    asked_queries = topics_of(topics)
+    asked_queries = _checked_topics(topics, systems, baseline, data.system)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
-    by_name |= _read_in_chunks(by_name, work, memory, n_jobs, client, progress=progress)
+    where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
+    by_name = _systems(systems, baseline, work, system=data.system, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     perturbations, reruns = list[Any](), dict[str, list[Run]]()
@@ -329,7 +338,7 @@ def evaluate_intents(
         intents=frame,
         tags=tags,
         pool=pool,
-        data=Data(on_topics=on_topics),
+        data=Data(on_topics=on_topics, system=ONE),
         inference=inference,
         execution=Execution(progress=progress),
     )
@@ -393,27 +402,47 @@ def evaluate_intents(
     )
 
 
-def _named(systems: Any, baseline: str | None) -> dict[str, Any]:
-    """Systems by name; at least one, with the baseline among them."""
-    by_name = dict(systems_of(named_systems(systems)))
-    if not by_name:
+def _checked_topics(topics: Any, systems: Any, baseline: str | None, system: str | None) -> pd.DataFrame:
+    """The queries, if there are systems with the baseline among them."""
+    if hasattr(systems, "__len__") and not len(systems):
         raise InputError("no systems; name at least one")
-    pairs_of(list(by_name), baseline)
-    return by_name
+    require_baseline(systems, baseline, system)
+    return topics_of(topics)
 
 
-def _read_in_chunks(
-    systems: Mapping[str, Any], work: Work, memory: int | str | None, n_jobs: int, client: Any, *, progress: bool
-) -> dict[str, pd.DataFrame]:
-    """Read the runs in files down to the largest cutoff, in bounded memory or by several workers, if asked for."""
-    files = {name: system for name, system in systems.items() if is_parts(system)}
+def _systems(
+    systems: Any,
+    baseline: str | None,
+    work: Work,
+    *,
+    system: str | None,
+    memory: int | str | None,
+    n_jobs: int,
+    client: Any,
+    progress: bool,
+) -> dict[str, Any]:
+    """Pipelines and frames of runs by name; at least one, with the baseline among them.
+
+    Runs in files are read down to the largest cutoff in bounded memory, or by several workers, if asked for.
+    """
+    by_name = dict(systems_of(named_systems(systems)))
+    files = {name: source for name, source in by_name.items() if is_parts(source)}
     if memory is None:
         # Tables with a header are read whole.
-        files = {name: system for name, system in files.items() if not is_table(system)}
-    if not files or (memory is None and n_jobs == 1 and client is None):
-        return {}
-    with workers(n_jobs, client) as team:
-        return first_ranks_of(files, work, memory, team, progress=progress)
+        files = {name: source for name, source in files.items() if not is_table(source)}
+    in_chunks: dict[str, dict[str, pd.DataFrame]] = {}
+    if files and not (memory is None and n_jobs == 1 and client is None):
+        with workers(n_jobs, client) as team:
+            in_chunks = first_ranks_of(files, work, memory, team, system=system, progress=progress)
+    tables = {
+        name: {name: source} if is_pipeline(source) else in_chunks.get(name) or system_tables(name, source, system)
+        for name, source in by_name.items()
+    }
+    every = named_once(pair for runs in tables.values() for pair in runs.items())
+    if not every:
+        raise InputError("no systems; name at least one")
+    pairs_of(list(every), baseline)
+    return every
 
 
 def _resolved_parts(

@@ -11,6 +11,7 @@ import pandas as pd
 from vbterrier.evaluate.judge_verdict import ALONE
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
+from vbterrier.frames.systems import ONE
 from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.settings import Data, Inference
@@ -245,7 +246,7 @@ def topic_table(labelled: pd.DataFrame, runs: Mapping[str, Run], measure: str) -
         frames,
         labelled.assign(label=label.astype(np.int64)),
         [measure],
-        data=Data(on_topics="all"),
+        data=Data(on_topics="all", system=ONE),
         inference=Inference(n_resamples=2),
     ).values
     table = values.pivot(index="qid", columns="name", values="value")[list(frames)]

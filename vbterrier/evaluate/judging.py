@@ -20,11 +20,11 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
+from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, quietly, target_of
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
+from vbterrier.frames.systems import ONE
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
 from vbterrier.measures.unjudged import models_of
@@ -88,7 +88,7 @@ def judge_next(
     *,
     difference: tuple[str, str] | None = None,
     look: int | None = None,
-    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error"),
+    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(level=0.9),
     execution: Execution = Execution(progress=False),
 ) -> JudgingPlan:
@@ -123,7 +123,8 @@ def judge_next(
         level ``1 - 6 (1 - level)/(π look)²``, so that the intervals of all looks together have ``level``. Without it,
         the interval is valid for one look alone.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``model``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9).
     execution
@@ -175,11 +176,10 @@ def judge_next(
     wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
     n = whole("budget", planned.n, meaning=": the documents that can be judged")
     each_level = level if look is None else spent_level(level, look)
-    named = dict(systems_of(named_runs(runs)))
+    loaded = loaded_runs(runs, duplicates, data.system)
     if difference is not None:
-        named = _pair(named, difference)
+        loaded = _pair(loaded, difference)
     judged = target_of(qrels, None, None)
-    loaded = loaded_runs(named, duplicates)
     warn_of_few_non_relevant([wanted], judged)
     models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
@@ -390,7 +390,7 @@ def corrected_scores(
     *,
     baseline: str | None = None,
     target: str = "population",
-    data: Data = Data(duplicates="error"),
+    data: Data = Data(duplicates="error", system=None),
     inference: Inference = Inference(level=0.95),
 ) -> pd.DataFrame:
     """Estimate mean scores of systems from machine labels of all topics and human judgments of a sample of them.
@@ -409,7 +409,7 @@ def corrected_scores(
     baseline, target
         As in :func:`vbterrier.stats.prediction_powered`.
     data
-        A :class:`vbterrier.Data`: ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95).
 
@@ -457,8 +457,12 @@ def corrected_scores(
         )
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
-    named = {name: run.frame for name, run in loaded_runs(runs, duplicates).items()}
-    predicted = score(named, frame, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
+    named = {name: run.frame for name, run in loaded_runs(runs, duplicates, data.system).items()}
+    predicted = score(
+        named, frame, measures, data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
+    ).values
     sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
-    labelled = score(sample, human, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
+    labelled = score(
+        sample, human, measures, data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
+    ).values
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

@@ -178,7 +178,7 @@ def leaderboard(
     automatic: Mapping[str, Any] | None = None,
     budget: int | JudgingBudget = 0,
     uncertainty: str = "both",
-    data: Data = Data(labels=None, on_topics="same", duplicates="error", scale=None, pool_cutoff=None),
+    data: Data = Data(labels=None, on_topics="same", duplicates="error", system=None, scale=None, pool_cutoff=None),
     inference: Inference = Inference(level=0.9, n_draws=N_DRAWS, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> Leaderboard:
@@ -209,7 +209,8 @@ def leaderboard(
         ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
         same population, and labels of unjudged documents; the topics of a collection stay together.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``scale``,
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``), ``scale``,
         ``pool_cutoff``. ``pool_cutoff`` is for ``groups``; ``scale`` also for automatic judges.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0).
@@ -279,7 +280,7 @@ def leaderboard(
             measure_with_distribution(wanted)
         if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
-        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
+        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale, data.system)
     names = sorted(collections[0].scores.names)
     members = None if groups is None else run_groups(groups, names)
     sources = _sources(collections, uncertainty)

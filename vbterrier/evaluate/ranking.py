@@ -97,7 +97,7 @@ def rank_systems(
     *,
     uncertainty: str = "unjudged",
     baseline: str | None = None,
-    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error"),
+    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(level=0.9, n_draws=N_DRAWS, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> SystemRanking:
@@ -118,7 +118,8 @@ def rank_systems(
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``model``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0). Intervals are between the
         quantiles ``(1 ± level)/2`` of the draws.
@@ -164,7 +165,7 @@ def rank_systems(
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
     judged = target_of(qrels, None, None)
-    loaded = loaded_runs(runs, duplicates)
+    loaded = loaded_runs(runs, duplicates, data.system)
     if baseline is not None:
         require_system("baseline", baseline, loaded)
     warn_of_few_non_relevant([wanted], judged)

@@ -36,15 +36,14 @@ from vbterrier.frames.contracts import (
     require,
     require_difference,
     score_bounds,
-    systems_of,
 )
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
-from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.queries import queries_frame
-from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.frames.ranking import Run
 from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.systems import named_once
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
@@ -264,7 +263,7 @@ def release_gate(
     traffic: Any = None,
     budget: int = 20,
     options: GateOptions = GateOptions(),
-    data: Data = Data(labels=None, duplicates="error", scale=None, unit=1.0),
+    data: Data = Data(labels=None, duplicates="error", system=None, scale=None, unit=1.0),
     inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
@@ -301,7 +300,7 @@ def release_gate(
         A :class:`vbterrier.evaluate.GateOptions`: ``guarantee``, ``worst_loss``, ``large_loss``, ``max_share``,
         ``look``, ``daily``.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``scale``, ``unit`` (1.0), for
+        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``system``, ``scale``, ``unit`` (1.0), for
         measures that are proportional to ratings.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
@@ -362,11 +361,14 @@ def release_gate(
     if unit != 1:
         require_proportional([wanted])
     ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
-    newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
-    runs = {name: read_run(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
+    newest, others = (
+        list(named_runs(_named(runs, which), system=data.system).items())
+        for runs, which in ((new, "new"), (baseline, "baseline"))
+    )
     if len(newest) != 1 or not others:
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in runs.items()}
+    tables = named_once([*newest, *others])
+    loaded = {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
     queries, notes = _queries(ratings.labels, traffic, loaded)
     rated = ratings.labels[ratings.labels["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
@@ -382,7 +384,7 @@ def release_gate(
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
     if ratings.n_unrated:
         excluded.append(("rows without a rating", ratings.n_unrated, ""))
-    indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
+    indexed = [run[["qid", "docno", "index"]] for run in tables.values() if "index" in getattr(run, "columns", ())]
     if indexed and len(decided.judge):
         documents = pd.concat(indexed).drop_duplicates(["qid", "docno"])
         decided = replace(decided, judge=decided.judge.merge(documents, on=["qid", "docno"], how="left"))
@@ -455,10 +457,9 @@ def _decided(
     return decided, [str(part) for part, _ in groups if part not in parts]
 
 
-def _named(runs: Any, name: str) -> list[tuple[str, Any]]:
-    """Names and runs; a single frame has the name of its parameter."""
-    named = {name: runs} if hasattr(runs, "columns") or is_nested_table(runs) else named_runs(runs)
-    return list(named.items() if hasattr(named, "items") else named)
+def _named(runs: Any, name: str) -> Any:
+    """Runs by name; a single frame has the name of its parameter."""
+    return {name: runs} if hasattr(runs, "columns") or is_nested_table(runs) else runs
 
 
 def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:

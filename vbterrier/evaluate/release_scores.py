@@ -14,6 +14,7 @@ from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
+from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
@@ -91,7 +92,11 @@ class ReleaseScores:
         else:
             frames = {name: run.frame for name, run in runs.items()}
             values = score(
-                frames, target.frame, [measure], data=Data(on_topics="all"), inference=Inference(interval="normal")
+                frames,
+                target.frame,
+                [measure],
+                data=Data(on_topics="all", system=ONE),
+                inference=Inference(interval="normal"),
             ).values
             table = values.pivot(index="qid", columns="name", values="value").reindex(target.topics)
             self._scores = {name: table[name].to_numpy() for name in runs}

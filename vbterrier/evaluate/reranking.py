@@ -25,9 +25,9 @@ from vbterrier.evaluate.grids import (
     rankings_fingerprint,
     texts_fingerprint,
 )
-from vbterrier.evaluate.inputs import named_runs, table_of
+from vbterrier.evaluate.inputs import loaded_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.frames.contracts import score_bounds, systems_of
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
@@ -318,7 +318,7 @@ def rerank_grid(
     asked = distinct_measures(measures, "AP")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
-    runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
+    runs = loaded_runs(entity_runs)
     target = EvaluationTarget(judged)
     run_places(documents, target.topics, target.qid, "qrels")
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import choice, number, printable, whole
-from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.execution.parallel import workers
@@ -147,7 +147,9 @@ def score(
     intents: Any = None,
     tags: Any = None,
     pool: str = "query",
-    data: Data = Data(labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error"),
+    data: Data = Data(
+        labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None
+    ),
     inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
 ) -> Scores:
@@ -176,7 +178,7 @@ def score(
         scores of the joint intents of all queries, as one evaluation; see :func:`vbterrier.evaluate_intents`.
     data
         A :class:`vbterrier.Data`: ``labels``, ``model``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
-        ``duplicates`` (``"error"``).
+        ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``; not ``"nested"``), ``level`` (0.95),
         ``n_resamples`` (2,000), ``seed`` (0).
@@ -256,7 +258,10 @@ def score(
     require_use(asked, labels=labels, model=model)
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
         check_subtopics(judged)
-    named = list(systems_of(named_runs(runs, topics)))
+    # Workers and chunks read files, and answers of linkers have their own reader.
+    named = list(
+        systems_of(named_systems(runs)) if linking else named_runs(runs, topics, data.system, reads=False).items()
+    )
     warn_of_few_non_relevant(asked, judged)
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
@@ -264,7 +269,7 @@ def score(
     shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
     wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled]))
     fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
-    scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
+    scorer = Scorer(judged, wanted, duplicates, system=data.system, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
     loaded: Mapping[str, Any]
     in_this_process = client is None and type(n_jobs) is int and n_jobs == 1

@@ -11,15 +11,16 @@ import pandas as pd
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, examples, warn, whole
-from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
+from vbterrier.evaluate.inputs import loaded_runs, named_runs, run_of_system, table_of
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.contracts import score_bounds, systems_of
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
+from vbterrier.frames.systems import ONE
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.settings import UNSET, Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import COLUMNS, comparisons
@@ -263,7 +264,7 @@ def evaluate_settings(
     entities: Any,
     baseline: str | None = None,
     options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", pool=None, beyond="keep"),
-    data: Data = Data(topics=None, on_topics="same"),
+    data: Data = Data(topics=None, on_topics="same", system=None),
     inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> Settings:
@@ -287,7 +288,7 @@ def evaluate_settings(
     options
         A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``pool``, ``beyond``.
     data
-        A :class:`vbterrier.Data`: ``topics``, ``on_topics`` (``"same"``).
+        A :class:`vbterrier.Data`: ``topics``, ``on_topics`` (``"same"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0).
@@ -326,7 +327,7 @@ def evaluate_settings(
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = table_of(qrels, "qrels", read_qrels, ())
-    runs = runs_of(systems, topics)
+    runs = runs_of(systems, topics, data.system)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
@@ -337,7 +338,7 @@ def evaluate_settings(
     reachable = {name: reachability.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
     reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
-    shared: dict[str, Any] = {"data": Data(on_topics="all"), "inference": inference, "execution": execution}
+    shared: dict[str, Any] = {"data": Data(on_topics="all", system=ONE), "inference": inference, "execution": execution}
     open_world = score(frames, every, measures, **shared)
     conditional = score(reachable, within, measures, **shared)
     coverage = judgments.coverage()
@@ -354,13 +355,14 @@ def evaluate_settings(
     )
 
 
-def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
+def runs_of(systems: Any, topics: Any, system: str | None = None) -> dict[str, Run]:
     """Runs of systems by name; pipelines are run on the topics."""
     queries = None if topics is None else topics_of(topics)
-    runs = {}
-    for name, system in systems_of(named_systems(systems)):
-        runs[name] = loaded_run(name, system) if queries is None else run_of_system(name, system, queries, queries)
-    return runs
+    if queries is None:
+        return loaded_runs(systems, system=system)
+    return {
+        name: run_of_system(name, run, queries, queries) for name, run in named_runs(systems, queries, system).items()
+    }
 
 
 def joined(frames: Mapping[Any, pd.DataFrame], columns: list[str]) -> pd.DataFrame:

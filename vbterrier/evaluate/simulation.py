@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn
-from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.inputs import loaded_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
@@ -22,9 +22,7 @@ from vbterrier.evaluate.simulated_runs import (
     simulated_run,
     true_scores,
 )
-from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
@@ -325,7 +323,7 @@ def simulate(
     estimators: Mapping[str, Any] = STANDARD,
     measure: str | ir_measures.Measure = "nDCG@10",
     levels: Sequence[float] = LEVELS,
-    data: Data = Data(labels=None, duplicates="error"),
+    data: Data = Data(labels=None, duplicates="error", system=None),
     execution: Execution = Execution(progress=False),
 ) -> Simulation:
     """Estimate scores from incomplete judgments, for comparison with scores from complete judgments.
@@ -347,7 +345,7 @@ def simulate(
         The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
         warning lists estimators with another cutoff (``STANDARD`` has 10).
     data
-        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``system``.
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).
 
@@ -387,8 +385,8 @@ def simulate(
         )
     complete = target_of(qrels, None, None)
     truths = {
-        name: true_scores(name, loaded_run(name, run, duplicates), complete, wanted)
-        for name, run in systems_of(named_runs(runs))
+        name: true_scores(name, run, complete, wanted)
+        for name, run in loaded_runs(runs, duplicates, data.system).items()
     }
     simulated = [
         simulated_run(name, target, truths[run], asked, wanted, models)

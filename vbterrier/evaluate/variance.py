@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, whole
-from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
+from vbterrier.evaluate.inputs import intents_and_tags, loaded_runs, tags_of, target_of
 from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.replicas import matches_of
-from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
@@ -258,7 +256,7 @@ def variance_shares(
     tags: Any = None,
     baseline: str | None = None,
     options: VarianceOptions = VarianceOptions(),
-    data: Data = Data(model=None, subtopics=None, on_topics="same", duplicates="error"),
+    data: Data = Data(model=None, subtopics=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(interval="nested", level=0.95, n_draws=N_DRAWS, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> VarianceShares:
@@ -282,7 +280,8 @@ def variance_shares(
     options
         A :class:`vbterrier.evaluate.VarianceOptions`: ``perturb``, ``scores``.
     data
-        A :class:`vbterrier.Data`: ``model``, ``subtopics``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``system``, ``model``, ``subtopics``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"nested"``), ``level`` (0.95), ``n_draws`` (1,000), ``seed``
         (0). ``interval`` is the method of the combined interval, ``"nested"`` resampling or ``"normal"``; ``n_draws``
@@ -329,7 +328,7 @@ def variance_shares(
     whole("n_draws", n_draws, low=2)
     intents, tags = intents_and_tags(intents, tags)
     judged = target_of(qrels, intents, tags, subtopics=subtopics)
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    loaded = loaded_runs(runs, duplicates, data.system)
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)

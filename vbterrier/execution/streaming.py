@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,8 @@ from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
     Place,
+    SystemColumns,
+    SystemsError,
     amount,
     blocks,
     chunks,
@@ -38,10 +40,12 @@ from vbterrier.frames.files.blocks import (
     qids,
     require_size,
     split,
+    split_by_system,
 )
-from vbterrier.frames.files.reading import read_run
+from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.files.writing import kept_in
-from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.ranking import Run, system_tables
+from vbterrier.frames.systems import ONE, named_once
 from vbterrier.linking.quality import answers
 from vbterrier.log import tracked
 from vbterrier.measures.base import Measure, values_by_topic
@@ -55,7 +59,6 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.files.blocks import RunBlock
-    from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -91,30 +94,37 @@ def streamed_runs(
     resume: str | os.PathLike[str] | None,
     workers: Workers,
     *,
+    system: str | None = None,
     progress: bool = False,
 ) -> tuple[dict[str, Run], dict[str, Streamed]]:
     """Return runs by name, and the results of runs in files, which are evaluated while they are read."""
     n_bytes = amount("memory", MEMORY if memory is None else memory)
-    loaded: dict[str, Run] = {}
+    loaded: dict[str, Any] = {}
     results: dict[str, Streamed] = {}
     for name, run in named_runs:
         if not is_parts(run):
-            loaded[name] = loaded_run(name, run, work.duplicates)
+            loaded = named_once([*loaded.items(), (name, Run(run, name=f"run {name!r}", duplicates=work.duplicates))])
             continue
-        own = replace(work, name=f"run {name!r}")
-        folder = None if resume is None else Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-        results[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
-        loaded[name] = results[name].run
+        how: dict[str, Any] = {"memory": n_bytes, "system": system, "resume": resume, "progress": progress}
+        for own, result in streamed_systems(name, parts_of(run), work, workers, **how):
+            loaded = named_once([*loaded.items(), (own, result.run)])
+            results[own] = result
     return loaded, results
 
 
 def first_ranks_of(
-    named_runs: Mapping[str, Any], work: Work, memory: int | str | None, workers: Workers, *, progress: bool = False
-) -> dict[str, pd.DataFrame]:
+    named_runs: Mapping[str, Any],
+    work: Work,
+    memory: int | str | None,
+    workers: Workers,
+    *,
+    system: str | None = None,
+    progress: bool = False,
+) -> dict[str, dict[str, pd.DataFrame]]:
     """Read the runs in files in bounded memory, one worker each, and keep the ranks that the measures depend on.
 
-    Other runs are left out. ``memory``: limit of the memory of a worker for blocks; 1 GiB by default. Raises
-    ParameterError: a measure without a cutoff.
+    Returns the runs in each file, by the name of the file, by name; other runs are left out. ``memory``: limit of the
+    memory of a worker for blocks; 1 GiB by default. Raises ParameterError: a measure without a cutoff.
     """
     if work.plan.at_once:
         raise ParameterError(
@@ -127,20 +137,57 @@ def first_ranks_of(
         (name, tuple(path.absolute() for path in parts_of(run))) for name, run in named_runs.items() if is_parts(run)
     ]
     with Shared(work) as shared:
-        read = workers.mapped(partial(_first_ranks, shared, n_bytes), items, description="reading", progress=progress)
+        read = workers.mapped(
+            partial(_first_ranks, shared, n_bytes, system), items, description="reading", progress=progress
+        )
         frames = {}
-        for (name, _), (frame, messages) in zip(items, read, strict=True):
-            frames[name] = frame
+        for (name, _), (of_file, messages) in zip(items, read, strict=True):
+            frames[name] = of_file
             for message in messages:
                 warn(message)
     return frames
 
 
-def _first_ranks(shared: Shared, memory: int, item: tuple[str, tuple[Path, ...]]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the first ranks of one run, and the warnings."""
-    name, paths = item
-    work = replace(shared.value, name=f"run {name!r}")
-    return heard(lambda: streamed(paths, work, memory=memory).run.frame)
+def _first_ranks(
+    shared: Shared, memory: int, system: str | None, item: tuple[str, tuple[Path, ...]]
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Return the first ranks of the runs in one file, by name, and the warnings."""
+    runs = partial(streamed_systems, *item, shared.value, memory=memory, system=system)
+    return heard(lambda: {name: result.run.frame for name, result in runs()})
+
+
+def streamed_systems(
+    name: str,
+    paths: Sequence[Path],
+    work: Work,
+    workers: Workers | None = None,
+    *,
+    memory: int = MEMORY,
+    system: str | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Iterator[tuple[str, Streamed]]:
+    """Yield the names and results of the run in files, or of each system in them.
+
+    ``system``: as in :func:`vbterrier.frames.systems.split_systems`; the first topics decide whether documents or ranks
+    repeat. Files of several systems are first split into temporary files as large as the uncompressed run.
+    """
+
+    def result(own: str, files: Sequence[Path], columns: SystemColumns) -> Streamed:
+        folder = None if resume is None else Path(resume) / hashlib.blake2b(own.encode(), digest_size=8).hexdigest()
+        of_run = replace(work, name=f"run {own!r}")
+        how: dict[str, Any] = {"memory": memory, "folder": folder, "source": paths, "progress": progress}
+        return streamed(files, of_run, workers, systems=columns, **how)
+
+    try:
+        yield name, result(name, paths, SystemColumns(system))
+    except SystemsError:
+        with opened(None) as folder:
+            files = split_by_system(paths, folder, max(memory // _PER_BLOCK, LEAST_BLOCK), system, f"run {name!r}")
+            if files is None:
+                yield name, result(name, paths, SystemColumns(ONE))
+            for own, file in (files or {}).items():
+                yield own, result(own, [file], SystemColumns(ONE))
 
 
 def streamed(
@@ -148,28 +195,32 @@ def streamed(
     work: Work,
     workers: Workers | None = None,
     *,
+    systems: SystemColumns | None = None,
     memory: int = MEMORY,
     folder: Path | None = None,
+    source: Sequence[Path] = (),
     progress: bool = False,
 ) -> Streamed:
     """Evaluate a run in files in bounded memory, by default in this process only.
 
-    ``memory``: limit of the memory for blocks and their evaluation, in bytes. ``folder``: folder of finished parts,
-    from which a later call resumes; ``None`` to keep nothing. Raises InputError: files that cannot be evaluated; a
-    topic that is too large; a folder with parts of other inputs.
+    ``systems``: columns that may name systems, by default none. ``memory``: limit of the memory for blocks and their
+    evaluation, in bytes. ``folder``: folder of finished parts, from which a later call resumes; ``None`` to keep
+    nothing. ``source``: the files of which those of the run are a part. Raises InputError: files that cannot be
+    evaluated; a topic that is too large; a folder with parts of other inputs. Raises SystemsError: several values in a
+    column of systems.
     """
-    workers = workers or Workers()
+    workers, systems = workers or Workers(), systems or SystemColumns(ONE)
     # A temporary folder is never resumed from.
-    inputs = "" if folder is None else inputs_of(paths, work)
+    inputs = "" if folder is None else inputs_of(source or paths, work)
     with opened(folder) as place, memory_returned():
         checkpoint = Checkpoint(place, work, inputs, workers, memory // _IN_TRANSIT)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         n_bytes = min(n_bytes, _MOST_BLOCK)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
-            checkpoint.work = replace(work, longest=_longest(paths, checkpoint, n_bytes, progress=progress))
+            checkpoint.work = replace(work, longest=_longest(paths, checkpoint, n_bytes, systems, progress=progress))
         try:
-            _by_place(paths, checkpoint, n_bytes, limit, progress=progress)
+            _by_place(paths, checkpoint, n_bytes, limit, systems, progress=progress)
         except _ApartError:
             checkpoint.journal.add("apart", result=True)
         if "apart" in checkpoint.journal.done:
@@ -178,14 +229,20 @@ def streamed(
 
             def every() -> Iterable[RunBlock]:
                 return tracked(
-                    blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+                    blocks(paths, n_bytes, systems=systems),
+                    said,
+                    shown=progress,
+                    total=_n_blocks(paths, n_bytes),
+                    unit="block",
                 )
 
             checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
         return checkpoint.streamed()
 
 
-def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, progress: bool) -> int:
+def _longest(
+    paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, systems: SystemColumns, *, progress: bool
+) -> int:
     """Return the length of the longest list, and record whether the rows of a topic are not contiguous.
 
     Measures of whole rankings need all rows of a topic at once.
@@ -195,7 +252,7 @@ def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, pro
         before, is_apart = "", False
         what = f"counting {checkpoint.work.name}"
         for block in tracked(
-            blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+            blocks(paths, n_bytes, systems=systems), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
         ):
             ids = qids(block.table)
             names, topic = ids.codes()
@@ -211,7 +268,15 @@ def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, pro
     return longest
 
 
-def _by_place(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, limit: int, *, progress: bool) -> None:
+def _by_place(
+    paths: Sequence[Path],
+    checkpoint: Checkpoint,
+    n_bytes: int,
+    limit: int,
+    systems: SystemColumns,
+    *,
+    progress: bool,
+) -> None:
     """Evaluate the files in order, from the end of the last finished part."""
     done = checkpoint.finished("place")
     if "apart" in checkpoint.journal.done or (done and done[-1]["behind"] is None):
@@ -219,13 +284,17 @@ def _by_place(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, limit
     start = Place(**done[-1]["behind"]) if done else Place()
     seen = {topic for part in done for topic in checkpoint.kept(part)["qid"].unique().to_pylist()}
     name, total = checkpoint.work.name, _n_blocks(paths, n_bytes)
-    read = tracked(blocks(paths, n_bytes, start), f"scoring {name}", shown=progress, total=total, unit="block")
+    # The rows behind the last finished part may be those of another system.
+    systems.values.update(checkpoint.journal.done.get("systems", {}))
+    read = tracked(blocks(paths, n_bytes, start, systems), f"scoring {name}", shown=progress, total=total, unit="block")
 
     def every() -> Iterator[PendingChunk]:
         for number, chunk in enumerate(chunks(read, limit, name), len(done)):
             if not seen.isdisjoint(chunk.topics):
                 raise _ApartError
             seen.update(chunk.topics)
+            if "systems" not in checkpoint.journal.done:
+                checkpoint.journal.add("systems", systems.values)
             yield PendingChunk(f"place {number}", chunk.table, chunk.behind)
 
     checkpoint.add_all(every())
@@ -273,6 +342,7 @@ class Scorer:
     judged: EvaluationTarget
     measures: Sequence[ir_measures.Measure]
     duplicates: str = "error"
+    system: str | None = field(default=None, kw_only=True)
     is_linking: bool = field(default=False, kw_only=True)
     memory: int | str | None = field(default=None, kw_only=True)
     resume: str | os.PathLike[str] | None = field(default=None, kw_only=True)
@@ -303,18 +373,23 @@ class Scorer:
         """Return runs by name, and the results of those that are read in chunks, evaluated by workers if given."""
         if self.is_in_parts:
             work = Work("", planned(self.measures), self.judged, self.duplicates)
-            return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), progress=progress)
+            how: dict[str, Any] = {"system": self.system, "progress": progress}
+            return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), **how)
         if self.is_linking:
             return {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}, {}
         depth = deepest(self.measures)
 
-        def read(item: tuple[str, Any]) -> tuple[str, Run]:
-            name, source = item
-            run = loaded_run(name, source, self.duplicates)
-            run.refuse_duplicates(depth)
-            return name, run
+        def read(item: tuple[str, Any]) -> list[tuple[str, Run]]:
+            # Frames are runs of one system each, see named_runs.
+            tables = system_tables(*item, self.system) if is_parts(item[1]) else dict([item])
+            runs = [
+                (name, Run(table, name=f"run {name!r}", duplicates=self.duplicates)) for name, table in tables.items()
+            ]
+            for _, run in runs:
+                run.refuse_duplicates(depth)
+            return runs
 
-        return dict(in_threads(read, list(named))), {}
+        return named_once(chain.from_iterable(in_threads(read, list(named)))), {}
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measures need of a target, once for all runs."""
@@ -389,7 +464,9 @@ def scored(
         return
     # Workers get models without their runs.
     draw_models((measure for measure in scorer.measures if isinstance(measure, Estimated)), models)
-    items = [(name, _absolute(run)) for name, run in named]
+    # The systems of a table in a file are sent, and files of one run are read again.
+    sources = dict(named)
+    items = [(name, _absolute(sources[name]) if name in sources else run.frame) for name, run in loaded.items()]
 
     def here(item: tuple[str, Any]) -> tuple[list[Row], list[str]]:
         return scorer.rows(item[0], loaded[item[0]], target, None, models), []
@@ -454,7 +531,7 @@ def distribute(
         if on_topics == "common":
             # The common topics are known when all runs are read.
             read = work(partial(_summary, shared, None), items, description="reading")
-            target = restricted(target, _checked(read, items, target, on_topics), on_topics)
+            target = restricted(target, _checked(read, target, on_topics), on_topics)
         models: Mapping[str, EvidenceModel] = {}
         estimated = [measure for measure in scorer.measures if isinstance(measure, Estimated)]
         if estimated:
@@ -464,7 +541,7 @@ def distribute(
             scorer.prepare(target)
         with Shared((target, models)) as common:
             scored = work(partial(_summary, shared, common), items, description="scoring")
-            loaded = _checked(scored, items, target, "same" if on_topics == "same" else "all")
+            loaded = _checked(scored, target, "same" if on_topics == "same" else "all")
     for run in loaded.values():
         for message in run.messages:
             warn(message)
@@ -497,45 +574,49 @@ def _is_file(run: Any) -> bool:
 def _topics_of_files(run: Any) -> list[str]:
     """The topics of a run in order of appearance, read by a worker."""
     if is_table(run):
-        return list(dict.fromkeys(read_run(run)["qid"]))
+        return list(dict.fromkeys(run_table(run)["qid"]))
     read = blocks(parts_of(run), 1 << 24)
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
-def _checked(
-    results: Iterable[RunSummary], items: Sequence[tuple[str, Any]], target: EvaluationTarget, on_topics: str
-) -> dict[str, Any]:
+def _checked(results: Iterable[dict[str, RunSummary]], target: EvaluationTarget, on_topics: str) -> dict[str, Any]:
     """Results by name; refuse incompatible runs as soon as both are known."""
     loaded: dict[str, Any] = {}
-    for (name, _), run in zip(items, results, strict=True):
-        loaded[name] = run
-        first = next(iter(loaded))
-        require_one_tagger(loaded.values())
-        if on_topics == "same":
-            restricted(target, {first: loaded[first], name: loaded[name]}, on_topics)
+    for runs in results:
+        for name, run in runs.items():
+            loaded = named_once([*loaded.items(), (name, run)])
+            first = next(iter(loaded))
+            require_one_tagger(loaded.values())
+            if on_topics == "same":
+                pair: dict[str, Any] = {first: loaded[first], name: run}
+                restricted(target, pair, on_topics)
     return loaded
 
 
-def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> RunSummary:
-    """Read a run, and evaluate it on the topics of a target if given, on a worker."""
+def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> dict[str, RunSummary]:
+    """Read a run, or those of several systems, and evaluate them on the topics of a target if given, on a worker."""
     scorer, sets = shared.value
     register(sets)
-    name, source = item
     target, models = (None, None) if common is None else common.value
+    (loaded, in_parts), of_reading = heard(lambda: scorer.loaded([item]))
 
-    def read_and_scored() -> tuple[Any, list[Row]]:
-        loaded, in_parts = scorer.loaded([(name, source)])
+    def evaluated(name: str) -> tuple[Any, list[Row]]:
         run = loaded[name]
         if target is None:
             return run, []
-        aligned(scorer.judged, loaded, "all")
+        aligned(scorer.judged, {name: run}, "all")
         topics = set(target.topics)
-        evaluated = run.only(topics) if len(topics) < len(scorer.judged.topics) else run
-        return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name), models)
+        run = run.only(topics) if len(topics) < len(scorer.judged.topics) else run
+        return run, scorer.rows(name, run, target, in_parts.get(name), models)
 
-    (run, rows), messages = heard(read_and_scored)
-    columns = [column for column in ("tagger",) if column in run.frame.columns]
-    return RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, messages)
+    summaries = {}
+    for name in loaded:
+        (run, rows), messages = heard(partial(evaluated, name))
+        columns = [column for column in ("tagger",) if column in run.frame.columns]
+        told = of_reading + messages
+        summaries[name] = RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
+        of_reading = []
+    return summaries
 
 
 def _absolute(run: Any) -> Any:

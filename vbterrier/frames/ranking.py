@@ -16,9 +16,10 @@ from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.reading import read_run
+from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
+from vbterrier.frames.systems import columns_of_systems, named_once, split_systems, varies
 from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
@@ -201,8 +202,11 @@ class Run:
             self._require_distinct(None)
 
     def _require_distinct(self, top: Top | None) -> None:
-        """Refuse duplicates among the first documents of each topic; ``None`` for all rows."""
-        depth = math.inf if top is None or top.depth >= self._longest else top.depth
+        """Refuse duplicates among the first documents of each topic; ``None`` for all rows.
+
+        All rows of a run are compared if a column may name several systems, as of a table that was not split.
+        """
+        depth = math.inf if top is None or top.depth >= self._longest or self._may_be_several else top.depth
         if depth <= self._distinct_to:
             return
         if top is None or depth == math.inf:
@@ -253,6 +257,11 @@ class Run:
         part = Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name, duplicates="error")
         part._distinct_to = self._distinct_to
         return part
+
+    @cached_property
+    def _may_be_several(self) -> bool:
+        """True if a column that may name the systems of rows has several values."""
+        return any(varies(self.frame[name]) for name in columns_of_systems(self.frame.columns, None))
 
     @cached_property
     def _is_grouped(self) -> bool:
@@ -373,8 +382,19 @@ class Run:
         qid, docno = self.topics[self.topic[first]], self.docno.text[first].as_py()
         return (
             f"{self.name}: document {docno!r} is duplicated for query {qid!r}, at ranks {places[0]} and {places[1]} "
-            f"({agreeing(len(rows), 'rows repeat')}); repair the run, or pass duplicates='first' to keep the best rank"
+            f"({agreeing(len(rows), 'rows repeat')}); {self._remedy(rows)}"
         )
+
+    def _remedy(self, rows: Ints) -> str:
+        """The remedy for repeated documents, which may be those of several systems."""
+        for column in columns_of_systems(self.frame.columns, None):
+            names = self.frame[column].iloc[rows].astype(str).unique()
+            if len(names) > 1:
+                return (
+                    f"column {column!r} has several values ({examples(names)}): if they are systems, make a run of "
+                    "each, or evaluate them with vbterrier.score, which does"
+                )
+        return "repair the run, or pass duplicates='first' to keep the best rank"
 
 
 def _cached() -> set[str]:
@@ -488,11 +508,22 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
 
 
 def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
-    """Return a run from a frame or a path; a pipeline, which needs topics, is an error."""
+    """Return the one run in a frame or a file; a pipeline, which needs topics, is an error, and so are several."""
     if is_pipeline(run):
         run = results_of(name, run, None)
-    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
-    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
+    tables = system_tables(name, run)
+    if len(tables) > 1:
+        raise InputError(
+            f"run {name!r}: wanted one run, found {len(tables)} systems ({examples(tables)}); give one of them"
+        )
+    return Run(next(iter(tables.values())), name=f"run {name!r}", duplicates=duplicates)
+
+
+def system_tables(name: str, run: Any, system: str | None = None) -> dict[str, Any]:
+    """Return the runs in a frame or a file by name; ``system`` as in :func:`split_systems`."""
+    what = f"run {name!r}"
+    frame = run_table(run) if isinstance(run, (str, os.PathLike)) else frame_of(run, what, RUN)
+    return split_systems(name, frame, system, what)
 
 
 def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
@@ -502,7 +533,15 @@ def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
     """
     if not hasattr(runs, "items") or hasattr(runs, "columns"):
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
-    loaded = {name: loaded_run(name, run) for name, run in retrieved(runs, topics).items()}
+    piped = {name for name, run in runs.items() if is_pipeline(run)}
+    loaded = {
+        own: Run(frame, name=f"run {own!r}")
+        for own, frame in named_once(
+            pair
+            for name, run in retrieved(runs, topics).items()
+            for pair in ([(name, run)] if name in piped else system_tables(name, run).items())
+        ).items()
+    }
     if not loaded:
         raise InputError("runs: none; name at least one run")
     return loaded

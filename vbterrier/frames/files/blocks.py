@@ -7,13 +7,14 @@ import logging
 import os
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, excerpt, printable
@@ -24,6 +25,7 @@ from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ids import Ids
+from vbterrier.frames.systems import ONE, columns_of_systems, missing_system, systems_in
 from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
 # Threads and allocators alone take this much.
 LEAST_MEMORY = 64 * 2**20
+# Topics, and about so many rows of them, that show whether documents or ranks repeat across systems.
+_FIRST_TOPICS, _MOST_DECISIVE = 100, 1_000_000
+# Files that are written at once.
+_MOST_SYSTEMS = 256
 # The longest line, in blocks.
 _LONGEST_LINE = 16
 
@@ -66,17 +72,57 @@ class RunBlock:
         return RunBlock(self.table.slice(start, length), replace(self.place, row=self.place.row + start))
 
 
-def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[RunBlock]:
+class SystemsError(Exception):
+    """Rows of several systems, perhaps, in a run that is read in blocks."""
+
+
+@dataclass(eq=False)
+class SystemColumns:
+    """The columns of blocks that may name systems: with more than one value they raise SystemsError, or are kept.
+
+    - ``system``: as in :func:`vbterrier.frames.systems.split_systems`
+    - ``values``: the first value of each column
+    - ``kept``: True to keep these columns in the blocks
+    """
+
+    system: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    kept: bool = False
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """The columns among those of a file."""
+        return [name for name in columns_of_systems(names, self.system) if name not in (*_KEYS, *READ)]
+
+    def checked(self, table: Any) -> Any:
+        """The rows of a block, without these columns unless they are kept."""
+        columns = self.among(table.column_names)
+        if self.kept:
+            return table
+        for name in columns:
+            column = table[name]
+            value = self.values.setdefault(name, column[0].as_py())
+            odd = column.is_valid() if value is None else pc.not_equal(column, pa.scalar(value, column.type))
+            if pc.any(odd).as_py() or (value is not None and column.null_count):
+                raise SystemsError
+        return table.drop_columns(columns)
+
+
+def blocks(
+    paths: Sequence[Path], n_bytes: int, start: Place = Place(), systems: SystemColumns | None = None
+) -> Iterator[RunBlock]:
     """Yield the rows of a run in blocks, file by file.
 
     - ``paths``: files of TREC text, plain or compressed, or Parquet files; the content decides
+    - ``systems``: columns that may name systems; by default they are not read
     """
+    systems = systems or SystemColumns(ONE)
     columns: list[str] = []
     for file in range(start.file, len(paths)):
         source = Source.at(paths[file], None)
         offset, row = (start.offset, start.row) if file == start.file else (0, 0)
         read = _rows if source.is_parquet else _lines
-        for at, table in read(source, n_bytes, offset):
+        for at, rows in read(source, n_bytes, offset, systems):
+            table = systems.checked(rows)
             columns = columns or table.column_names
             if table.column_names != columns:
                 problem = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
@@ -145,7 +191,7 @@ def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
     return int(min(number * _UNITS[unit], 2**63 - 1))
 
 
-def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
+def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of whole lines, each with the byte of its start."""
     if is_read_whole(source):
         message = (
@@ -163,8 +209,9 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
             if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
-            if content[:stop].strip() and len(rows := _parsed(source, layout, content[:stop], is_first=not start)):
-                yield start, rows
+            if content[:stop].strip() and len(table := _parsed(source, layout, content[:stop], is_first=not start)):
+                names = [*_KEYS, *(name for name in READ if name in table.column_names)]
+                yield start, table.select([*names, *systems.among(table.column_names)])
             start, rest = start + stop, content[stop:]
 
 
@@ -176,16 +223,19 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
         table, _ = text_table(Source(source.path, None, content), layout)
     except FileError:
         raise misfit_error(source, layout) from None
-    return table.select([name for name in (*_KEYS, *READ) if name in table.column_names])
+    return table
 
 
-def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
+def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of a Parquet file, each with the number of its first row."""
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
         require_columns(source.path, every, _KEYS)
-        names = [name for name in every if name in (*_KEYS, *READ)]
+        of_systems = systems.among(every)
+        if systems.system not in (None, ONE) and not of_systems:
+            raise FileError(source.path, missing_system(str(systems.system), every))
+        names = [name for name in every if name in (*_KEYS, *READ, *of_systems)]
         others = [name for name in names if name not in _KEYS]
         for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0))
@@ -274,6 +324,60 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
             for name, number in zip(names, part.tolist(), strict=True):
                 topics[number].add(name)
     return {f"{number}.arrow": len(topics_of_part) for number, topics_of_part in sorted(topics.items())}
+
+
+def split_by_system(
+    paths: Sequence[Path], folder: Path, n_bytes: int, system: str | None, name: str
+) -> dict[str, Path] | None:
+    """Write the rows of each system of a run in files to a Parquet file, and return these by name.
+
+    ``None`` if the files are one run; errors as of :func:`vbterrier.frames.systems.split_systems`, with those of the
+    first topics that repeat.
+    """
+    columns = SystemColumns(system, kept=True)
+    found = systems_in(_decisive(paths, n_bytes, columns), system, name)
+    if found is None:
+        return None
+    column, _, names = found
+    if len(names) > _MOST_SYSTEMS:
+        raise InputError(f"{name}: {len(names)} systems, wanted at most {_MOST_SYSTEMS}; make files of fewer systems")
+    place = pa.array(names, pa.large_string())
+    with kept_in(folder), ExitStack() as opened:
+        writers: dict[int, Any] = {}
+        for block in blocks(paths, n_bytes, systems=columns):
+            number = pc.index_in(pc.cast(block.table[column], pa.large_string()), value_set=place)
+            rows = block.table.drop_columns(columns.among(block.table.column_names))
+            for at in pc.unique(number).to_pylist():
+                if at not in writers:
+                    file = opened.enter_context((folder / f"{at}.parquet").open("wb"))
+                    writers[at] = opened.enter_context(pq.ParquetWriter(file, rows.schema, compression="lz4"))
+                writers[at].write_table(rows.filter(pc.equal(number, at)))
+    return {own: folder / f"{at}.parquet" for at, own in enumerate(names)}
+
+
+def _decisive(paths: Sequence[Path], n_bytes: int, columns: SystemColumns) -> Any:
+    """The rows of the first topics, and one row of each combination of values of the columns of systems."""
+    parts, seen, topics = [], set[tuple[Any, ...]](), None
+    n_rows = 0
+    for block in blocks(paths, n_bytes, systems=columns):
+        table = block.table.select([name for name in block.table.column_names if name not in READ or name == "rank"])
+        if topics is None:
+            topics = pa.array(qids(table).codes()[0][:_FIRST_TOPICS], pa.large_string())
+        names = columns.among(table.column_names)
+        firsts = table.select(names).append_column("row", pa.array(np.arange(len(table))))
+        firsts = firsts.group_by(names).aggregate([("row", "min")])
+        combinations = list(
+            zip(*(firsts[name].to_pylist() for name in names), firsts["row_min"].to_pylist(), strict=True)
+        )
+        new = [each[-1] for each in combinations if each[:-1] not in seen]
+        seen.update(each[:-1] for each in combinations)
+        rows = (
+            pc.indices_nonzero(pc.is_in(table["qid"], value_set=topics)).to_numpy() if n_rows < _MOST_DECISIVE else []
+        )
+        wanted = np.union1d(rows, new).astype(np.int64)
+        parts.append(table.take(pa.array(wanted)))
+        n_rows += len(wanted)
+    return pa.concat_tables(parts).to_pandas()
 
 
 def parted(path: Path) -> Iterator[RunBlock]:

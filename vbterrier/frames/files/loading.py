@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, examples, printable, warn
+from vbterrier.errors import FileError, printable, warn
 from vbterrier.frames.contracts import near_miss
 from vbterrier.frames.files.json_tables import (
     STATUS,
@@ -138,25 +138,11 @@ def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
             frame[name] = value
     if kind.is_ranked:
         frame = with_scores(path, frame, is_named=is_named)
-        _warn_of_systems(path, frame)
     first = [name for name in kind.columns if name in frame.columns]
     others = [
         name for name in frame.columns if name not in kind.columns and (kind.others is None or name in kind.others)
     ]
     return replace(loaded, frame=frame[[*first, *others]])
-
-
-def _warn_of_systems(path: Path, frame: pd.DataFrame) -> None:
-    """Warn of topics with rows of several systems, as in joined files of runs; they are ranked as one run."""
-    for column in ("name", "system"):
-        if column in frame.columns and len(frame) and not (frame[column] == frame[column].iloc[0]).all():
-            pairs = frame[["qid", column]].drop_duplicates()
-            if pairs["qid"].duplicated().any():
-                names = pairs[column].unique()
-                warn(
-                    f"{printable(path)}: topics have rows of several of {len(names)} systems ({examples(names)}), "
-                    "which are ranked as one run; make a file of each system"
-                )
 
 
 def _parquet(opened: _Opened, _: Any) -> Loaded:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import FileError, agreeing, number, printable, warn
+from vbterrier.errors import FileError, InputError, agreeing, examples, number, printable, warn
 from vbterrier.frames.contracts import misfit_of, steps_of, treat_negative
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
@@ -31,6 +32,7 @@ from vbterrier.frames.files.kinds import (
 )
 from vbterrier.frames.files.loading import load
 from vbterrier.frames.files.source import MAX_BYTES
+from vbterrier.frames.systems import systems_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +74,11 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
         The file cannot be read; names the first invalid line, what was wanted and the remedy. Scores may be infinite,
         but not NaN.
 
+    Warns
+    -----
+    DegenerateWarning
+        The table holds several systems, see :func:`vbterrier.frames.systems.split_systems`.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -80,6 +87,20 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     >>> read_run(path).values.tolist()
     [['q1', '007', 2.5, 1, 'bm25'], ['q1', 'NA', inf, 2, 'bm25']]
     """
+    frame = run_table(path, max_bytes=max_bytes)
+    # Tables that may hold several are refused when they are evaluated.
+    with suppress(InputError):
+        if (found := systems_in(frame, None, "run")) is not None:
+            column, _, names = found
+            warn(
+                f"{printable(path)}: holds {len(names)} systems ({examples(names)}; column {column!r}), which "
+                "PyTerrier and ir_measures evaluate as one run, and the functions of this package one by one"
+            )
+    return frame
+
+
+def run_table(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read the table of a run, which may hold several systems, as :func:`read_run` does."""
     return _read(path, max_bytes, RUN)
 
 

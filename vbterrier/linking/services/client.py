@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _MANY = 20
+_REPEATED = "not shown because the answer repeats the token"
 _START = b'{"key": "'
 
 
@@ -314,7 +315,7 @@ class Client(ABC):
                     f"{self.format.service} at {self.endpoint}: {place}: {answer.message}; {n_done} of {len(missing)} "
                     "answers arrived and are kept: the same call requests the rest"
                 )
-                raise ServiceError(self.endpoint, message, status=answer.status)
+                raise ServiceError(self.endpoint, self._transport.hide(message), status=answer.status)
             self._answers.add(self._key(text), answer)
 
     def _fetch(self, text: str) -> str | Failure:
@@ -338,18 +339,21 @@ class Client(ABC):
 
     def _decoded(self, body: bytes, text: str) -> str | Failure:
         try:
-            answer = json_of(body.decode("utf-8-sig"), parse_constant=refuse_constant)
-            text_of_answer = json.dumps(answer)
-            self.format.read(answer, text)
+            content = body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             return Failure(f"answered with invalid UTF-8 (byte {error.start}); JSON is UTF-8")
+        # Messages may end in the middle of a token, which is not found there.
+        repeats_token = self._transport.hide(content) != content
+        try:
+            answer = json_of(content, parse_constant=refuse_constant)
+            text_of_answer = json.dumps(answer)
+            self.format.read(answer, text)
         except InputError as error:
-            # The message may end in the middle of a token, which hide does not find there.
-            repeats_token = isinstance(self.token, Secret) and self.token.hide(text_of_answer) != text_of_answer
-            reason = "not shown because the answer repeats the token" if repeats_token else error
+            reason = _REPEATED if repeats_token else str(error)
             return Failure(f"answered in another format: {reason}")
         except (ValueError, RecursionError) as error:
-            reason = "HTML" if body.lstrip()[:1] == b"<" else f"invalid JSON ({printable(str(error))[:80]})"
+            problem = _REPEATED if repeats_token else printable(str(error))[:80]
+            reason = "HTML" if body.lstrip()[:1] == b"<" else f"invalid JSON ({problem})"
             return Failure(f"answered with {reason}; check the path of the endpoint, and whether it needs a token")
         return text_of_answer
 

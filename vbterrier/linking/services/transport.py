@@ -142,17 +142,9 @@ class Transport:
     proxy: str | None = None  # the address of a proxy
 
     @cached_property
-    def _connections(self) -> list[Any]:
+    def _connection(self) -> _Connection:
         """The open connection, if there is one."""
-        return []
-
-    def _cut(self) -> None:
-        """End the connection, also while an answer is read, so that the read ends."""
-        for connection in self._connections:
-            if connection.sock is not None:
-                with suppress(OSError):
-                    # SSLSocket.shutdown would change what another thread reads from.
-                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+        return _Connection()
 
     @cached_property
     def _session(self) -> Any:
@@ -160,7 +152,7 @@ class Transport:
 
         session = requests.Session()
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _adapter(self._connections))
+            session.mount(scheme, _adapter(self._connection))
         session.trust_env = False
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         # Even with allow_redirects=False, requests reads the whole body of an answer that redirects.
@@ -177,29 +169,51 @@ class Transport:
 
     def attempt(self, request: Request, seconds: float) -> bytes | Failure:
         """Send a request once and return the body of the answer, within a time limit."""
+        ends = time.monotonic() + seconds
+        answers: list[bytes | Failure | BaseException] = []
+        session, connection = self._session, self._connection
+
+        def ask() -> None:
+            try:
+                answers.append(self._sent(session, request, ends, seconds))
+            except BaseException as error:  # noqa: BLE001 - raised by the caller
+                answers.append(error)
+
+        # No timeout of requests limits the whole: look-ups of names, further addresses, headers, trailers and
+        # "100 Continue" can go on for ever.
+        work = threading.Thread(target=ask, name="vbterrier-request", daemon=True)
+        work.start()
+        try:
+            work.join(seconds)
+        finally:
+            if work.is_alive():
+                connection.end()
+                # The next request gets another connection.
+                for cached in ("_session", "_connection"):
+                    vars(self).pop(cached, None)
+        answer = answers[0] if answers else None
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is None or (time.monotonic() >= ends and not isinstance(answer, bytes)):
+            remedy = "raise RequestOptions(deadline=), or send less text"
+            return Failure(f"did not end its answer in time ({seconds:g} s left); {remedy}")
+        return answer
+
+    def _sent(self, session: Any, request: Request, ends: float, seconds: float) -> bytes | Failure:
+        """Send a request and return the body of the answer."""
         import requests
         import urllib3
 
-        ends, wait = time.monotonic() + seconds, min(self.timeout, seconds)
+        wait = min(self.timeout, seconds)
         headers = {name: before + secret.reveal() for name, before, secret in self.headers}
-        # Headers, trailers and "100 Continue" can go on for ever, each within the timeout of a read.
-        end = threading.Timer(seconds, self._cut)
-        end.daemon = True
-        end.start()
         # Failures are values: the traceback of an exception would refer to the request and its secrets.
         try:
             options = {"params": request.params, "data": request.form, "json": request.json, "headers": headers}
             options |= {"timeout": (wait, wait), "allow_redirects": False, "stream": True}
-            with self._session.request(request.method, self.endpoint, **options) as response:
-                answer = self._read(response, ends)
+            with session.request(request.method, self.endpoint, **options) as response:
+                return self._read(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            answer = self._explain(error)
-        finally:
-            end.cancel()
-        if time.monotonic() >= ends and not isinstance(answer, bytes):
-            remedy = "raise RequestOptions(deadline=), or send less text"
-            return Failure(f"did not end its answer in time ({seconds:g} s left); {remedy}")
-        return answer
+            return self._explain(error)
 
     def _read(self, response: Any, ends: float) -> bytes | Failure:
         status = response.status_code
@@ -208,11 +222,11 @@ class Transport:
         phrase = HTTPStatus(status).phrase if status in {member.value for member in HTTPStatus} else "(no known status)"
         reason = f"answered {status} {phrase}"
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-            target = _without_secrets(self._hide(response.headers.get("Location", "")))
+            target = _without_secrets(self.hide(response.headers.get("Location", "")))
             return Failure(f"{reason} to {target}; not followed: name that endpoint if you trust it", status=status)
         body = self._body(response, _CHUNK, ends)
-        text = "" if isinstance(body, Failure) else self._hide(body.decode("utf-8", "replace"))
-        shown = f": {printable(' '.join(text.split())[:_EXCERPT])}" if text and "<" not in text else ""
+        text = "" if isinstance(body, Failure) else " ".join(body.decode("utf-8", "replace").split())
+        shown = f": {self._shown(text)}" if text and "<" not in text else ""
         temporary = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         remedy = "try later, or ask the operator of the service" if temporary else "correct the request"
         retry_after = _seconds(response.headers.get("Retry-After")) if temporary else 0.0
@@ -221,9 +235,11 @@ class Transport:
     def _body(self, response: Any, limit: int, ends: float) -> bytes | Failure:
         """Return the decompressed body, with at most the limit and one chunk of it in memory."""
         status = response.status_code
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        coding = response.headers.get("Content-Encoding", "identity").strip()
+        encoding = coding.lower()
         if encoding not in {"identity", "", "gzip", "x-gzip"}:
-            return Failure(f"encoded its answer as {printable(encoding[:40])!r}, wanted plain or gzip", status=status)
+            shown = self._shown(coding, 40)
+            return Failure(f"encoded its answer as {shown!r}, wanted plain or gzip", status=status)
         inflate = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding.endswith("gzip") else None
         n_read, n_bytes, chunks = 0, 0, []
         # Unlike read and stream, read1 returns what has arrived and does not wait for a full chunk.
@@ -256,7 +272,7 @@ class Transport:
         cause: BaseException = error
         while inner := cause.__cause__ or cause.__context__:
             cause = inner
-        shown = printable(self._hide(getattr(cause, "strerror", None) or type(cause).__name__)[:_EXCERPT])
+        shown = self._shown(getattr(cause, "strerror", None) or type(cause).__name__)
         if isinstance(error, requests.exceptions.SSLError):
             return Failure(f"has no trusted certificate ({shown}); check the host")
         if isinstance(error, (requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError)):
@@ -271,22 +287,55 @@ class Transport:
             return Failure(f"closed the connection before its answer ended ({shown})", temporary=True)
         return Failure(f"cannot be asked ({shown}); correct the endpoint")
 
-    def _hide(self, text: str) -> str:
+    def _shown(self, text: str, length: int = _EXCERPT) -> str:
+        """The start of a text of the service for a message; secrets are hidden before it is cut."""
+        return printable(self.hide(text)[:length])
+
+    def hide(self, text: str) -> str:
+        """Replace the secrets in a text."""
         for _, _, secret in self.headers:
             text = secret.hide(text)
         return text
 
 
-def _adapter(connections: list[Any]) -> Any:
-    """An adapter of requests that lists its last connection."""
+class _Connection:
+    """The last connection of a session, which another thread may end in any phase."""
+
+    def __init__(self) -> None:
+        self._connection: Any = None
+        self._is_over = False
+
+    def opens(self, connection: Any) -> None:
+        """Take the place of the last connection."""
+        self._connection = connection
+
+    def require_time(self) -> None:
+        """Close a connection that was made after the end, and raise an error."""
+        if self._is_over:
+            self._connection.close()
+            raise TimeoutError
+
+    def end(self) -> None:
+        """End the connection, also while an answer is read, so that the read ends, and any later one."""
+        self._is_over = True
+        made = getattr(self._connection, "sock", None)
+        if made is not None:
+            with suppress(OSError):
+                # SSLSocket.shutdown would change what another thread reads from.
+                socket.socket.shutdown(made, socket.SHUT_RDWR)
+
+
+def _adapter(last: _Connection) -> Any:
+    """An adapter of requests that records its last connection."""
     from requests.adapters import HTTPAdapter
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     def watched(pool: Any) -> Any:
         class Connection(pool.ConnectionCls):  # type: ignore[misc]
             def connect(self) -> None:
-                connections[:] = [self]
+                last.opens(self)
                 super().connect()
+                last.require_time()
 
         return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
 

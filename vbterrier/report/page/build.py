@@ -118,7 +118,9 @@ def write_report(
     path: str | os.PathLike[str],
     content: ReportContent = ReportContent(),
     baseline: str | None = None,
-    data: Data = Data(labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error"),
+    data: Data = Data(
+        labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error", system=None
+    ),
     inference: Inference = Inference(
         interval="percentile",
         level=0.95,
@@ -158,7 +160,7 @@ def write_report(
         The run that all other runs are compared with; ``None`` for all pairs.
     data
         A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics`` and ``documents``, whose texts the page shows,
-        ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``).

@@ -25,7 +25,7 @@ from vbterrier.errors import (
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
-from vbterrier.evaluate.inputs import intents_and_tags, named_systems, subtopics_of, target_of
+from vbterrier.evaluate.inputs import intents_and_tags, named_systems, split_runs, subtopics_of, target_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import Workers
@@ -35,7 +35,8 @@ from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems
 from vbterrier.frames.files.reading import read_documents, read_qrels
 from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
-from vbterrier.frames.ranking import Run, loaded_run
+from vbterrier.frames.ranking import Run, system_tables
+from vbterrier.frames.systems import ONE, named_once
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, unequal
 from vbterrier.measures.external import is_mean
@@ -47,7 +48,7 @@ from vbterrier.unjudged.model import DEPTH, is_identified
 from vbterrier.unjudged.pool import Judgments, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
 
@@ -270,7 +271,7 @@ def inputs_of(
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and content.intents is None and content.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    systems = _shown_names(dict(systems_of(named_systems(runs))), content.names or {})
+    systems = dict(systems_of(named_systems(runs)))
     if not systems:
         raise InputError("no runs; name at least one")
     intents, tags = intents_and_tags(content.intents, content.tags)
@@ -289,45 +290,67 @@ def inputs_of(
         None if subtopics is None else subtopics_of(subtopics),
         {} if documents is None else _texts(documents, "docno", "text"),
     )
+    # The number of systems in a single file decides the measures; several files are read one by one.
+    systems = split_runs(systems, data.system, reads=memory is None and len(systems) == 1)
     asked = inputs.measures(measures, len(systems))
     systems = retrieved(systems, topics)
-    kept, n_rows = dict[str, Run](), dict[str, int]()
-    in_chunks: dict[str, pd.DataFrame] = {}
+    in_chunks: dict[str, dict[str, pd.DataFrame]] = {}
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
         target = target_of(inputs.qrels, inputs.intents, inputs.tags)
         work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, duplicates)
-        in_chunks = first_ranks_of(systems, work, memory, Workers(), progress=progress)
+        in_chunks = first_ranks_of(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
         depth = None if (plan := planned(asked)).at_once else max(plan.depth, DEPTH)
-    for name, run in systems.items():
-        kept[name] = loaded_run(name, in_chunks.get(name, run), duplicates)
-        if name not in in_chunks:
-            n_rows[name] = len(kept[name])
-        if depth is not None and inputs.links is None:
-            rows, starts, sizes = kept[name].ordered(depth + 1)
-            # One row more, to detect a tie with the last one.
-            first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
-            kept[name] = Run(kept[name].frame.iloc[first].reset_index(drop=True), name=kept[name].name)
-    return replace(inputs, runs=kept, n_rows=n_rows), asked
+    if inputs.links is not None:
+        depth = None
+    kept, n_rows = _cut_runs(systems, in_chunks, duplicates, depth, data.system)
+    names = content.names or {}
+    return replace(inputs, runs=_shown_names(kept, names), n_rows=_shown_names(n_rows, names, kept)), asked
 
 
-def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Runs by the names that the page shows."""
+def _cut_runs(
+    systems: Mapping[str, Any],
+    in_chunks: Mapping[str, Mapping[str, pd.DataFrame]],
+    duplicates: str,
+    depth: int | None,
+    system: str | None,
+) -> tuple[dict[str, Run], dict[str, int]]:
+    """The first ranks of each system, and the numbers of rows of runs that are read whole, one after the other."""
+    kept, n_rows = dict[str, Run](), dict[str, int]()
+    for source_name, source in systems.items():
+        tables = in_chunks.get(source_name, {source_name: source})
+        if source_name not in in_chunks and isinstance(source, (str, os.PathLike)):
+            tables = system_tables(source_name, source, system)
+        for name, table in tables.items():
+            run = Run(table, name=f"run {name!r}", duplicates=duplicates)
+            if source_name not in in_chunks:
+                n_rows[name] = len(run)
+            if depth is not None:
+                rows, starts, sizes = run.ordered(depth + 1)
+                # One row more, to detect a tie with the last one.
+                first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
+                run = Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
+            kept = named_once([*kept.items(), (name, run)])
+    return kept, n_rows
+
+
+def _shown_names(by_run: dict[str, Any], names: Mapping[str, str], runs: Iterable[str] = ()) -> dict[str, Any]:
+    """Values of runs by the names that the page shows; ``runs`` are the names of all runs."""
     shown: dict[str, Any] = {}
-    wanted, run_names = {str(name): str(called) for name, called in names.items()}, set(map(str, runs))
+    wanted, run_names = {str(name): str(called) for name, called in names.items()}, {*by_run, *runs}
     for name in wanted:
         if name not in run_names:
             near = nearest(name, run_names)
             raise ParameterError(f"names: {name!r} is no run; found {examples(sorted(run_names))}.{near}")
-    for name, run in runs.items():
-        called = wanted.get(str(name), str(name))
+    for name, value in by_run.items():
+        called = wanted.get(name, name)
         if called in shown:
             raise ParameterError(f"names: two systems would be called {called!r}; give each a name of its own")
-        shown[called] = run
+        shown[called] = value
     return shown
 
 
@@ -431,7 +454,10 @@ def _of_runs(
         intents=inputs.intents,
         tags=inputs.tags,
         data=Data(
-            labels=machine if needs_model(asked) else None, subtopics=inputs.subtopics, on_topics=options.on_topics
+            labels=machine if needs_model(asked) else None,
+            subtopics=inputs.subtopics,
+            on_topics=options.on_topics,
+            system=ONE,
         ),
         inference=options.intervals,
         execution=Execution(progress=progress),
