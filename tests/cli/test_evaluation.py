@@ -227,7 +227,7 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
         assert words in out
     for words in ("c lacks 1 of the judged topics", "run 'c': 1 row repeats a document", "left out: c 1"):
         assert words in out
-    assert "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are" in " ".join(out.split())
+    assert "BNDCG, BRBP, BP, BERR, BQ, NDCGBound, Unjudged yes documents are" in " ".join(out.split())
 
 
 def test_the_doctor_writes_a_page_with_all_that_it_prints(command, files):

@@ -149,7 +149,7 @@ def test_files_without_fault_give_no_notes():
     assert reason(found, "nDCG, AP") == "complete to depth 10"
 
 
-OWN, UNJUDGED = "BNDCG, BRBP, BP, BAP, BERR, BQ", ", NDCGBound, Unjudged"
+OWN, UNJUDGED = "BNDCG, BRBP, BP, BERR, BQ", ", NDCGBound, Unjudged"
 ESTIMATED = "ENDCG, ERBP, EP, EAP, EERR, EQ"
 INTENTS, SUBTOPICS = "VB, ES, VarPenalty, TopIntent", "alpha_nDCG, ERR_IA, StRecall"
 

@@ -413,7 +413,8 @@ def _support(
 
 def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tuple[str, bool, str]]:
     """Measures of judgments, with ``some`` unjudged documents: names, True if they are possible, and the reason."""
-    bootstrapped = "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
+    # Not BAP, whose error exceeds that of AP in most settings, see docs/explanation/evidence.md.
+    bootstrapped = "BNDCG, BRBP, BP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
     estimated, plain = "ENDCG, ERBP, EP, EAP, EERR, EQ", "nDCG, AP, P"
     if diversity:
         flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"

@@ -138,7 +138,8 @@ class _BAP(OfAP, Bootstrapped):
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
     are those of :data:`vbterrier.BNDCG`. R is constant: a document drawn as relevant replaces one of the judged
     documents outside the ranking. If judgments are missing in the whole pool, R is too small and scores are far too
-    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
+    high: use AP, and ``EAP`` with all runs, unless only the documents of single runs are unjudged
+    (docs/explanation/evidence.md). Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
     with the lowest relevant grade ``rel``.
 
     >>> import vbterrier
