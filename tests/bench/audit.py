@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from evidence import COLLECTIONS, LABELLERS, markdown, trec_dl19, trec_web
+from evidence import COLLECTIONS, LABELLERS, markdown, short, trec_dl19, trec_web
 
 import vbterrier
 from vbterrier.evaluate.audit import audit_judge
@@ -207,6 +207,33 @@ def summarised(frame):
     }
 
 
+def compact(frame):
+    """A row per collection and judge: numbers by the numbers of complete topics, separated by slashes."""
+    rows = []
+    for (collection, judge), part in frame.groupby(["collection", "judge"], sort=False):
+
+        def cells(*columns, part=part, digits=2):
+            values = part[list(columns)].bfill(axis=1).iloc[:, 0]
+            return "/".join("" if np.isnan(value) else short(value, digits) for value in values)
+
+        levels = (f"levels {TRUSTED}, right", f"levels {NOT_TRUSTED}, right")
+        shifted = part[levels[1]].notna().all()
+        rows.append(
+            {
+                "collection": collection,
+                "judge": judge,
+                "reversed": short(part["reversed"].mean(), 2),
+                "order TRUSTED": cells(f"order {TRUSTED}, right").strip("/"),
+                "order NOT TRUSTED": cells(f"order {NOT_TRUSTED}, right").strip("/"),
+                "levels": cells(levels[int(shifted)]) + (" NOT" if shifted else ""),
+                "RMSE": cells("RMSE", digits=3),
+                "alone": short(part["RMSE, alone"].mean(), 3),
+                "covered": cells("covered"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def document_rows(name, data, n_samples):
     """A row per judge and number of random documents of each topic: errors and coverage of corrected scores."""
     found = judged_collection(name, data)
@@ -303,7 +330,10 @@ def main():
             for each in made(name, given.data, given.samples):
                 rows.append(each)
                 print(each, file=sys.stderr, flush=True)
-    print(markdown(pd.DataFrame(rows)))
+    frame = pd.DataFrame(rows)
+    print(markdown(frame))
+    if given.table == "verdicts":
+        print(f"\n{markdown(compact(frame))}")
 
 
 if __name__ == "__main__":
