@@ -79,7 +79,10 @@ def completed(call: str, settings: S, defaults: S) -> S:
 
 
 def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
-    """Complete the settings of a call with the defaults of its signature; parameters of settings are keyword-only."""
+    """Complete the settings of a call with the defaults of its signature; parameters of settings are keyword-only.
+
+    The call handles floating-point errors as NumPy does by default.
+    """
     parameters = inspect.signature(call).parameters
     defaults = {name: one.default for name, one in parameters.items() if isinstance(one.default, Options)}
     if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
@@ -89,10 +92,12 @@ def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(call)
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
+        from vbterrier.kernels.floats import usual_errors
+
         given: dict[str, Any] = options
         for name in given.keys() & defaults.keys():
             given[name] = completed(call.__name__, given[name], defaults[name])
-        with interface(used):
+        with interface(used), usual_errors():
             return call(*args, **options)
 
     return with_all_settings

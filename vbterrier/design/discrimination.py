@@ -9,6 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, warn, whole
 from vbterrier.frames.values import measure_tables
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def band(values: Floats, level: float, order: str) -> Floats:
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
 
 
+@with_usual_errors
 def score_by_size(
     values: Any,
     *,
@@ -144,6 +146,7 @@ def _membership(subsets: Ints, n: int) -> Floats:
     return members
 
 
+@with_usual_errors
 def discriminative_power(
     values: Any,
     *,

@@ -11,6 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
 from vbterrier.frames.values import measure_tables, values_of
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Flo
     return np.asarray(draws.multinomial(n, np.full(k, 1 / k), size=n_rows) @ both)
 
 
+@with_usual_errors
 def interval_width(
     values: Any, n_more: int | Iterable[int] = (10, 25, 50, 100), *, level: float = 0.95
 ) -> pd.DataFrame:

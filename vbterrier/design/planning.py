@@ -14,6 +14,7 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, numbe
 from vbterrier.frames.contracts import require_difference
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.settings import Inference, with_defaults
 
 if TYPE_CHECKING:
@@ -422,6 +423,7 @@ def detectable_difference(
     return pd.DataFrame(rows, columns=["n_qids", "delta", "low", "high", "by_formula", *about_columns])
 
 
+@with_usual_errors
 def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, level: float = 0.95) -> pd.DataFrame:
     """Power of a design, and the errors of its significant results in sign and magnitude.
 

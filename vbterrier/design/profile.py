@@ -12,6 +12,7 @@ from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.linking.quality import called_nil, checked_nil
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _BINS = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
 _ROUNDING = 1e-12
 
 
+@with_usual_errors
 def query_profile(
     queries: Any, mentions: Any = None, *, nil: str | Sequence[str] = "NIL", level: float = 0.95
 ) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from vbterrier.errors import InputError, ParameterError, number, whole
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, facts
 from vbterrier.kernels import linking
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
 from vbterrier.linking.quality import NIL, Gold, answers, decide
@@ -170,6 +171,7 @@ class Removal(Shown):
         return pd.DataFrame(rows, columns=[*columns, "n_draws", "seed", "ks_limit"])
 
 
+@with_usual_errors
 def simulate_query_removal(
     gold: Any,
     system: Any = None,
@@ -288,6 +290,7 @@ def _with_shares(
     return gone[:-2], gone[-2:]
 
 
+@with_usual_errors
 def simulate_query_addition(
     gold: Any,
     system: Any = None,

@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_prels
 from vbterrier.frames.ids import ids_of, integers_of, numbers_of
 from vbterrier.frames.ranking import runs_of
+from vbterrier.kernels.floats import with_usual_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ class _Measure(NamedTuple):
     cutoff: float
 
 
+@with_usual_errors
 def score_sampled(
     runs: Any, judgments: Any, measures: Sequence[Any] = ("P@10", "AP"), *, methods: Sequence[str] | None = None
 ) -> pd.DataFrame:

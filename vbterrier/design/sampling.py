@@ -16,6 +16,7 @@ from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.kernels.sampling import total_variance
 
@@ -81,6 +82,7 @@ class QuerySample(Shown):
         return np.asarray(self.queries["n_draws"].to_numpy(dtype=np.float64) / (n_h * prob))
 
 
+@with_usual_errors
 def sample_queries(
     mentions: Any,
     n: int,
@@ -243,6 +245,7 @@ _UNEQUAL = 0.8
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "std_error")
 
 
+@with_usual_errors
 def horvitz_thompson(
     sample: QuerySample,
     values: Any,

@@ -38,6 +38,7 @@ from vbterrier.intents.coverage import Intents
 from vbterrier.intents.language_model import ReplyError, json_reply
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.artifact import IntentSet, intents_digest
@@ -342,6 +343,7 @@ class Annotations(Shown):
         return IntentSet.build(path, intents, tags, topics=topics, annotations=self.labels, datasheet=text)
 
 
+@with_usual_errors
 def annotate(
     topics: Any, intents: Any, *, blind: bool = False, undefined: str = "raise", seed: int = 0
 ) -> AnnotationTask:

@@ -20,6 +20,7 @@ from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_o
 from vbterrier.frames.results import Caveat, Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
@@ -105,6 +106,7 @@ class Diagnosis(Shown):
         yield Panel("Runs", self.runs.rename(columns=RUN_TITLES))
 
 
+@with_usual_errors
 def diagnose(
     runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = None, tags: Any = None, system: str | None = None
 ) -> Diagnosis:

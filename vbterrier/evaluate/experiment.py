@@ -36,6 +36,7 @@ from vbterrier.frames.ranking import system_tables
 from vbterrier.frames.systems import ONE
 from vbterrier.frames.trectools import is_trectools
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated
 from vbterrier.settings import Data, Inference
@@ -63,6 +64,7 @@ class ExperimentTables(NamedTuple):
         return "".join(table._repr_html_() for table in self)
 
 
+@with_usual_errors
 def Experiment(
     retr_systems: Sequence[Any] | Mapping[str, Any],
     topics: Any,

@@ -18,6 +18,7 @@ from vbterrier.frames.ranking import runs_of
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import kept, logarithm, peaks, proportional, softmax, with_fixed_masses
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
@@ -42,6 +43,7 @@ THRESHOLDS, SIZES, MASSES = (0.01, 0.05, 0.1, 0.2), (1, 2, 3, 5), (0.5, 0.8, 0.9
 _DECIMALS = 9
 
 
+@with_usual_errors
 def intent_sensitivity(
     systems: Any,
     intents: Any,

@@ -229,7 +229,7 @@ class Run:
         self.docno = lazy_ids(frame["docno"], f"{self.name} column 'docno'")
         self.score = numbers_of(frame["score"], f"{self.name} column 'score'", self._owner)
         # trec_eval stores scores as C floats: scores that are equal in single precision are tied.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             self._single = self.score.astype(np.float32)
 
     def __getstate__(self) -> dict[str, Any]:

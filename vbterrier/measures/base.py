@@ -13,6 +13,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import (
     EvaluationTarget,
@@ -249,6 +250,7 @@ def evaluate(
             yield topic, measure, value
 
 
+@with_usual_errors
 def values_by_topic(measures: Iterable[Measure], scoring: Scoring) -> list[tuple[Measure, dict[str, float]]]:
     """Return measures, sorted by their text, each with its values by topic."""
     ordered, values = sorted(measures, key=repr), {}

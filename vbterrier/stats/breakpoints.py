@@ -11,6 +11,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError, check_level, choice, excerpt, warn, whole
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.regression import numeric_columns
 from vbterrier.stats.topic_intervals import tail_probabilities
@@ -126,6 +127,7 @@ class Breakpoint(Shown):
         return pd.DataFrame([{name: value for name, value in vars(self).items() if name != "sweep"}])
 
 
+@with_usual_errors
 def breakpoint_sweep(
     table: Any,
     gain: str,

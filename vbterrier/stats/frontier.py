@@ -12,6 +12,7 @@ from vbterrier.errors import InputError, ParameterError, agreeing, check_level, 
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -72,6 +73,7 @@ class Frontier(Shown):
         return self.runs[self.runs["on_frontier"]].sort_values(self.minimised, kind="stable").reset_index(drop=True)
 
 
+@with_usual_errors
 def pareto_frontier(
     values: Any,
     *,

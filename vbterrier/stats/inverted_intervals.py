@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number, warn, whole
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import agreeing_limits, constant_limits
 from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std_of, t_of
 
@@ -180,6 +181,7 @@ def _rank_p(differences: Floats, shift: Floats) -> Floats:
     return paired_p(differences - shift, "wilcoxon", n_resamples=0, seed=0)
 
 
+@with_usual_errors
 def confidence_sequence(
     values: Any, *, level: float = 0.95, bounds: Bounds = (0.0, 1.0), weights: Any = None
 ) -> pd.DataFrame:

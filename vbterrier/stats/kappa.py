@@ -13,6 +13,7 @@ from vbterrier.errors import InputError, ParameterError, check_level, excerpt, w
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -48,6 +49,7 @@ class Kappa(Shown):
         yield Panel("Agreement beyond chance", self.to_frame(), value="value", heads=0)
 
 
+@with_usual_errors
 def cohen_kappa(
     first: Any, second: Any, *, weights: str | None = None, categories: Sequence[Any] | None = None, level: float = 0.95
 ) -> Kappa:
@@ -104,6 +106,7 @@ def cohen_kappa(
     return Kappa(value, value - half_width, min(value + half_width, 1.0), agreement, len(codes))
 
 
+@with_usual_errors
 def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Kappa:
     """Fleiss' kappa among two or more judges, with a percentile bootstrap interval over items, by statsmodels.
 
@@ -150,6 +153,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     return Kappa(value, low, high, agreement, len(codes))
 
 
+@with_usual_errors
 def krippendorff_alpha(
     labels: Any, *, groups: Any = None, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Kappa:
@@ -200,6 +204,7 @@ def krippendorff_alpha(
     return Kappa(float(_alpha(terms.sum(axis=0))), low, high, agreement, len(size))
 
 
+@with_usual_errors
 def judge_agreement(
     labels: Any,
     *,

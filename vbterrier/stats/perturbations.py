@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, number
 from vbterrier.kernels.candidates import another, log_gammas, peaks, resampled, survivors
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import bernoulli_variance, vb, vb_range
 
 if TYPE_CHECKING:
@@ -331,6 +332,7 @@ def check_number(perturbation: Any, name: str, low: float, high: float, also: st
         raise ParameterError(f"{type(perturbation).__name__}({name}={excerpt(value)}): wanted {also}{wanted}")
 
 
+@with_usual_errors
 def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: float | None = None) -> pd.DataFrame:
     """Bounds of the change of ES and VB if the probabilities of intents change (Ding 2025, appendix, C1 and C2).
 

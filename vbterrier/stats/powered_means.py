@@ -21,6 +21,7 @@ from vbterrier.errors import (
     warn,
 )
 from vbterrier.frames.values import values_of
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import left_out_slopes
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ COLUMNS = (
 _METHODS = {"population": "topics (prediction-powered)", "these": "unlabelled (prediction-powered)"}
 
 
+@with_usual_errors
 def prediction_powered(
     predicted: Any,
     labelled: Any,

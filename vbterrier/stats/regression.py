@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.stats.comparisons import adjusted
 from vbterrier.stats.topic_intervals import Interval, topics_interval
 
@@ -57,6 +58,7 @@ def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = (
     return columns
 
 
+@with_usual_errors
 def coverage_strata(
     table: Any, coverage: str, measures: Sequence[str], *, n_strata: int = 3, level: float = 0.95
 ) -> pd.DataFrame:
@@ -157,6 +159,7 @@ def _most_equal(below: Ints, s: int) -> Ints:
     return np.array([0, *reversed(cuts)])
 
 
+@with_usual_errors
 def gain_regressions(
     table: Any, gain: str, measures: Sequence[str], *, controls: Sequence[str] = (), level: float = 0.95
 ) -> pd.DataFrame:

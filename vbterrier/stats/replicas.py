@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, excerpt, warn, whole
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
@@ -31,6 +32,7 @@ REPLICA_METHODS = ("percentile", "bca", "normal")
 _EQUAL = 1e-9
 
 
+@with_usual_errors
 def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> int:
     """Smallest number of replicas whose mean is within ``epsilon`` of its expectation with probability ``1 - delta``.
 
@@ -61,6 +63,7 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     return max(1, math.ceil(width * width * math.log(2 / delta) / (2 * epsilon * epsilon)))
 
 
+@with_usual_errors
 def hoeffding_error(n_replicas: int, delta: float, *, alpha: float = 0.0) -> float:
     """Error that the mean of B replicas exceeds with probability at most ``delta``.
 

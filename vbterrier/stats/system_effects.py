@@ -24,6 +24,7 @@ from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.frames.values import measure_tables
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
 from vbterrier.stats.paired_tests import std_of
@@ -80,6 +81,7 @@ class AnalysisOfVariance(Shown):
         return {"differences": lambda: {"pairs": self.pairs}}
 
 
+@with_usual_errors
 def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVariance:
     """Two-way analysis of variance of topics and systems, with Tukey's honestly significant differences.
 
@@ -187,6 +189,7 @@ def _critical_range(level: float, k: int, df: int) -> float:
 _ROUNDING = 1e-20
 
 
+@with_usual_errors
 def bayesian_comparison(
     values: Any,
     *,
@@ -292,6 +295,7 @@ def _bayesian_bootstrap(differences: Floats, rope: float, level: float, n_draws:
 _DECIMALS = 9
 
 
+@with_usual_errors
 def risk_table(
     values: Any, *, measure: str | None = None, baseline: str | None = None, alpha: float = 1.0
 ) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.stats.candidates import CandidateArrays
 from vbterrier.stats.gold_scores import log_odds
@@ -178,6 +179,7 @@ class _Rates:
         return np.where(observed, self.others[np.clip(place, 0, len(self.others) - 1)], drawn)
 
 
+@with_usual_errors
 def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = None) -> TaggerModel:
     """Estimate the errors of a tagger from a sample of labelled documents.
 

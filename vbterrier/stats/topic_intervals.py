@@ -12,6 +12,7 @@ import pandas as pd
 from vbterrier.errors import check_level, choice, warn, whole
 from vbterrier.frames.contracts import UNKNOWN, mean_bounds, score_bounds
 from vbterrier.frames.values import KEY, values_of
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
     ENDLESS,
     bounded_limits,
@@ -69,6 +70,7 @@ class Intervals:
         return OF_CONSTANT if is_bounded else self.method
 
 
+@with_usual_errors
 def intervals(
     values: Any, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from vbterrier.errors import InputError, ParameterError, check_level, warn, whol
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
     acceleration_of,
     constant_limits,
@@ -181,6 +182,7 @@ class Ratio(Shown):
         yield Panel("Ratio of means", self.to_frame(), value="value", heads=0)
 
 
+@with_usual_errors
 def disc_ratio(
     rel_cov: Any, nonrel_cov: Any, *, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Ratio:

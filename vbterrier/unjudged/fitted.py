@@ -33,6 +33,7 @@ from vbterrier.frames.ids import release_unused
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.frames.results import SUFFIXES, Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of
@@ -412,6 +413,7 @@ def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
     return frame
 
 
+@with_usual_errors
 def fit(
     runs: Any,
     qrels: Any,

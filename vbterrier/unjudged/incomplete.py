@@ -15,6 +15,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places, runs_of
 from vbterrier.kernels import fingerprints
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class _Pool:
         return self.frame[kept].reset_index(drop=True)
 
 
+@with_usual_errors
 def leave_group_out(
     runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 10
 ) -> Iterator[ReducedQrels]:
@@ -131,6 +133,7 @@ def leave_group_out(
     )
 
 
+@with_usual_errors
 def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     """Remove a random share of the judgments.
 
@@ -160,6 +163,7 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     return pool.keep(_uniforms(pool.qid, pool.docno, int(seed)) >= share, f"subsampled by {share:g}")
 
 
+@with_usual_errors
 def subsample_topics(qrels: Any, of_topics: float = 0.3, share: float = 0.8, seed: int = 0) -> pd.DataFrame:
     """Remove a random share of the judgments of some topics: judgments that were made topic by topic.
 
@@ -194,6 +198,7 @@ def subsample_topics(qrels: Any, of_topics: float = 0.3, share: float = 0.8, see
     return pool.keep(kept, f"{of_topics:.0%} of the topics subsampled by {share:g}")
 
 
+@with_usual_errors
 def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     """Keep only the judgments of documents that some run retrieves up to rank ``cutoff``.
 
@@ -220,6 +225,7 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     return pool.keep(met, f"pool of depth {cutoff}")
 
 
+@with_usual_errors
 def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
     """Keep only the judgments of the first ``budget`` judged documents of each topic by rank fusion of all runs.
 
@@ -262,6 +268,7 @@ def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
     return pool.keep((fused > 0) & (place < budget), f"a budget of {budget} documents")
 
 
+@with_usual_errors
 def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int = 10) -> Iterator[ReducedQrels]:
     """Pool the runs of one kind of system, and evaluate the runs of other kinds, for each kind in turn.
 
@@ -301,6 +308,7 @@ def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int 
     return map(pooled, members)
 
 
+@with_usual_errors
 def hidden_runs(
     runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 5, n_replicas: int = 1, seed: int = 0
 ) -> Iterator[ReducedQrels]:
@@ -345,6 +353,7 @@ def hidden_runs(
     return map(hidden, range(1, n_replicas + 1))
 
 
+@with_usual_errors
 def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     """Keep one relevant document per topic, of its highest grade, as in MS MARCO, in the order of the qrels.
 
@@ -377,6 +386,7 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     return pool.keep(kept, "one relevant document per topic")
 
 
+@with_usual_errors
 def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> pd.DataFrame:
     """Compare the grades of the pool with those that the unjudged documents of runs have in complete judgments.
 
@@ -426,6 +436,7 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
     return pd.DataFrame(rows, columns=names)
 
 
+@with_usual_errors
 def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.DataFrame:
     """Replace near-duplicate documents of a run or of qrels by one document each.
 

@@ -14,6 +14,7 @@ from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
@@ -293,6 +294,7 @@ def _linearised(distribution: BootstrapDistribution, topic: int) -> Floats:
     return weights * float(distribution.std[topic]) / np.sqrt(variance) if variance > 0 else weights
 
 
+@with_usual_errors
 def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     r"""Write a plan as tab-separated text with a header line: qid, docno, reason, in the order of judging.
 

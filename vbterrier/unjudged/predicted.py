@@ -12,6 +12,7 @@ from vbterrier.errors import InputError, choice, warn, whole
 from vbterrier.frames.ids import Lookup
 from vbterrier.frames.ranking import runs_of
 from vbterrier.kernels import fingerprints
+from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.unjudged.evidence import Retrieved, retrieved
@@ -182,6 +183,7 @@ METHODS: dict[str, Callable[[Floats, Bools], Model]] = {"logistic": _logistic, "
 FEATURES = {"rank": by_rank, "score": by_score, "votes": by_votes}
 
 
+@with_usual_errors
 def predict_grades(
     runs: Any,
     qrels: Any,
