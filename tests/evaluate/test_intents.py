@@ -1,6 +1,7 @@
 """VB-Scores with intervals from queries and systems."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -946,3 +947,40 @@ def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
     run.to_csv(tmp_path / "run.csv", index=False)
     whole = evaluated({"x": run}, topics, intents, TAGS, n_jobs=1).values
     pd.testing.assert_frame_equal(evaluated({"x": tmp_path / "run.csv"}, topics, intents, TAGS, n_jobs=2).values, whole)
+
+
+def test_ties_of_a_file_are_those_of_the_frame(tmp_path):
+    tags = TAGS.assign(tied=[True, False, False, True, False], n_abstained=[0, 0, 1, 0, 0])
+    tables = [
+        tags,
+        tags.assign(tied=tags["tied"].map(str)),
+        tags.assign(tied=tags["tied"].map({True: "1", False: "0"})),
+    ]
+    for place, (form, separator) in enumerate([("csv", ","), ("tsv", "\t")]):
+        tags.astype({"tied": int}).to_csv(tmp_path / f"tags.{form}", sep=separator, index=False)
+        tables.append(vbterrier.read_tags(tmp_path / f"tags.{form}"))
+        assert tables[-1]["tied"].tolist() == tags["tied"].tolist(), place
+    tags.to_parquet(tmp_path / "tags.parquet")
+    tables += [tmp_path / "tags.parquet", str(tmp_path / "tags.csv")]
+    tagging = []
+    for table in tables:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateWarning)
+            tagging.append(evaluated(tagger=table, cutoff=[1, 2]).tagging)
+    assert (tagging[0]["ES_best"] > tagging[0]["ES_worst"]).any()
+    for other in tagging[1:]:
+        pd.testing.assert_frame_equal(other, tagging[0])
+
+
+def test_abstentions_count_documents_without_tags():
+    # Of the first two documents of each query, two have three abstentions and no tag.
+    frame = pd.DataFrame({"docno": ["a1", "s1", "c1", "p1"], "entity_id": [["A"], ["A"], [], []]})
+    run = pd.concat([frame.assign(qid=qid) for qid in INTENTS["qid"].unique()], ignore_index=True)
+    run = run.assign(score=-np.arange(len(run), dtype=float), weight=[[1.0] * len(one) for one in run["entity_id"]])
+    run = run.assign(
+        tagger="mine", tied=[[False] * len(one) for one in run["entity_id"]], n_abstained=[0, 1, 2, 1] * (len(run) // 4)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        tagging = evaluated({"run": run}, tagger=None, cutoff=[2, 4]).tagging
+    assert tagging["abstained"].tolist() == pytest.approx([1 / 3, 4 / 6])

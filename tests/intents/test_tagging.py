@@ -126,7 +126,8 @@ def test_ties_are_marked_or_dropped_and_counted():
     assert dropped["tied"].tolist() == [[False], [], [False], []]
     assert dropped["n_abstained"].tolist() == [1, 0, 1, 2], "mentions"
     rows = stage.tags(RUN)[["docno", "entity_id", "tied", "n_abstained"]].to_numpy().tolist()
-    assert rows == [["d1", "Q90", False, 1]]
+    # The last document has no tag, and two abstentions.
+    assert rows == [["d1", "Q90", False, 1], ["d3", "NIL", False, 2]]
     # An entity that another mention decides is no guess.
     sure = TagEntities(Words(CITIES | {"and": {"Q18": 0.25}})).transform(RUN[:1])
     assert dict(zip(sure["entity_id"][7], sure["tied"][7], strict=True)) == {"Q18": False, "Q90": False}
@@ -160,7 +161,7 @@ def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
         # Entities of equal weight are in the order of their ids.
         assert found["entity_id"].tolist() == [["Q18", "Q90"], [], ["Q18", "Q90"], ["Q18"]]
         assert found["tied"].tolist() == [[True, False], [], [True, False], [True]]
-    with pytest.raises(InputError, match="tags: row 1 has tied 2, wanted 0 or 1"):
+    with pytest.raises(InputError, match="tags column 'tied': row 1 holds 2, wanted 0 or 1"):
         TagEntities(tags.assign(tied=[0, 2, 1]))
     with pytest.raises(InputError, match="tags: row 0 has n_abstained -1, wanted a whole number of at least 0"):
         TagEntities(tags.assign(n_abstained=-1))

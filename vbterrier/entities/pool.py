@@ -258,6 +258,9 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     linked = TagFrame(tags)
     require_same_kind(linked.docno, docno, "tags column 'docno'", "pool column 'docno'")
     document, row = _mentions(linked, run, topic, docno)
+    if linked.n_abstained is not None:
+        # Rows of weight 0 count abstentions, and link nothing.
+        document, row = document[linked.weight[row] > 0], row[linked.weight[row] > 0]
     if len(topic) and not len(row):
         raise InputError(
             f"none of the {len(topic)} documents of the pool has an entity in tags; check the document ids (tags: "

@@ -75,7 +75,7 @@ def tie_bounds(
     is that with α = 1 and the Bernoulli variance, the least and the largest of each query between these two ES.
     """
     candidates, all_tags = Intents(intents), Tags(tags)
-    certain = Tags(tags[~tags["tied"].astype(bool)]) if all_tags.tied is not None else all_tags
+    certain = Tags(tags[~all_tags.tied]) if all_tags.tied is not None else all_tags
     rows = []
     for cutoff in cutoffs:
         for name, run in runs.items():

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, excerpt
 from vbterrier.frames.contracts import frame_of, is_frame, refuse_near_misses, require
-from vbterrier.frames.ids import Lookup, ids_of, keys_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import Lookup, flags_of, ids_of, keys_of, numbers_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
     return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
 
 
-def _counts(frame: pd.DataFrame, column: str, name: str, most: float = np.inf) -> Ints:
+def _counts(frame: pd.DataFrame, column: str, name: str) -> Ints:
     """A column of whole numbers from 0."""
     numbers = numbers_of(frame[column], f"{name} column {column!r}")
-    bad = (numbers < 0) | (numbers > most) | (numbers % 1 != 0)
+    bad = (numbers < 0) | ~np.isfinite(numbers) | (np.floor(numbers) != numbers)
     if bad.any():
-        row, wanted = int(np.argmax(bad)), "0 or 1" if most == 1 else "a whole number of at least 0"
-        raise InputError(f"{name}: row {row} has {column} {numbers[row]:g}, wanted {wanted}")
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}: row {row} has {column} {numbers[row]:g}, wanted a whole number of at least 0")
     return numbers.astype(np.int64)
 
 
@@ -113,7 +113,7 @@ class TagFrame:
         self.tied: Bools | None = None
         self.n_abstained: Ints | None = None
         if "tied" in frame.columns:
-            self.tied = _counts(frame, "tied", name, most=1).astype(bool)
+            self.tied = flags_of(frame["tied"], f"{name} column 'tied'")
         if "n_abstained" in frame.columns:
             self.n_abstained = _counts(frame, "n_abstained", name)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Ints, Words
+    from vbterrier.annotations import Bools, Ints, Words
 
     Column = pd.Series[Any] | NDArray[Any]
 
@@ -362,6 +362,27 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
             "map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"
         )
     return numbers.astype(np.int64)
+
+
+# How files spell True and False.
+_FLAGS = {"1": True, "1.0": True, "true": True, "yes": True, "0": False, "0.0": False, "false": False, "no": False}
+
+
+def flags_of(column: pd.Series[Any], where: str) -> Bools:
+    """Convert a column of flags: bool, 0 and 1, or text that spells them, as ``"false"`` and ``"0"`` in a file.
+
+    >>> flags_of(pd.Series(["0", "TRUE", "1"]), "tags column 'tied'").tolist()
+    [False, True, True]
+    """
+    if column.dtype == np.bool_:
+        known: Bools = column.to_numpy()
+        return known
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
+    if None in flags:
+        row = int(np.argmax(codes == flags.index(None)))
+        raise InputError(f"{where}: row {row} holds {_quoted(column, row, None)}, wanted 0 or 1, or true or false")
+    return np.array(flags, dtype=np.bool_)[codes] if len(column) else np.zeros(0, dtype=np.bool_)
 
 
 def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) -> None:

@@ -129,7 +129,7 @@ class Ties(NamedTuple):
     """Tags by the decision about their mentions, as shares; NaN if the tagger did not say.
 
     ``tied``: decided by a tie, guesses, of all tags. ``abstained``: mentions that have no tag because of a tie, of all
-    tags and these, in documents that have a tag.
+    tags and these.
     """
 
     tied: float = math.nan

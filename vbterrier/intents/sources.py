@@ -24,6 +24,7 @@ from vbterrier.frames.ids import (
     require_same_kind,
 )
 from vbterrier.intents.parts import PARTS
+from vbterrier.intents.taggers import NIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -411,4 +412,13 @@ def from_run(run: Run) -> pd.DataFrame:
     listed = [name for name in objects if frame[name].map(lambda one: isinstance(one, lists)).any()]
     if listed:
         frame = frame.explode(listed)
-    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
+    is_tag = frame["entity_id"].notna()
+    tags = frame[is_tag].reset_index(drop=True).infer_objects()
+    if "n_abstained" in columns and not pd.api.types.is_integer_dtype(tags["entity_id"]):
+        # Documents without tags count their abstentions in a row of weight 0, as those of TagEntities.tags.
+        silent = frame[~is_tag & (integers_of(frame["n_abstained"], f"{run.name} column 'n_abstained'") > 0)]
+        if len(silent):
+            tags = tags if "weight" in columns else tags.assign(weight=1.0)
+            rows = silent.assign(entity_id=NIL, weight=0.0, **({"tied": False} if "tied" in columns else {}))
+            tags = pd.concat([tags, rows[tags.columns]], ignore_index=True).infer_objects()
+    return tags

@@ -17,7 +17,7 @@ from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import Stage
-from vbterrier.intents.taggers import ON_TIES, ByFunction, ByTable, ByText, label_of, tagger_of
+from vbterrier.intents.taggers import NIL, ON_TIES, ByFunction, ByTable, ByText, label_of, tagger_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -290,7 +290,8 @@ class TagEntities(Stage):
         -------
         pandas.DataFrame
             Distinct rows with columns docno, entity_id, weight, qid if tags may differ between queries, and tied and
-            n_abstained (of the document) if the tagger selects. A document with two texts and different tags is an
+            n_abstained (of the document) if the tagger selects; documents without tags, but with abstentions, have a
+            row of weight 0 with the entity NIL. A document with two texts and different tags is an
             error without ``per_query``.
         """
         frame = frame_of(results, "results")
@@ -313,6 +314,8 @@ class TagEntities(Stage):
                 f"document {frame['docno'].iloc[int(np.argmax(differs))]!r} has several texts with different tags; "
                 "pass per_query=True, or keep one text"
             )
+        if self._decides and not pd.api.types.is_integer_dtype(made["entity_id"].infer_objects()):
+            made = pd.concat([made, _abstentions(frame[columns], per_row, n_abstained)], ignore_index=True)
         return made[["docno", "entity_id", "weight", *columns[:-1], *(OF_TIES if self._decides else ())]]
 
     def _row_tags(self, frame: pd.DataFrame) -> tuple[RowTags, Ints]:
@@ -397,6 +400,13 @@ class TagEntities(Stage):
     def __hash__(self) -> int:
         # Without the tagger, because linkers need not be hashable.
         return hash(self._key)
+
+
+def _abstentions(keys: pd.DataFrame, n_tags: Ints, n_abstained: Ints) -> pd.DataFrame:
+    """Rows of weight 0 that count the abstentions in documents without any tag; they tag nothing."""
+    rows = np.flatnonzero((n_tags == 0) & (n_abstained > 0))
+    silent = keys.iloc[rows].assign(entity_id=NIL, weight=0.0, tied=False, n_abstained=n_abstained[rows])
+    return silent.drop_duplicates(list(keys.columns)).astype({"tied": bool})
 
 
 def _own(value: Any) -> Any:

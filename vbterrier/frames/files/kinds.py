@@ -56,6 +56,8 @@ class FileKind:
     remedy: str = ""  # the advice for a line without a header that has another number of fields
     markup: Callable[[Source], pd.DataFrame] | None = None  # the reader of XML and SGML; ``None`` for none
     optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
+    flags: tuple[str, ...] = ()  # other columns that are True or False
+    counts: tuple[str, ...] = ()  # other columns that are whole numbers
     near: tuple[str, ...] = ()  # optional columns that are refused under another name
     # The names of the columns in headers and JSON.
     vocabulary: ColumnNames = field(default_factory=lambda: ColumnNames(()))
@@ -303,6 +305,8 @@ TAGS = FileKind(
     ("docno", "entity_id", "weight"),
     ("weight",),
     {"weight": 1.0},
+    flags=("tied",),
+    counts=("n_abstained",),
     near=("weight", "qid"),
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, printable, warn
+from vbterrier.errors import FileError, InputError, printable, warn
 from vbterrier.frames.contracts import near_miss
 from vbterrier.frames.files.json_tables import (
     STATUS,
@@ -39,6 +39,7 @@ from vbterrier.frames.files.tables import (
     whole_table,
     with_labels,
 )
+from vbterrier.frames.ids import flags_of, integers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,11 +139,22 @@ def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
             frame[name] = value
     if kind.is_ranked:
         frame = with_scores(path, frame, is_named=is_named)
+    frame = _typed(path, kind, frame)
     first = [name for name in kind.columns if name in frame.columns]
     others = [
         name for name in frame.columns if name not in kind.columns and (kind.others is None or name in kind.others)
     ]
     return replace(loaded, frame=frame[[*first, *others]])
+
+
+def _typed(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its optional columns of flags and counts as such, which text of a file only spells."""
+    try:
+        columns = {name: flags_of(frame[name], f"column {name!r}") for name in kind.flags if name in frame.columns}
+        counts = {name: integers_of(frame[name], f"column {name!r}") for name in kind.counts if name in frame.columns}
+    except InputError as error:
+        raise FileError(path, str(error)) from error
+    return frame.assign(**columns, **counts) if columns or counts else frame
 
 
 def _parquet(opened: _Opened, _: Any) -> Loaded:

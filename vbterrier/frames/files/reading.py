@@ -336,7 +336,7 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     -------
     pandas.DataFrame
         Columns ``docno``, ``entity_id`` (text) and ``weight`` (float64; 1 if the file has none), then the other columns
-        of the file as text, such as ``qid``.
+        of the file: ``tied`` as bool, ``n_abstained`` as int64, and others, such as ``qid``, as text.
 
     Examples
     --------
