@@ -2,7 +2,8 @@
 
 DATA is the folder of the collections that ``tests/data`` reads. Humans judge 1 to 50 random documents of each topic, or
 5 % of all, machines label all documents, and ``ENDCG@10`` estimates the nDCG@10 of complete judgments, with the labels
-as evidence and without. Three judges are simulated, and one is a language model where the collection has its labels.
+as evidence and without. Without any human judgment there is no model, and the labels are the judgments of nDCG@10.
+Three judges are simulated, and one is a language model where the collection has its labels.
 Prints the tables of ``docs/how-to/machine-labels.md`` and ``docs/explanation/evidence.md``.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from vbterrier.settings import Inference
 
 CUTOFF, LEVEL, N_DRAWS = 10, 0.9, 300
 MOST_RUNS = 8
-BUDGETS = (1, 2, 5, 10, 20, 50, "5%")
+BUDGETS = (0, 1, 2, 5, 10, 20, 50, "5%")
 LANGUAGE_MODEL = "llama3-70b-criteria"
 JUDGES = ("accurate", "generous", "half random", LANGUAGE_MODEL)
 
@@ -94,6 +96,20 @@ def measured(runs, truth, judged, labels, seed):
     }
 
 
+def alone(runs, truth, labels):
+    """Errors of topics and means, and tau of means, of nDCG@10 with labels as judgments."""
+    labels = labels[labels["qid"].isin(truth.index)]
+    found = by_topic(runs, labels.assign(label=labels["label"].round().astype(int)))
+    error = (found.reindex(index=truth.index, columns=truth.columns).fillna(0) - truth).to_numpy()
+    return {
+        "n": error.size,
+        "squared, topics": (error**2).mean(),
+        "squared, means": (error.mean(axis=0) ** 2).mean(),
+        "bias": error.mean(),
+        "tau": stats.kendalltau(found.mean(), truth.mean()).statistic,
+    }
+
+
 def by_topic(runs, qrels):
     """The nDCG@10 of each topic, a column for each run."""
     values = vbterrier.score(runs, qrels, [f"nDCG@{CUTOFF}"], inference=Inference(n_resamples=2)).values
@@ -116,6 +132,11 @@ def rows(name, data, seeds, budgets=BUDGETS):
     for seed in seeds:
         labels = judges(name, data, qrels, seed)
         for budget in budgets:
+            if budget == 0:
+                for judge, labelled in labels.items():
+                    about = {"collection": name, "budget": "0", "judge": judge, "seed": seed, "judged": 0.0}
+                    yield about | alone(runs, truth, labelled)
+                continue
             judged = sample(qrels, budget, seed)
             each = len(judged) / truth.shape[0]
             for judge in ("none", *labels):
@@ -138,7 +159,7 @@ def summary(frame):
 def every_cell(found):
     """A row per collection and budget, and a cell per judge: RMSE and coverage of topics; of means; bias."""
     rows = []
-    for (name, budget), part in found.groupby(["collection", "budget"], sort=False):
+    for (name, budget), part in found[found["budget"] != "0"].groupby(["collection", "budget"], sort=False):
         row = {"collection": name, "budget": budget, "judgments": short(part["judged"].iloc[0], 1)}
         row["n"] = f"{part['n'].iloc[0]:.0f}"
         for judge, one in part.set_index("judge").iterrows():
@@ -153,7 +174,7 @@ def every_cell(found):
 def ratios(found):
     """A row per budget: RMSE without labels, and by judge its ratio with labels, mean and largest, topics and means."""
     rows = []
-    for budget, part in found.groupby("budget", sort=False):
+    for budget, part in found[found["budget"] != "0"].groupby("budget", sort=False):
         none = part[part["judge"] == "none"]
         row = {"judgments a topic": budget.replace("%", " %")}
         for what in ("topics", "means"):
@@ -166,6 +187,18 @@ def ratios(found):
                 for cell in cells
             )
         rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def without_humans(found):
+    """A row per judge: RMSE of topics and of means with labels as judgments, over collections and the largest."""
+    rows = []
+    for judge, part in found[found["budget"] == "0"].groupby("judge", sort=False):
+        row = {"labels alone": judge, "collections": str(len(part))}
+        for what in ("topics", "means"):
+            error = part[f"RMSE, {what}"]
+            row[f"RMSE, {what}"] = f"{short(np.sqrt((error**2).mean()), 3)} ({short(error.max(), 3)})"
+        rows.append(row | {"bias": f"{short(part['bias'].min(), 3)} to {short(part['bias'].max(), 3)}"})
     return pd.DataFrame(rows)
 
 
@@ -197,21 +230,25 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(COLLECTIONS))
+    parser.add_argument("--budgets", nargs="+", choices=list(map(str, BUDGETS)), default=list(map(str, BUDGETS)))
     parser.add_argument("--csv", type=Path, help="the file of the rows of all samples, which is read if it exists")
     parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    frame = collected(given, rows)
+    budgets = [int(budget) if budget.isdigit() else budget for budget in given.budgets]
+    frame = collected(given, partial(rows, budgets=budgets))
     cells = summary(frame)
-    print(least_budget(cells).to_string(), file=sys.stderr)
-    tables = {
-        "how-to/machine-labels.md": markdown(ratios(cells)),
-        "explanation/evidence.md": markdown(every_cell(cells)),
-    }
-    for page, text in tables.items():
+    tables = []
+    if 0 in budgets:
+        tables.append(("how-to/machine-labels.md", "labels alone", without_humans(cells)))
+    if budgets != [0]:
+        print(least_budget(cells).to_string(), file=sys.stderr)
+        tables.append(("how-to/machine-labels.md", "labels beside few judgments", ratios(cells)))
+        tables.append(("explanation/evidence.md", "labels beside few judgments", every_cell(cells)))
+    for page, name, table in tables:
         if given.write:
-            write_table(DOCS / page, "labels beside few judgments", text)
-        print(text, end="\n\n")
+            write_table(DOCS / page, name, markdown(table))
+        print(markdown(table), end="\n\n")
 
 
 if __name__ == "__main__":
