@@ -109,6 +109,9 @@ def estimates(found, labels, share, seed):
     made = {}
     for name in ("humans alone", "corrected"):
         parts = [frame[frame["estimate"] == name] for frame in (audit.systems, audit.pairs)]
+        if parts[0]["value"].isna().all():
+            # Too few judgments correct no scores.
+            continue
         made[name] = [
             (part[column].to_numpy(), ((part["high"] - part["low"]) / 2).to_numpy())
             for part, column in zip(parts, ("value", "diff"), strict=True)

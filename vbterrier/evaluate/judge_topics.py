@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, whole
+from vbterrier.errors import InputError, ParameterError, examples, whole
 from vbterrier.evaluate.inputs import loaded_runs, require_spellings, target_of
 from vbterrier.evaluate.judge_scores import KEY, topic_table
 from vbterrier.frames.ranking import ranked
@@ -66,7 +66,13 @@ def open_documents(
 def labelled_topics(labelled: pd.DataFrame, runs: Mapping[str, Run], on_topics: str) -> list[str]:
     """The topics with labels that some run retrieves, or all runs for ``on_topics="common"``, sorted."""
     topics = set(restricted(EvaluationTarget(labelled[[*KEY, "label"]]), runs, on_topics).topics)
-    return sorted(topics & {topic for run in runs.values() for topic in run.topics})
+    retrieved = {topic for run in runs.values() for topic in run.topics}
+    if not topics & retrieved:
+        raise InputError(
+            f"labels of {labelled['name'].iloc[0]!r}: none is of a topic that a run has: they have "
+            f"{examples(sorted(topics))}; the runs have {examples(sorted(retrieved))}; use the same ids of topics"
+        )
+    return sorted(topics & retrieved)
 
 
 def judged_topics(
@@ -151,8 +157,6 @@ def topics_to_judge(
         human = target.frame[KEY].astype(str)
     labelled = judges.frame().rename(columns={"grade": "label"})
     topics = labelled_topics(labelled, loaded, on_topics)
-    if not topics:
-        raise InputError("labels: no topic of theirs is in a run; use the same ids of topics")
     if n_topics > len(topics):
         raise ParameterError(f"n_topics={n_topics}: only {len(topics)} topics have labels and documents in a run")
     top = {name: ranked(run.frame, cutoff).astype({"qid": str, "docno": str}) for name, run in loaded.items()}
