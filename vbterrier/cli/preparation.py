@@ -251,15 +251,20 @@ def tag(
         stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, options=options)
         rows = stage.tags(texts)
     if candidates is not None:
-        rows = rows[rows["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"].unique())]
+        from vbterrier.intents.tagging import among_candidates
+
+        rows = among_candidates(rows, vbterrier.read_intents(candidates)["entity_id"])
     vbterrier.frames.write_tags(rows, output)
-    tagged = rows.drop_duplicates("docno")
-    share = len(tagged) / max(len(texts), 1)
-    line = f"{output}: {len(rows):,} tags of {len(tagged):,} of {len(texts):,} documents ({share:.1%})"
-    if "tied" in rows.columns and rows["tied"].any():
-        line += f"; {rows['tied'].sum():,} tags ({rows['tied'].mean():.1%}) are decided by a tie and are guesses"
-    if "n_abstained" in rows.columns and tagged["n_abstained"].any():
-        line += f"; {tagged['n_abstained'].sum():,} mentions in them have no tag because of a tie or none fits"
+    # Rows of weight 0 count the abstentions in documents without tags.
+    tags = rows[rows["weight"] > 0]
+    n_tagged = tags["docno"].nunique()
+    share = n_tagged / max(len(texts), 1)
+    line = f"{output}: {len(tags):,} tags of {n_tagged:,} of {len(texts):,} documents ({share:.1%})"
+    if "tied" in tags.columns and tags["tied"].any():
+        line += f"; {tags['tied'].sum():,} tags ({tags['tied'].mean():.1%}) are decided by a tie and are guesses"
+    if "n_abstained" in rows.columns and rows["n_abstained"].any():
+        n_abstained = rows.drop_duplicates("docno")["n_abstained"].sum()
+        line += f"; {n_abstained:,} mentions have no tag because of a tie or none fits"
     echo(line)
 
 

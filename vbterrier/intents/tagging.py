@@ -409,6 +409,16 @@ def _abstentions(keys: pd.DataFrame, n_tags: Ints, n_abstained: Ints) -> pd.Data
     return silent.drop_duplicates(list(keys.columns)).astype({"tied": bool})
 
 
+def among_candidates(tags: pd.DataFrame, entities: Any) -> pd.DataFrame:
+    """Return the tags with some entities; documents that lose all of theirs still count their abstentions."""
+    kept = tags["entity_id"].isin(set(entities)) | (tags["weight"] == 0)
+    if "n_abstained" not in tags.columns:
+        return tags[kept].reset_index(drop=True)
+    lost = tags[~tags["docno"].isin(tags["docno"][kept]) & (tags["n_abstained"] > 0)].drop_duplicates("docno")
+    silent = lost.assign(entity_id=NIL, weight=0.0, tied=False)
+    return pd.concat([tags[kept], silent], ignore_index=True)
+
+
 def _own(value: Any) -> Any:
     """Copy a frame, so that later changes by the caller have no effect."""
     return value.copy() if isinstance(value, pd.DataFrame) else value
