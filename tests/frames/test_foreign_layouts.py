@@ -760,3 +760,14 @@ def test_queries_that_retrieve_themselves_are_named():
     three = run.assign(docno=run["docno"].mask(first & (run["qid"] == "q0"), "x"))
     with pytest.warns(DegenerateWarning, match="in 3 of 4 topics"):
         ndcg(three, qrels)
+
+
+@pytest.mark.parametrize("n_topics", [2, 6])
+@pytest.mark.parametrize("side", ["run", "qrels"])
+def test_quoted_ids_are_named(tmp_path, n_topics, side):
+    rows = [(f"q{topic}", f"d{number}") for topic in range(n_topics) for number in range(5)]
+    mark = {"run": "", "qrels": "", side: '"'}
+    (tmp_path / "run").write_text("".join(f"{q} Q0 {mark['run']}{d}{mark['run']} 1 {d[1:]} t\n" for q, d in rows))
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 {mark['qrels']}{d}{mark['qrels']} 1\n" for q, d in rows))
+    with pytest.warns(DegenerateWarning, match=f"ids of the {side} are quoted: .*remove the quotes"):
+        assert ndcg(tmp_path / "run", tmp_path / "qrels") == 0

@@ -14,6 +14,8 @@ _MOST, _LONGEST = 2_000, 100
 # Ids that must agree, and their share: fewer agree by chance.
 _LEAST, _SHARE = 2, 0.1
 _DIGITS = re.compile(r"\d+")
+# Signs that tools write around ids.
+_QUOTES = "\"'`"
 
 
 def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, other: str) -> str:
@@ -27,6 +29,8 @@ def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, 
     >>> affix_text([(["D7#2", "D9#0"], ["D7", "D9"])], "the run", "the qrels")
     "without suffixes such as '#2', 2 of 2 ids of the run would be in the qrels ('D7#2' is 'D7')"
     """
+    if quoted := _quote_text(groups, own, other):
+        return quoted
     best, most = "", 0.0
     for name, reference, sides in ((own, other, groups), (other, own, [(b, a) for a, b in groups])):
         counts: Counter[tuple[str, str]] = Counter()
@@ -49,6 +53,24 @@ def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, 
                 said = f"{n:,} of {n_ids:,} ids of {name} would be in {reference} ({one!r} is {rest!r})"
                 best, most = f"without {what}, {said}", n / n_ids
     return best
+
+
+def _quote_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, other: str) -> str:
+    """Return that most ids of one side are ids of the other one in quotes; empty if they are not."""
+    for name, reference, sides in ((own, other, groups), (other, own, [(b, a) for a, b in groups])):
+        n_ids, quoted = 0, list[tuple[str, str]]()
+        for ids, others in sides:
+            known, some = set(others), ids[: _MOST - n_ids]
+            n_ids += len(some)
+            bare = ((one, one.strip(_QUOTES)) for one in some)
+            quoted += [(one, text) for one, text in bare if one != text and text in known]
+        if len(quoted) >= _LEAST and len(quoted) >= _SHARE * n_ids:
+            one, text = quoted[0]
+            return (
+                f"ids of {name} are quoted: without quotes, {len(quoted):,} of {n_ids:,} would be in {reference} "
+                f"({one!r} is {text!r}); remove the quotes"
+            )
+    return ""
 
 
 def _cuts(text: str) -> Iterator[tuple[str, str, str]]:

@@ -353,9 +353,10 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
             warn_of_near_matches(first, target.first_judged, name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, docnos))
+        said = affix_text([(first.text.to_pylist(), docnos.to_pylist())], "the run", "the qrels")
         warn(
-            f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
-            "other prefixes, trailing blanks or another Unicode form"
+            f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; "
+            + (said or "look for other prefixes, trailing blanks or another Unicode form")
         )
 
 

@@ -33,6 +33,7 @@ from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
     TEXT,
+    parquet_columns,
     require_columns,
     text_table,
     typed_table,
@@ -159,7 +160,12 @@ def _typed(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _parquet(opened: _Opened, _: Any) -> Loaded:
     source, kind = opened.source, opened.kind
-    table = whole_table(source)
+    wanted, columns = None, parquet_columns(source)
+    if kind.others is not None and len(set(columns)) == len(columns):
+        # Columns that no caller reads may be many.
+        kept = {*kind.columns, *kind.vocabulary.optional, *kind.near, *kind.others}
+        wanted = [name for name, own in zip(columns, kind.renamed(columns), strict=True) if own in kept]
+    table = whole_table(source, wanted or None)
     columns = table.column_names
     table = table.rename_columns(kind.renamed(columns))
     n_rows = len(table)

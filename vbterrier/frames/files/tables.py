@@ -322,8 +322,18 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
     return typed_table(source, whole_table(source), wanted, numeric)
 
 
-def whole_table(source: Source) -> Any:
-    """Read a Parquet file with its own types."""
+def parquet_columns(source: Source) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    try:
+        with source.raw() as raw:
+            names: list[str] = pq.ParquetFile(raw).schema_arrow.names
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(source, error) from error
+    return names
+
+
+def whole_table(source: Source, columns: Sequence[str] | None = None) -> Any:
+    """Read a Parquet file with its own types; ``columns``: all by default."""
     try:
         with source.raw() as raw:
             file = pq.ParquetFile(raw)
@@ -331,7 +341,8 @@ def whole_table(source: Source) -> Any:
             if source.max_bytes is not None and n_bytes > source.max_bytes:
                 raise too_large(source)
             empty = file.schema_arrow.empty_table()
-        tables = [table for _, table in batches(source)]
+            empty = empty if columns is None else empty.select(columns)
+        tables = [table for _, table in batches(source, columns)]
         return pa.concat_tables(tables) if tables else empty
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error
