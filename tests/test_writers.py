@@ -53,12 +53,12 @@ def frames(version):
 def plan(version):
     run, qrels, _, _ = frames(version)
     judged = pd.concat([qrels.iloc[:20], qrels.iloc[:20].assign(docno="other" + qrels["docno"], label=1)])
-    return vbterrier.judge_next({"mine": run}, judged, 3 + version, "BNDCG(prior='pool')@10")
+    return vbterrier.judge_next({"mine": run}, judged, "BNDCG(prior='pool')@10", budget=3 + version)
 
 
 def gate(version):
     run, qrels, _, _ = frames(version)
-    return release_gate({"new": run}, {"old": run.assign(score=-run["score"])}, qrels, "nDCG@3", margin=0.1)
+    return release_gate({"new": run}, qrels, "nDCG@3", baseline={"old": run.assign(score=-run["score"])}, margin=0.1)
 
 
 def reranker(version):

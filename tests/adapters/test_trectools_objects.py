@@ -55,16 +55,16 @@ CALLS = {
     "Experiment": lambda runs, qrels, *_: vbterrier.Experiment(runs, TOPICS, qrels, ["BNDCG@5", "nDCG@5"]),
     "fit": lambda runs, qrels, *_: fit(runs, qrels, cutoff=5).to_frame(),
     "rank_systems": lambda runs, qrels, *_: vbterrier.rank_systems(runs, qrels, "BNDCG@5").to_frame(),
-    "judge_next": lambda runs, qrels, *_: vbterrier.judge_next(runs, qrels, 5, "BNDCG@5").documents,
+    "judge_next": lambda runs, qrels, *_: vbterrier.judge_next(runs, qrels, "BNDCG@5", budget=5).documents,
     "gate": lambda runs, qrels, *_: release_gate(
-        {"a": runs["a"]}, {"b": runs["b"]}, qrels, "nDCG@5", margin=0.1
+        {"a": runs["a"]}, qrels, "nDCG@5", baseline={"b": runs["b"]}, margin=0.1
     ).to_frame(),
-    "audit": lambda runs, qrels, llm, _: audit_judge(runs, qrels, {"llm": llm}, cutoff=5).systems,
+    "audit": lambda runs, qrels, llm, _: audit_judge(runs, qrels, labels={"llm": llm}, cutoff=5).systems,
     "label_quality": lambda _, qrels, llm, __: label_quality({"llm": llm}, qrels).to_frame(),
     "leaderboard": lambda runs, qrels, llm, _: leaderboard(runs, qrels, "BNDCG@5", automatic={"llm": llm}).to_frame(),
     "variance_shares": lambda runs, qrels, *_: variance_shares(runs, qrels, "BNDCG@5").to_frame(),
     "simulate": lambda runs, qrels, *_: vbterrier.simulate(
-        runs, qrels, [("few", sparse_qrels(qrels, 1))], measure="nDCG@5", estimators={"own": "BNDCG@5"}
+        runs, qrels, incomplete=[("few", sparse_qrels(qrels, 1))], measure="nDCG@5", estimators={"own": "BNDCG@5"}
     ).to_frame(),
     "doctor": lambda runs, qrels, *_: diagnose(runs, qrels).runs,
     "report": lambda runs, qrels, _, path: pd.DataFrame(

@@ -23,14 +23,14 @@ TRAFFIC = pd.DataFrame({"qid": [f"q{i}" for i in range(QUERIES)], "weight": 1.0,
 
 
 def audit(runs=RUNS, qrels=HUMAN, labels=LABELS, **options):
-    return audit_judge(runs, qrels, {"llm": labels}, budget=2, **grouped("audit_judge", n_draws=50, **options))
+    return audit_judge(runs, qrels, labels={"llm": labels}, budget=2, **grouped("audit_judge", n_draws=50, **options))
 
 
 def gate(run=RUNS["a"], qrels=TRUTH, **options):
     return release_gate(
         {"new": run},
-        {"old": RUNS["b"]},
         qrels,
+        baseline={"old": RUNS["b"]},
         margin=0.05,
         budget=0,
         **grouped("release_gate", n_resamples=100, **options),

@@ -64,7 +64,7 @@ def row(found, truth, name, judge, share, seeds):
     parts, pairs = [], []
     for seed in seeds:
         human = vbterrier.unjudged.subsample_qrels(found.qrels, 1 - share, seed)
-        audit = audit_judge(found.runs, human, {name: judge}, budget=1, inference=Inference(n_draws=500))
+        audit = audit_judge(found.runs, human, labels={name: judge}, budget=1, inference=Inference(n_draws=500))
         parts.append(audit.systems.assign(truth=audit.systems["name"].map(truth)))
         gap = audit.pairs["name_a"].map(truth) - audit.pairs["name_b"].map(truth)
         pairs.append(audit.pairs.assign(truth=gap, value=audit.pairs["diff"]))

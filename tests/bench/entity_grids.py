@@ -129,10 +129,10 @@ def grids(data, linkers, embed):
         means = frontier.runs[["RelCov@20", "NonRelCov@20"]].agg(["min", "max"]).to_numpy().T
         started = time.process_time()
         documents = rerank_grid(
-            links,
             bm25,
-            {"consensus": consensus},
             qrels,
+            links=links,
+            entity_runs={"consensus": consensus},
             execution=Execution(progress=False),
             options=GridOptions(embeddings=vectors, texts=names),
         )

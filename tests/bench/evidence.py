@@ -154,7 +154,7 @@ def _condensed(runs, qrels):
 def regimes(name, data, found):
     """The reduced judgments of each regime, as ``simulate`` takes them."""
     runs, qrels, groups, kinds = found
-    left = list(leave_group_out(runs, qrels, groups))
+    left = list(leave_group_out(runs, qrels, groups=groups))
     made = {
         "a group left out": left,
         "a group left out, its runs alone": [(one.name, one.qrels, one.runs, one.runs) for one in left],
@@ -166,15 +166,17 @@ def regimes(name, data, found):
             for share in (0.3, 0.7)
         },
         "judged by topic": [(f"seed {seed}", subsample_topics(qrels, 0.3, 0.8, seed)) for seed in SEEDS],
-        **{f"pool of depth {depth}": [("all", shallow_pool(runs, qrels, depth))] for depth in (3, 5)},
-        "a budget of 20 documents": [("all", budget_pool(runs, qrels, 20))],
+        **{f"pool of depth {depth}": [("all", shallow_pool(runs, qrels, cutoff=depth))] for depth in (3, 5)},
+        "a budget of 20 documents": [("all", budget_pool(runs, qrels, budget=20))],
         **{
-            f"hidden half, depth {depth}": list(hidden_runs(runs, qrels, groups, depth, len(SEEDS)))
+            f"hidden half, depth {depth}": list(
+                hidden_runs(runs, qrels, groups=groups, cutoff=depth, n_replicas=len(SEEDS))
+            )
             for depth in (5, 10)
         },
     }
     if kinds:
-        made["a pool of one kind"] = list(one_kind_pools(runs, qrels, kinds))
+        made["a pool of one kind"] = list(one_kind_pools(runs, qrels, kinds=kinds))
     if name == "TREC-COVID":
         made["really missing"] = [
             ("2020", vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz"), ["ance"])
@@ -240,7 +242,9 @@ def measured(found, parts, estimators, *, pooled):
     ``pooled``: the runs of all parts have one ranking, as when each part evaluates one group.
     """
     truth = f"nDCG@{CUTOFF}"
-    result = vbterrier.simulate(found.runs, found.qrels, parts, measure=truth, estimators=estimators, levels=LEVELS)
+    result = vbterrier.simulate(
+        found.runs, found.qrels, incomplete=parts, measure=truth, estimators=estimators, levels=LEVELS
+    )
     relative = of_pool(result, found.qrels, parts)
     open_topics = (each.unjudged().errors().set_index("estimator") for each in (result, relative))
     frame, of_ideal = (each[["n", "rmse", "bias"]] for each in open_topics)
@@ -322,13 +326,13 @@ def print_tables(frame):
 def label_table(data):
     """Leaving out groups of TREC DL 2019 with the labels of each language model as evidence."""
     found = trec_dl19(data)
-    parts = list(leave_group_out(found.runs, found.qrels, found.groups))
+    parts = list(leave_group_out(found.runs, found.qrels, groups=found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
     estimators = {"E": ESTIMATORS["E"]}
     for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
         result = vbterrier.simulate(
-            found.runs, found.qrels, parts, estimators=estimators, levels=LEVELS, data=Data(labels=given)
+            found.runs, found.qrels, incomplete=parts, estimators=estimators, levels=LEVELS, data=Data(labels=given)
         ).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
         shares = {f"{k:.0%}": v for k, v in covered.items()}
@@ -381,7 +385,7 @@ def other_measures(data, names):
             for measure, each in MEASURES.items():
                 estimators = {estimator: text for estimator, text in each.items() if estimator != "truth"}
                 result = vbterrier.simulate(
-                    found.runs, found.qrels, parts[:MOST_PARTS], measure=each["truth"], estimators=estimators
+                    found.runs, found.qrels, incomplete=parts[:MOST_PARTS], measure=each["truth"], estimators=estimators
                 ).unjudged()
                 errors = result.errors().set_index("estimator")
                 if errors.empty:

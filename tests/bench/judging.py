@@ -54,7 +54,7 @@ def planned(runs, pool):
     for budget in ROUNDS[1:]:
         n = min(budget * n_topics, len(pool)) - len(judged)
         if n > 0:
-            plan = vbterrier.judge_next(runs, judged[["qid", "docno", "label"]], n).documents
+            plan = vbterrier.judge_next(runs, judged[["qid", "docno", "label"]], budget=n).documents
             chosen = plan[["qid", "docno"]].merge(pool, on=["qid", "docno"])
             judged = pd.concat([judged, chosen], ignore_index=True)
         yield budget, judged

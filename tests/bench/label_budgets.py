@@ -104,7 +104,7 @@ def estimates(found, labels, share, seed):
     a, b = np.triu_indices(len(runs), 1)
     human = vbterrier.unjudged.subsample_qrels(qrels, 1 - share, seed)
     audit = audit_judge(
-        runs, human, {"judge": labels}, budget=1, inference=Inference(n_draws=500, level=LEVEL, seed=seed)
+        runs, human, labels={"judge": labels}, budget=1, inference=Inference(n_draws=500, level=LEVEL, seed=seed)
     )
     made = {}
     for name in ("humans alone", "corrected"):

@@ -36,7 +36,7 @@ def looks(runs, qrels, seed):
             vbterrier.judge_next(
                 runs,
                 known,
-                BUDGET,
+                budget=BUDGET,
                 difference=pair,
                 look=numbered,
                 data=Data(on_topics="all"),

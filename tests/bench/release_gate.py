@@ -157,9 +157,9 @@ def holes_rates(n, n_releases, measure="ENDCG@10"):
             warnings.simplefilter("ignore", DegenerateWarning)
             gate = vbterrier.evaluate.release_gate(
                 {"new": new},
-                {"old": old},
                 qrels,
                 measure,
+                baseline={"old": old},
                 margin=0,
                 budget=0,
                 inference=Inference(seed=seed),

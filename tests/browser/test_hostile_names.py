@@ -51,12 +51,14 @@ PAGES = {
         vbterrier.score(RUNS, QRELS, ["P@5"], inference=Inference(n_resamples=20)), inference=Inference(n_resamples=20)
     ),
     "rank": lambda _: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", inference=Inference(n_draws=50)),
-    "gate": lambda _: release_gate(NEW, OLD, QRELS, "ENDCG@10", margin=0.05, budget=5),
+    "gate": lambda _: release_gate(NEW, QRELS, "ENDCG@10", baseline=OLD, margin=0.05, budget=5),
     "doctor": lambda _: diagnose(RUNS, QRELS),
     "track": lambda _: leaderboard(
         RUNS, QRELS, "ENDCG@10", groups=dict(zip(RUNS, NAMES, strict=False)), inference=Inference(n_draws=50)
     ),
-    "audit": lambda _: audit_judge(RUNS, QRELS, dict.fromkeys(NAMES[:2], EVERY), inference=Inference(n_draws=50)),
+    "audit": lambda _: audit_judge(
+        RUNS, QRELS, labels=dict.fromkeys(NAMES[:2], EVERY), inference=Inference(n_draws=50)
+    ),
 }
 # Every button, choice and search of a page, in turn.
 USE = """

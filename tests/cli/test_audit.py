@@ -36,7 +36,9 @@ def files(write_files):
 @pytest.fixture(scope="module")
 def of_two_judges():
     """Return the audit of both judges of the working folder, which has the same files in every test."""
-    return cache(lambda: audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40, families={"a": "llm"}))
+    return cache(
+        lambda: audit_judge(RUNS, "human.txt", labels=["one.txt", "two.txt"], budget=40, families={"a": "llm"})
+    )
 
 
 AUDIT = ["audit", *RUNS, "--qrels", "human.txt", "--judge", "one.txt", "--budget", "40"]
@@ -62,7 +64,7 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
 @pytest.mark.parametrize("table", ["systems", at_night("bias"), at_night("needed")])
 def test_one_table_is_shown_as_json(command, table):
     code, out, _ = command(*AUDIT, "--show", table, "-f", "json", "--baseline", "a")
-    found = audit_judge(RUNS, "human.txt", ["one.txt"], budget=40, baseline="a").tables()[table]
+    found = audit_judge(RUNS, "human.txt", labels=["one.txt"], budget=40, baseline="a").tables()[table]
     assert code == 0
     assert [list(row) for row in json.loads(out)] == [list(found.columns)] * len(found)
     assert [row[found.columns[0]] for row in json.loads(out)] == found.iloc[:, 0].tolist()

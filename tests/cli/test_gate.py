@@ -63,7 +63,7 @@ def test_other_commands_keep_the_code_of_invalid_usage(refused):
 
 def test_json_has_all_columns(command, files):
     code, out, _ = command(*GATE, "--baseline", "old.run", "-f", "json")
-    found = release_gate("new.run", "old.run", "qrels.txt", "nDCG@2", margin=0.1)
+    found = release_gate("new.run", "qrels.txt", "nDCG@2", baseline="old.run", margin=0.1)
     given = json.loads(out)
     assert (given["decision"], given["exit_code"], code) == ("PASS", 0, 0)
     assert given["pairs"][0]["low"] == found.pairs.loc[0, "low"]
@@ -225,7 +225,7 @@ def test_fractional_ratings_are_counted_in_steps(command, write_files):
     frame = pd.DataFrame([line.split() for line in QRELS.splitlines()], columns=["qid", "iteration", "docno", "label"])
     frame = frame.drop(columns="iteration").astype({"label": float})
     found = [
-        release_gate("bad.run", "old.run", given, "nDCG@2", margin=0.1, data=Data(unit=unit)).decision
+        release_gate("bad.run", given, "nDCG@2", baseline="old.run", margin=0.1, data=Data(unit=unit)).decision
         for given, unit in ((frame, 1.0), (frame.assign(label=frame["label"] / 4), 0.25))
     ]
     assert found == ["FAIL", "FAIL"]

@@ -32,7 +32,7 @@ def said(plan):
 
 def test_the_list_and_the_widths_are_printed(command):
     code, out, err = command(*JUDGE, 1)
-    plan = judge_next(["a.run"], "qrels.txt", 1, MEASURE)
+    plan = judge_next(["a.run"], "qrels.txt", MEASURE, budget=1)
     assert (code, err) == (0, "")
     assert plan.documents["reason"].item() in out
     assert out.endswith(said(plan))
@@ -40,7 +40,7 @@ def test_the_list_and_the_widths_are_printed(command):
 
 def test_the_list_is_written(command, files):
     code, out, _ = command(*JUDGE, 5, "-o", "plan.tsv")
-    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE)
+    plan = judge_next(["a.run"], "qrels.txt", MEASURE, budget=5)
     assert (code, out) == (0, f"plan.tsv: {said(plan)}")
     read = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str, quoting=3, na_filter=False)
     assert read.to_numpy().tolist() == plan.documents[["qid", "docno", "reason"]].to_numpy().tolist()
@@ -49,7 +49,7 @@ def test_the_list_is_written(command, files):
 
 def test_a_difference_is_of_two_named_runs(command):
     code, out, _ = command("judge", "a.run", "b.run", "-q", "qrels.txt", "-n", 3, "--difference", "a,b", "-m", MEASURE)
-    plan = judge_next(["a.run", "b.run"], "qrels.txt", 3, MEASURE, difference=("a", "b"))
+    plan = judge_next(["a.run", "b.run"], "qrels.txt", MEASURE, budget=3, difference=("a", "b"))
     assert code == 0
     assert out.endswith(said(plan))
     assert "a minus b" in out
@@ -58,7 +58,7 @@ def test_a_difference_is_of_two_named_runs(command):
 
 def test_other_formats_hold_all_columns(command):
     _, out, _ = command(*JUDGE, 5, "-f", "json", "--level", "0.5")
-    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE, inference=Inference(level=0.5))
+    plan = judge_next(["a.run"], "qrels.txt", MEASURE, budget=5, inference=Inference(level=0.5))
     assert [row["docno"] for row in json.loads(out)] == plan.documents["docno"].tolist()
     assert set(json.loads(out)[0]) == set(plan.documents.columns)
 

@@ -133,8 +133,8 @@ def test_the_report_holds_the_coverage_of_consensus_entities(aida):
     report = coverage_report(
         {"consensus": run},
         pool,
-        aida.qrels,
-        aida.runs,
+        qrels=aida.qrels,
+        doc_runs=aida.runs,
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=200),
     )
@@ -155,7 +155,9 @@ def test_topics_without_other_documents_have_no_observable_coverage(aida):
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     systems = {"bm25": aida.runs["bm25"], "overlap": OverlapReranker(pool, run)(aida.runs["bm25"])}
     options = {"baseline": "bm25", "on_topics": "all", "n_resamples": 100}
-    report = coverage_report({"consensus": run}, pool, aida.qrels, systems, **grouped("coverage_report", **options))
+    report = coverage_report(
+        {"consensus": run}, pool, qrels=aida.qrels, doc_runs=systems, **grouped("coverage_report", **options)
+    )
     assert report.pool["ObsCov"].item() == pytest.approx(0.6504, abs=5e-5)
     assert report.topics["ObsCov"].count() == 184
     gains = report.gains("overlap", "AP")

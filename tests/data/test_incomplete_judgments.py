@@ -37,7 +37,9 @@ def simulated(shared_data):
     def run(name, regime):
         found = evidence.COLLECTIONS[name](shared_data)
         parts = evidence.regimes(name, shared_data, found)[regime]
-        return vbterrier.simulate(found.runs, found.qrels, parts, estimators=evidence.ESTIMATORS, levels=(0.9,))
+        return vbterrier.simulate(
+            found.runs, found.qrels, incomplete=parts, estimators=evidence.ESTIMATORS, levels=(0.9,)
+        )
 
     return run
 
@@ -84,7 +86,9 @@ def test_bootstrapped_intervals_cover_scores_relative_to_the_ideal_of_the_pool(s
     parts = evidence.regimes(name, shared_data, found)[regime]
     options = {"estimators": {"B": evidence.ESTIMATORS["B"]}, "levels": (0.9,)}
     result = evidence.of_pool(
-        vbterrier.simulate(found.runs, found.qrels, parts, **grouped("simulate", **options)), found.qrels, parts
+        vbterrier.simulate(found.runs, found.qrels, incomplete=parts, **grouped("simulate", **options)),
+        found.qrels,
+        parts,
     )
     covered = result.coverage().query("topics == 'unjudged'")["covered"].item()
     assert covered == pytest.approx(OF_POOL[name, regime], abs=0.002)
@@ -94,7 +98,7 @@ def test_scores_relative_to_the_pool_have_the_ideal_ranking_of_the_reduced_judgm
     qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
     runs = {"one": qrels[["qid", "docno"]].assign(score=[1.0, 2.0, 3.0])}
     parts = [("all", qrels), ("without a", qrels[1:]), ("without b", qrels[::2])]
-    result = vbterrier.simulate(runs, qrels, parts, estimators={"nDCG": "nDCG@10"})
+    result = vbterrier.simulate(runs, qrels, incomplete=parts, estimators={"nDCG": "nDCG@10"})
     found = evidence.of_pool(result, qrels, parts).estimates.set_index("simulation")["truth"]
     # DCG of the ranking c, b, a is 1/log2(3) + 2/2; ideal rankings are a, b; then b; then a.
     dcg = 1 + 0.6309298
@@ -115,7 +119,9 @@ def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(s
     found = evidence.COLLECTIONS["TREC Web 2012"](shared_data)
     parts = [("thin", subsample_qrels(found.qrels, 0.3, 0)), ("half", subsample_qrels(found.qrels, 0.5, 1))]
     estimators = {"bad": truth, "ours": ours} | ({"condensed": condensed} if condensed else {})
-    result = vbterrier.simulate(found.runs, found.qrels, parts, measure=truth, estimators=estimators).unjudged()
+    result = vbterrier.simulate(
+        found.runs, found.qrels, incomplete=parts, measure=truth, estimators=estimators
+    ).unjudged()
     error = result.errors().set_index("estimator")["rmse"]
     assert error["ours"] < 0.8 * error["bad"]
     assert condensed is None or error["ours"] < error["condensed"]
@@ -126,11 +132,13 @@ def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(s
 @pytest.mark.nightly
 def test_labels_of_language_models_reduce_the_error(shared_data):
     found = evidence.COLLECTIONS["TREC DL 2019"](shared_data)
-    parts = list(leave_group_out(found.runs, found.qrels, found.groups))[:6]
+    parts = list(leave_group_out(found.runs, found.qrels, groups=found.groups))[:6]
     name = "llama3-70b-criteria"
     labels = {name: shared_data / "trec_dl19" / f"labels.{name}.txt.gz"}
     errors = [
-        vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "ENDCG@10"}, data=Data(labels=given))
+        vbterrier.simulate(
+            found.runs, found.qrels, incomplete=parts, estimators={"ours": "ENDCG@10"}, data=Data(labels=given)
+        )
         .unjudged()
         .errors()["rmse"]
         .item()
@@ -144,6 +152,8 @@ def test_a_mapping_of_the_shares_of_grades_is_no_substitute(shared_data):
     grades = found.qrels["label"].clip(lower=0).value_counts(normalize=True)
     flat = vbterrier.BNDCG(prior={int(grade): float(share) for grade, share in grades.items()}) @ 10
     parts = [("half", subsample_qrels(found.qrels, 0.5, 0))]
-    result = vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "BNDCG@10", "flat": flat})
+    result = vbterrier.simulate(
+        found.runs, found.qrels, incomplete=parts, estimators={"ours": "BNDCG@10", "flat": flat}
+    )
     error = result.unjudged().errors().set_index("estimator")["rmse"]
     assert error["ours"] < 0.7 * error["flat"]

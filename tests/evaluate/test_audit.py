@@ -48,7 +48,13 @@ def first_ten(run):
 def planted():
     runs, truth, labels = collection(0)
     human = truth.sample(frac=0.45, random_state=0)
-    return runs, truth, labels, human, audit_judge(runs, human, labels, families=FAMILIES, budget=400, baseline="a")
+    return (
+        runs,
+        truth,
+        labels,
+        human,
+        audit_judge(runs, human, labels=labels, families=FAMILIES, budget=400, baseline="a"),
+    )
 
 
 def test_every_estimate_is_there_with_its_interval(planted):
@@ -71,7 +77,7 @@ def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
     parts = {"half": topics[:20], "rest": topics[20:]}
     given = {name: labels["honest"][labels["honest"]["qid"].isin(own)] for name, own in parts.items()}
     with pytest.warns(DegenerateWarning, match=r"no label for 20 of 40 topics .* means over the other 20"):
-        found = audit_judge(runs, human, given, budget=1)
+        found = audit_judge(runs, human, labels=given, budget=1)
     frame = found.systems.set_index(["estimate", "judge", "name"]).sort_index()
     sizes = frame.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
     assert sizes == {("humans alone", ""): [40], ("corrected", ""): [40]} | {
@@ -92,7 +98,7 @@ def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
 def test_equal_labels_of_half_of_the_topics_show_no_bias(shared_data):
     folder = shared_data / "cases" / "audit-partial-judge"
     with pytest.warns(DegenerateWarning):
-        found = audit_judge(folder / "good.run", folder / "q.txt", folder / "half.txt").systems
+        found = audit_judge(folder / "good.run", folder / "q.txt", labels=folder / "half.txt").systems
     humans, judge = (found.query("judge == 'half' and estimate == @name") for name in ("humans alone", "judge alone"))
     assert humans["value"].item() == pytest.approx(judge["value"].item(), abs=1e-12) == pytest.approx(0.8453, abs=5e-5)
     assert humans["n_qids"].item() == judge["n_qids"].item() == 6
@@ -106,7 +112,11 @@ def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
     pd.testing.assert_series_equal(alone, means.rename("value"))
     # Probabilities are labels, too: nDCG does not depend on their unit.
     halved = {"half": labels["partial"].assign(label=labels["partial"]["label"] / 2)}
-    again = audit_judge(runs, planted[3], halved, budget=1).systems.query("judge == 'half'").set_index("name")["value"]
+    again = (
+        audit_judge(runs, planted[3], labels=halved, budget=1)
+        .systems.query("judge == 'half'")
+        .set_index("name")["value"]
+    )
     pd.testing.assert_series_equal(again, alone, atol=1e-9)
 
 
@@ -133,7 +143,9 @@ def test_intervals_cover_the_scores_under_all_judgments():
     for seed in range(1, 9):
         runs, truth, labels = collection(seed)
         human = truth.sample(frac=0.4, random_state=seed)
-        found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=300))
+        found = audit_judge(
+            runs, human, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=300)
+        )
         exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
         for estimate, known in errors.items():
             own = found.systems[found.systems["estimate"] == estimate]
@@ -183,7 +195,7 @@ def test_residuals_correct_the_model_on_a_collection(shared_data):
         runs[name] = condense(run[run["qid"].isin(truth["qid"])].assign(rank=0))
     human = truth.sample(frac=0.2, random_state=0)
     judge = folder / "labels.llama3-70b-criteria.txt.gz"
-    found = audit_judge(runs, human, judge, budget=1)
+    found = audit_judge(runs, human, labels=judge, budget=1)
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
     error = found.systems.assign(error=found.systems["value"] - found.systems["name"].map(exact))
     rmse = np.sqrt((error["error"] ** 2).groupby(error["estimate"]).mean())
@@ -214,7 +226,7 @@ def test_agreement_counts_documents_that_all_labelled(planted):
 def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     runs, truth, labels, human, _ = planted
     texts = truth[["docno"]].assign(text=["word " * (5 + 3 * (i % 40)) for i in range(len(truth))])
-    found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, data=Data(documents=texts))
+    found = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, data=Data(documents=texts))
     both = human.merge(labels["honest"], on=["qid", "docno"])
     difference = (both["label_y"] - both["label_x"]).groupby(both["label_x"]).mean()
     assert found.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
@@ -231,7 +243,7 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     cut = first_ten(runs["c"])
     human = truth[truth["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning, match="do not fill the gaps of the judgments .* machine labels"):
-        found = audit_judge(runs, human, {"partial": labels["partial"]}, budget=1)
+        found = audit_judge(runs, human, labels={"partial": labels["partial"]}, budget=1)
     mixed = found.mixed.set_index("name")
     assert mixed.loc["c", "machine"] == 0 < mixed.loc["a", "machine"]
     gaps = labels["partial"][~labels["partial"]["docno"].isin(cut)]
@@ -249,9 +261,9 @@ def test_judgments_that_were_filled_are_recognised(planted):
     alone = cuts["a"] - cuts["b"] - cuts["c"] - cuts["d"]
     filled = truth.assign(label=np.where(truth["docno"].isin(alone), labels["partial"]["label"], truth["label"]))
     with pytest.warns(DegenerateWarning, match="only a retrieves equal its labels.*filled with machine labels"):
-        audit_judge(runs, filled, {"partial": labels["partial"]}, budget=1)
+        audit_judge(runs, filled, labels={"partial": labels["partial"]}, budget=1)
     with pytest.warns(DegenerateWarning) as told:
-        audit_judge(runs, truth.sample(frac=0.5, random_state=0), {"copy": truth}, budget=1)
+        audit_judge(runs, truth.sample(frac=0.5, random_state=0), labels={"copy": truth}, budget=1)
     assert any("its labels equal all human judgments" in str(one.message) for one in told)
 
 
@@ -261,7 +273,7 @@ def test_a_judge_of_some_systems_is_counted(planted):
     cut = first_ten(runs["c"])
     some = labels["honest"][labels["honest"]["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning) as told:
-        found = audit_judge(runs, human, {"some": some}, budget=1)
+        found = audit_judge(runs, human, labels={"some": some}, budget=1)
     assert any("neither a label nor a judgment" in str(one.message) for one in told)
     neither = found.mixed.set_index("name")["neither"]
     assert neither["c"] == 0
@@ -270,7 +282,7 @@ def test_a_judge_of_some_systems_is_counted(planted):
 
 def test_complete_judgments_are_exact(planted):
     runs, truth, labels, _, _ = planted
-    found = audit_judge(runs, truth, {"honest": labels["honest"]}, budget=1)
+    found = audit_judge(runs, truth, labels={"honest": labels["honest"]}, budget=1)
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
     own = found.systems.query("estimate == 'corrected'").set_index("name")
     for column in ("value", "low", "high"):
@@ -282,7 +294,7 @@ def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted)
     runs, _, labels, human, found = planted
     turned = {name: run.sample(frac=1, random_state=1) for name, run in runs.items()}
     given = {name: one.sample(frac=1, random_state=2) for name, one in labels.items()}
-    again = audit_judge(turned, human.sample(frac=1), given, families=FAMILIES, budget=1, baseline="a")
+    again = audit_judge(turned, human.sample(frac=1), labels=given, families=FAMILIES, budget=1, baseline="a")
     pd.testing.assert_frame_equal(again.systems, found.systems)
     pd.testing.assert_frame_equal(again.bias, found.bias)
     assert "Bias of the judge" in found._repr_html_()
@@ -317,7 +329,7 @@ def judged():
         with warnings.catch_warnings():
             # The constant judge has no standard errors.
             warnings.simplefilter("ignore", DegenerateWarning)
-            return audit_judge(runs, complete(truth, 20), {name: pool.assign(label=given[name])}, **options)
+            return audit_judge(runs, complete(truth, 20), labels={name: pool.assign(label=given[name])}, **options)
 
     return audited
 
@@ -395,7 +407,7 @@ def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
     human = complete(truth, n_topics).groupby("qid").sample(frac=share, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50))
+        found = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50))
     for table, columns in ((found.systems, ["value", "low", "high", "common"]), (found.pairs, ["diff", "low", "high"])):
         corrected = table[table["estimate"] == "corrected"]
         assert corrected[columns].isna().all(axis=None)
@@ -437,7 +449,9 @@ def test_topics_to_judge_complete_topics_for_an_audit(planted):
     )
     assert every.loc[every["qid"] == "q5", "rank"].iloc[0] == best == 1
     judged_now = pd.concat([human, truth.merge(plan[["qid", "docno"]])])
-    found = audit_judge(runs, judged_now, {"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50))
+    found = audit_judge(
+        runs, judged_now, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50)
+    )
     assert found.verdicts["n_complete"].item() == 12
 
 
@@ -498,7 +512,7 @@ def test_three_judges_have_an_estimate_without_humans():
         for name, share in accuracy.items()
     }
     found = audit_judge(
-        runs, truth.sample(frac=0.3, random_state=3), labels, budget=1, inference=Inference(n_draws=300)
+        runs, truth.sample(frac=0.3, random_state=3), labels=labels, budget=1, inference=Inference(n_draws=300)
     )
     table = found.without_humans.set_index("judge")
     # A random label is right in a third of the cases.
@@ -511,7 +525,7 @@ def test_three_judges_have_an_estimate_without_humans():
     alone = found.systems.query("judge == 'three'").set_index("name")["value"]
     assert (own - exact).abs().max() < 0.5 * (alone - exact).abs().max()
     assert "judges without humans (Dawid-Skene)" in found.comparison
-    two = audit_judge(runs, truth.sample(frac=0.3, random_state=3), dict(list(labels.items())[:2]), budget=1)
+    two = audit_judge(runs, truth.sample(frac=0.3, random_state=3), labels=dict(list(labels.items())[:2]), budget=1)
     assert not len(two.without_humans)
     assert set(two.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
 
@@ -527,7 +541,9 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     label = np.where(has & (rng.random(len(truth)) < 0.5), np.minimum(truth["label"] + 1, 2), truth["label"])
     human = truth.sample(frac=0.3, random_state=4)
     options = {"documents": texts, "topics": queries, "budget": 1, "n_draws": 300}
-    found = audit_judge(runs, human, {"llm": truth.assign(label=label)}, **grouped("audit_judge", **options)).bias
+    found = audit_judge(
+        runs, human, labels={"llm": truth.assign(label=label)}, **grouped("audit_judge", **options)
+    ).bias
     by = found[found["by"] == "overlap"].set_index("group")
     assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
     assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]
@@ -536,7 +552,7 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     assert by["bias"].iloc[1] > 0.25
     with pytest.raises(InputError, match="queries: no query of a judged topic"):
         audit_judge(
-            runs, human, {"llm": truth}, budget=1, data=Data(documents=texts, topics=queries.assign(qid="other"))
+            runs, human, labels={"llm": truth}, budget=1, data=Data(documents=texts, topics=queries.assign(qid="other"))
         )
 
 
@@ -551,9 +567,9 @@ def test_whole_numbers_as_ids_are_audited_as_their_text_is():
         return frame.astype({"qid": str, "docno": str})
 
     options = {"inference": Inference(n_draws=50), "budget": 5}
-    found = audit_judge(runs, truth[::2], {"j": judge}, **options)
+    found = audit_judge(runs, truth[::2], labels={"j": judge}, **options)
     expected = audit_judge(
-        {name: text(run) for name, run in runs.items()}, text(truth[::2]), {"j": text(judge)}, **options
+        {name: text(run) for name, run in runs.items()}, text(truth[::2]), labels={"j": text(judge)}, **options
     )
     assert set(found.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
     pd.testing.assert_frame_equal(found.systems, expected.systems)

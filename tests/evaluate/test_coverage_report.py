@@ -46,7 +46,12 @@ def linked(planted):
 @pytest.fixture(scope="module")
 def report(planted, systems, linked):
     return coverage_report(
-        planted.runs, linked, planted.qrels, systems, baseline="first", **grouped("coverage_report", **OPTIONS)
+        planted.runs,
+        linked,
+        qrels=planted.qrels,
+        doc_runs=systems,
+        baseline="first",
+        **grouped("coverage_report", **OPTIONS),
     )
 
 
@@ -105,7 +110,11 @@ def test_level_3_is_strata_of_the_reference_run(report):
 
 def test_another_reference_makes_other_strata(planted, systems, linked, report):
     other = coverage_report(
-        planted.runs, linked, planted.qrels, systems, **grouped("coverage_report", **OPTIONS, reference="frequency")
+        planted.runs,
+        linked,
+        qrels=planted.qrels,
+        doc_runs=systems,
+        **grouped("coverage_report", **OPTIONS, reference="frequency"),
     )
     assert other.reference == "frequency"
     assert not other.strata.query("name == 'first'")["value"].equals(report.strata.query("name == 'first'")["value"])
@@ -117,8 +126,8 @@ def test_links_in_any_form_say_the_same(planted, systems, linked, report):
         found = coverage_report(
             planted.runs,
             links,
-            planted.qrels,
-            systems,
+            qrels=planted.qrels,
+            doc_runs=systems,
             baseline="first",
             **grouped("coverage_report", **more, **OPTIONS),
         )
@@ -159,8 +168,8 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
         found = coverage_report(
             {"mine": run},
             tags,
-            qrels,
-            {"doc": pool},
+            qrels=qrels,
+            doc_runs={"doc": pool},
             data=Data(on_topics="all"),
             inference=Inference(n_resamples=10),
             options=CoverageOptions(pool=pool, n_strata=2),
@@ -191,8 +200,8 @@ def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
         found = coverage_report(
             planted.runs["odds"],
             planted.tags,
-            planted.qrels,
-            systems,
+            qrels=planted.qrels,
+            doc_runs=systems,
             baseline="first",
             **grouped("coverage_report", **OPTIONS, pool=pool),
         )
@@ -295,12 +304,17 @@ def test_forests_of_entity_runs_show_both_coverages(planted, linked):
 def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
     run = planted.runs["odds"]
     for arguments, options, error, message in (
-        ((run, linked, None, systems), {}, InputError, "give qrels"),
-        ((run, planted.tags, planted.qrels), {}, InputError, r"found tags, which need CoverageOptions\(pool=\)"),
+        ((run, linked), {"doc_runs": systems}, InputError, "give qrels"),
+        ((run, planted.tags), {"qrels": planted.qrels}, InputError, r"found tags, which need CoverageOptions\(pool=\)"),
         ((run, link_pool(planted.pool, planted.tags)), {}, InputError, "no document of the pool is judged"),
         (({}, linked), {}, InputError, "found none"),
         ((planted.runs, linked), {"reference": "ods"}, ParameterError, "reference 'ods' is unknown.* mean odds"),
-        ((run, linked, planted.qrels, systems), {"baseline": "x"}, ParameterError, "baseline 'x' is unknown"),
+        (
+            (run, linked),
+            {"qrels": planted.qrels, "doc_runs": systems, "baseline": "x"},
+            ParameterError,
+            "baseline 'x' is unknown",
+        ),
         ((run, linked), {"baseline": "first"}, ParameterError, "there are no document systems"),
         ((run, linked), {"n_strata": 1}, ParameterError, "n_strata=1"),
     ):
@@ -314,7 +328,9 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         with pytest.raises(ParameterError, match=message):
             report.gains(*arguments, **options)
     with pytest.raises(ParameterError, match="gains need a baseline"):
-        coverage_report(run, linked, planted.qrels, systems, inference=Inference(n_resamples=10)).gains("better", "AP")
+        coverage_report(run, linked, qrels=planted.qrels, doc_runs=systems, inference=Inference(n_resamples=10)).gains(
+            "better", "AP"
+        )
 
 
 def test_two_entities_are_too_few_to_correlate(planted, linked):

@@ -309,7 +309,7 @@ def one_group_out(runs, qrels):
     ("reduce", "words", "serious"),
     [
         (lambda _, qrels: subsample_qrels(qrels, 0.5, 1), "judgments seem to be missing at random", False),
-        (lambda runs, qrels: shallow_pool(runs, qrels, 3), "look like a pool cut at rank 3", True),
+        (lambda runs, qrels: shallow_pool(runs, qrels, cutoff=3), "look like a pool cut at rank 3", True),
         (one_group_out, "'d' retrieved documents that were not in the pool", True),
         (lambda _, qrels: qrels[qrels["label"] > 0], "nearly all judged documents are relevant", True),
     ],
@@ -328,5 +328,5 @@ def test_nothing_is_said_of_few_topics(pooled):
     runs, qrels = pooled
     few = [f"q{i}" for i in range(5)]
     some = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
-    left = shallow_pool(some, qrels[qrels["qid"].isin(few)], 3)
+    left = shallow_pool(some, qrels[qrels["qid"].isin(few)], cutoff=3)
     assert judgment_notes({name: Run(run) for name, run in runs.items()}, Judgments(left)) == []

@@ -50,8 +50,8 @@ def grid_of(world, grid=None, **options):
     return entity_grid(
         links,
         topics,
-        grid,
         MEASURES,
+        grid=grid,
         **grouped("entity_grid", **{"cutoff": 5, "progress": False, **resources, **options}),
     )
 
@@ -125,7 +125,10 @@ def test_configurations_with_the_same_rankings_count_once(world):
     without = links.to_frame().assign(weight=1.0)
     support = ["rank", "rho", "rho+rank"]
     found = entity_grid(
-        without, topics, {"consensus": {"support": support}, "chance": {"seed": 0}}, execution=Execution(progress=False)
+        without,
+        topics,
+        grid={"consensus": {"support": support}, "chance": {"seed": 0}},
+        execution=Execution(progress=False),
     )
     table = found.runs[found.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
     assert table.dropna().to_dict() == {"consensus(support='rho+rank')": "consensus(support='rank')"}
@@ -137,7 +140,9 @@ def test_configurations_with_the_same_rankings_count_once(world):
     assert frontier.correlation["n_runs"].tolist() == [3, 3]
     assert "consensus(support='rho+rank')" not in frontier.runs["name"].tolist()
     # Another order of the same entities is another ranking.
-    both = entity_grid(without, topics, {"consensus": {"support": support[:2]}}, execution=Execution(progress=False))
+    both = entity_grid(
+        without, topics, grid={"consensus": {"support": support[:2]}}, execution=Execution(progress=False)
+    )
     assert both.n_distinct == 2
 
 
@@ -253,7 +258,7 @@ def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
     grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})
     asked = {"cutoff": 5, "progress": False, "resume": tmp_path / "grid"}
-    entity_grid(links, topics[["qid"]], grid, MEASURES, **grouped("entity_grid", **asked))
+    entity_grid(links, topics[["qid"]], MEASURES, grid=grid, **grouped("entity_grid", **asked))
     more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
     for given, queries, measures, error, message in (
         (links, more, MEASURES, FileError, "other inputs"),
@@ -262,4 +267,4 @@ def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
         (tags, topics, MEASURES, InputError, "links are tags without a pool"),
     ):
         with pytest.raises(error, match=message):
-            entity_grid(given, queries, grid, measures, **grouped("entity_grid", **asked))
+            entity_grid(given, queries, measures, grid=grid, **grouped("entity_grid", **asked))

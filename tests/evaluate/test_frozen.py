@@ -60,10 +60,10 @@ def evaluated(own, qrels=None, **options):
     given = data()
     options = {"entities": given.entities, "folds": FOLDS, "cutoff": CUTOFF, "n_resamples": 50} | options
     return evaluate_frozen(
-        reranker(own),
         given.pool,
         given.qrels if qrels is None else qrels,
         ["AP"],
+        reranker=reranker(own),
         **grouped("evaluate_frozen", **options),
     )
 
@@ -183,4 +183,4 @@ def test_untrained_rerankers_are_refused():
     given = data()
     for entities in (given.every, selector()):
         with pytest.raises(ParameterError, match="wanted a trained stage with entities, such as NeuralReranker"):
-            evaluate_frozen(OverlapReranker(given.links, entities), given.pool, given.qrels, entities={})
+            evaluate_frozen(given.pool, given.qrels, reranker=OverlapReranker(given.links, entities), entities={})

@@ -524,7 +524,7 @@ def by_stages(intents, parameter, setting):
 def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
     intents, tags, runs = sensitive
     measures = ["ES@3", "VB(alpha=0.5)@2", "VB(variance='intent')@3", "TopIntent@3"]
-    table = intent_sensitivity(runs, intents, tags, measures=measures, n_intents=[1, 2])
+    table = intent_sensitivity(runs, intents, tags=tags, measures=measures, n_intents=[1, 2])
     given = vbterrier.score(
         runs, measures=measures, intents=intents, tags=tags, inference=Inference(n_resamples=2)
     ).values
@@ -558,7 +558,7 @@ def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
 def test_sensitivity_refuses_what_it_cannot_vary(sensitive):
     intents, tags, runs = sensitive
     plain = intents.drop(columns="delta")
-    assert "weight" not in set(intent_sensitivity(runs, plain, tags)["parameter"])
+    assert "weight" not in set(intent_sensitivity(runs, plain, tags=tags)["parameter"])
     none = {"temperature": [], "threshold": [], "n_intents": [], "mass": []}
     for options, error, message in (
         ({"weight": [2.0]}, InputError, "no column 'delta', which weight= multiplies"),
@@ -569,7 +569,7 @@ def test_sensitivity_refuses_what_it_cannot_vary(sensitive):
         (none, ParameterError, "no settings"),
     ):
         with pytest.raises(error, match=message):
-            intent_sensitivity(runs, plain, tags, **options)
+            intent_sensitivity(runs, plain, tags=tags, **options)
 
 
 RANKED = {
@@ -940,7 +940,7 @@ def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
     intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["A"]]})
     run = pd.DataFrame({"qid": ["q1"], "docno": ["a1"], "score": [1.0]})
     with pytest.raises(InputError, match="intents: are several ids at once"):
-        vbterrier.evaluate.intent_sensitivity({"x": run}, intents, TAGS, measures=["ES@5"])
+        vbterrier.evaluate.intent_sensitivity({"x": run}, intents, tags=TAGS, measures=["ES@5"])
     topics = pd.DataFrame({"qid": ["q1"], "query": ["x"]})
     with pytest.raises(ParameterError, match="nil= needs the tags of single ids"):
         evaluated({"x": run}, topics, intents, TAGS, measures=["ES(nil='NIL')"])

@@ -26,7 +26,7 @@ RUNS = {"mine": a_run("n1 j0 n2 j1", "j0 n3"), "other": a_run("j0 n1 n2 n4", "j1
 
 
 def planned(runs=RUNS, qrels=QRELS, n=10, measure=MEASURE, **options):
-    return judge_next(runs, qrels, n, measure, **grouped("judge_next", **options))
+    return judge_next(runs, qrels, measure, budget=n, **grouped("judge_next", **options))
 
 
 def test_the_width_is_that_of_the_interval_of_score():

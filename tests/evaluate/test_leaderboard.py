@@ -144,7 +144,7 @@ def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
     runs, qrels, groups = track
     found = leaderboard(runs, qrels, "nDCG@10", groups=groups, **grouped("leaderboard", **FEW)).reusability
     assert found["name"].tolist() == sorted(runs)
-    for reduced in leave_group_out(runs, qrels, groups):
+    for reduced in leave_group_out(runs, qrels, groups=groups):
         means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], data=Data(on_topics="all")).means()["nDCG@10"]
         rank = means.rank(ascending=False)
         own = found[found["group"] == reduced.name].set_index("name")
@@ -263,7 +263,7 @@ def test_the_batch_is_that_of_judge_next(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
     found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), **grouped("leaderboard", **FEW)).batch
-    plan = vbterrier.judge_next(runs, some, JudgingBudget(8, quota=2))
+    plan = vbterrier.judge_next(runs, some, budget=JudgingBudget(8, quota=2))
     assert found["docno"].tolist() == plan.documents["docno"].tolist()
     assert found["qid"].value_counts().max() == 2
 
@@ -331,7 +331,8 @@ def test_groups_and_batches_of_several_collections(collections, track):
         runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, **grouped("leaderboard", **FEW)
     )
     removed = {
-        reduced.name: len(qrels["a"]) - len(reduced.qrels) for reduced in leave_group_out(runs["a"], qrels["a"], groups)
+        reduced.name: len(qrels["a"]) - len(reduced.qrels)
+        for reduced in leave_group_out(runs["a"], qrels["a"], groups=groups)
     }
     assert (found.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
     assert len(found.batch) == 6
@@ -345,11 +346,11 @@ def test_costs_and_quotas_of_judgments(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
     costs = {qid: 1.0 if qid < "t06" else 5.0 for qid in some["qid"].unique()}
-    plan = vbterrier.judge_next(runs, some, JudgingBudget(10, costs=costs))
+    plan = vbterrier.judge_next(runs, some, budget=JudgingBudget(10, costs=costs))
     spent = plan.documents["qid"].map(costs)
     assert spent.sum() <= 10
     quota = dict.fromkeys(costs, 1) | {"t00": 0}
-    limited = vbterrier.judge_next(runs, some, JudgingBudget(30, quota=quota)).documents["qid"].value_counts()
+    limited = vbterrier.judge_next(runs, some, budget=JudgingBudget(30, quota=quota)).documents["qid"].value_counts()
     assert limited.max() == 1
     assert set(limited.index) == set(costs) - {"t00"}
     for options, message in (
@@ -359,7 +360,7 @@ def test_costs_and_quotas_of_judgments(track):
         ({"quota": quota | {"t00": -1}}, r"quota\['t00'\]=-1"),
     ):
         with pytest.raises(ParameterError, match=message):
-            vbterrier.judge_next(runs, some, JudgingBudget(10, **options))
+            vbterrier.judge_next(runs, some, budget=JudgingBudget(10, **options))
 
 
 def test_a_judge_that_labelled_documents_of_some_systems_only(track):

@@ -99,11 +99,11 @@ def test_corrected_means_and_differences_are_those_of_human_judgments():
     for seed in range(20):
         runs, qrels, machine, topics = collection(seed)
         human = qrels[qrels["qid"].isin(np.random.default_rng(seed).choice(topics, 30, replace=False))]
-        found = corrected_scores(runs, human, machine, "P@10", target="these")
+        found = corrected_scores(runs, human, "P@10", labels=machine, target="these")
         truth = vbterrier.score(runs, qrels, ["P@10"]).means()["P@10"]
         inside += found["name"].map(truth).between(found["low"], found["high"]).tolist()
         assert (found["predicted"].iloc[1] - truth["b"]) > 0.1
-        difference = corrected_scores(runs, human, machine, "P@10", baseline="a", target="these")
+        difference = corrected_scores(runs, human, "P@10", labels=machine, baseline="a", target="these")
         assert difference["name"].tolist() == ["b - a"]
         gaps.append(difference["value"].item() - (truth["b"] - truth["a"]))
     assert np.mean(inside) >= 0.85
@@ -115,5 +115,5 @@ RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
 
 def test_judgments_of_all_topics_need_no_labels():
     with pytest.warns(DegenerateWarning):
-        found = corrected_scores({"mine": RUN}, QRELS, QRELS, "P@1", target="these")
+        found = corrected_scores({"mine": RUN}, QRELS, "P@1", labels=QRELS, target="these")
     assert found["value"].item() == found["labelled"].item()

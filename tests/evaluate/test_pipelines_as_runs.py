@@ -172,7 +172,7 @@ CALLS = {
     "fit": lambda runs, qrels, _: vbterrier.unjudged.fit(runs, qrels),
     "report": lambda runs, qrels, path: vbterrier.write_report(runs, qrels, ["nDCG@10"], path=path / "a.html"),
     "rank_systems": lambda runs, qrels, _: vbterrier.rank_systems(runs, qrels, "BNDCG@10"),
-    "judge_next": lambda runs, qrels, _: vbterrier.judge_next(runs, qrels, 5),
+    "judge_next": lambda runs, qrels, _: vbterrier.judge_next(runs, qrels, budget=5),
     "variance_shares": lambda runs, qrels, _: vbterrier.evaluate.variance_shares(runs, qrels, "nDCG@10"),
 }
 

@@ -90,7 +90,7 @@ def scored(options):
 
 
 def over_intents(options):
-    options = {"systems": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]} | options
+    options = {"runs": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]} | options
     return evaluate_intents(**grouped("evaluate_intents", **options))
 
 
@@ -101,7 +101,7 @@ def experiment(systems, options):
 
 def graded(grid):
     return entity_grid(
-        LINKS, TOPICS, grid, ["RelCov@5"], options=GridOptions(embed=None), execution=Execution(progress=False)
+        LINKS, TOPICS, ["RelCov@5"], grid=grid, options=GridOptions(embed=None), execution=Execution(progress=False)
     )
 
 
@@ -117,7 +117,7 @@ def reranked(grid, options):
 
 
 def settings(options):
-    options = {"systems": RUNS, "links": TAGS, "pool": GOOD, "entities": ENTITIES, "qrels": QRELS} | options
+    options = {"runs": RUNS, "links": TAGS, "pool": GOOD, "entities": ENTITIES, "qrels": QRELS} | options
     return evaluate_settings(measures=["AP"], **grouped("evaluate_settings", **options))
 
 
@@ -238,7 +238,7 @@ REFUSALS = [
     ),
     *refusals(
         "a release gate",
-        lambda new: release_gate(new, {"old": GOOD}, QRELS, "nDCG@4", margin=0.1),
+        lambda new: release_gate(new, QRELS, "nDCG@4", baseline={"old": GOOD}, margin=0.1),
         ({"old": GOOD}, "two systems are called 'old'; give each its own name"),
         ({"new": GOOD, "other": GOOD}, ParameterError, "new=, baseline=: wanted one new run, and at least one baseline"),
     ),
@@ -272,7 +272,7 @@ REFUSALS = [
     ),
     *refusals(
         "an audit",
-        lambda options: audit_judge(RUNS, QRELS, {"honest": QRELS}, **grouped("audit_judge", **options)),
+        lambda options: audit_judge(RUNS, QRELS, labels={"honest": QRELS}, **grouped("audit_judge", **options)),
         ({"families": {"e": "llm"}}, "families: no run is called 'e'."),
         ({"baseline": "e"}, "baseline: no run is called 'e'."),
         ({"margin": 2}, "margin=2: wanted a number of at least 0 and below 1; did you mean 0.02, 2 per cent?"),
@@ -300,9 +300,9 @@ REFUSALS = [
         "labels of a judge",
         lambda call: call(),
         (lambda: label_quality(QRELS.assign(docno="x" + QRELS["docno"]), QRELS), "labels: no document has both a label and a judgment; label judged documents to compare them"),
-        (lambda: corrected_scores({"mine": GOOD}, QRELS, {"one": QRELS, "two": QRELS}, "P@1"), "labels: 2 labellers ('one', 'two'); give the labels of one"),
-        (lambda: corrected_scores({"mine": GOOD}, QRELS, QRELS.assign(label=0.5), "P@1"), "labels 'labels': wanted grades, whole numbers as those of the judgments, found 0.5; round probabilities first, or give them as evidence, score(..., data=Data(labels=))"),
-        (lambda: corrected_scores({"mine": GOOD}, QRELS, QRELS[QRELS["qid"] == "q1"], "P@1"), "labels: 1 topic has none ('q2'); label all judged topics"),
+        (lambda: corrected_scores({"mine": GOOD}, QRELS, "P@1", labels={"one": QRELS, "two": QRELS}), "labels: 2 labellers ('one', 'two'); give the labels of one"),
+        (lambda: corrected_scores({"mine": GOOD}, QRELS, "P@1", labels=QRELS.assign(label=0.5)), "labels 'labels': wanted grades, whole numbers as those of the judgments, found 0.5; round probabilities first, or give them as evidence, score(..., data=Data(labels=))"),
+        (lambda: corrected_scores({"mine": GOOD}, QRELS, "P@1", labels=QRELS[QRELS["qid"] == "q1"]), "labels: 1 topic has none ('q2'); label all judged topics"),
     ),
     *refusals(
         "a diagnosis",
@@ -314,7 +314,7 @@ REFUSALS = [
     ),
     *refusals(
         "estimators of a simulation",
-        lambda estimators: simulate(RUNS, QRELS, THIN, estimators=estimators),
+        lambda estimators: simulate(RUNS, QRELS, incomplete=THIN, estimators=estimators),
         (["nDCG@10"], "estimators: wanted a mapping of name to a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level); found ['nDCG@10']"),
         ({}, "estimators: wanted a mapping of name to a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level); found {}"),
         ({"x": ("nDCG@10", "nDCG@10")}, "estimator 'x': wanted a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level); found 2 values"),
@@ -326,7 +326,7 @@ REFUSALS = [
     ),
     *refusals(
         "simulations",
-        lambda incomplete, options: simulate(RUNS, QRELS, incomplete, **options),
+        lambda incomplete, options: simulate(RUNS, QRELS, incomplete=incomplete, **options),
         (THIN, {"levels": [0]}, ParameterError, "level=0: wanted a number between 0 and 1, such as 0.95"),
         (THIN, {"levels": [1]}, ParameterError, "level=1: wanted a number between 0 and 1, such as 0.95"),
         (THIN, {"levels": [95]}, ParameterError, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
@@ -364,7 +364,7 @@ REFUSALS = [
     ),
     *refusals(
         "options of intents before any work",
-        lambda options: over_intents({"systems": {"never": Never()}, "intents": Never(), **options}),
+        lambda options: over_intents({"runs": {"never": Never()}, "intents": Never(), **options}),
         ({"baseline": "nevr"}, "baseline='nevr': no such system; found 'never'. Did you mean never?"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
         ({"cutoff": [0]}, "cutoff=[0]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
@@ -379,7 +379,7 @@ REFUSALS = [
         ({"topics": TOPICS[["qid"]]}, "topics: wanted columns qid, query; missing query; found qid."),
         ({"topics": TOPICS[:0]}, "topics: no rows; give at least one query"),
         ({"topics": TOPICS.assign(qid=["x", "y"])}, "intents: none of the 2 queries ('x', 'y') has any candidate"),
-        ({"systems": {}}, "no systems; name at least one"),
+        ({"runs": {}}, "no systems; name at least one"),
         ({"tagger": None}, "no tags: run 'good' has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"),
         ({"intents": pt.Transformer.from_df(GOOD.merge(TOPICS))}, "intents: found results of a retriever; if its documents are entities, convert them to candidates: CandidateIntents(retriever), or retriever >> Calibrate()"),
         ({"n_replicas": 3, "perturb": [Paraphrases()]}, ParameterError, "Paraphrases(source='paraphrases', order='random') generates new candidates, but intents= is not a pipeline; give the pipeline that generates intents, or Variants of frames, or systems that are pipelines"),
@@ -401,7 +401,7 @@ REFUSALS = [
     *refusals(
         "intents of several ids",
         lambda call: call(),
-        (lambda: intent_sensitivity(RUNS, INTENTS.assign(parts=[["A"]] * 3), TAGS, measures=["ES@5"]), "intents: are several ids at once (column parts); use a measure with parts=, as ES(parts='together')@10, or convert them with vbterrier.intents.split_parts"),
+        (lambda: intent_sensitivity(RUNS, INTENTS.assign(parts=[["A"]] * 3), tags=TAGS, measures=["ES@5"]), "intents: are several ids at once (column parts); use a measure with parts=, as ES(parts='together')@10, or convert them with vbterrier.intents.split_parts"),
         (lambda: over_intents({"intents": INTENTS.assign(parts=[["A"]] * 3), "measures": ["ES(nil='NIL')"]}), ParameterError, "nil= needs the tags of single ids, and the intents are several ids at once (parts); ask for parts='split'"),
     ),
     *refusals(
@@ -465,7 +465,7 @@ REFUSALS = [
     ),
     *refusals(
         "links, topics and measures of a grid",
-        lambda links, topics, measures: entity_grid(links, topics, {"consensus": {"min_documents": 1}}, measures),
+        lambda links, topics, measures: entity_grid(links, topics, measures, grid={"consensus": {"min_documents": 1}}),
         (LINKS, TOPICS[:1], ["RelCov@5"], "topics: 1 topic of the links is missing ('q2')"),
         (LINKS, TOPICS, ["AP"], ParameterError, "measures: wanted measures of entity runs, as 'RelCov@20', found ['AP']"),
         (TAGS, TOPICS, ["RelCov@5"], "entity_grid: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame"),
@@ -491,9 +491,9 @@ REFUSALS = [
         settings,
         ({"pool": None}, "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"),
         ({"entities": ENTITIES.assign(docno=["x", "y", "z"])}, "entities: no document of the pool mentions any of the first 20 entities of its topic (entities: 'x', 'y', 'z'; links: 'A', 'B', 'C'); check that both use the same ids"),
-        ({"systems": {"s": GOOD.assign(docno=GOOD["docno"] + "x")}}, "run 's': no document is in the linked pool (run: 'q1-0x', 'q1-1x', 'q1-2x', ...; links: 'q1-0', 'q1-1', 'q1-2', ...); link the pool that systems rank"),
-        ({"systems": {"s": GOOD.assign(docno=range(8))}}, "links column 'docno' holds text, run 's' column 'docno' holds integers: they can never match; cast run 's' column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
-        ({"systems": {"a": GOOD, "b": run([0], ["q1"])}}, "run 'a' has 2 of the 2 topics, run 'b' has 1, and they differ in 'q2': averages over different topics compare nothing; ask for on_topics='common' (only those that all runs have) or on_topics='all' (missing topics score 0)"),
+        ({"runs": {"s": GOOD.assign(docno=GOOD["docno"] + "x")}}, "run 's': no document is in the linked pool (run: 'q1-0x', 'q1-1x', 'q1-2x', ...; links: 'q1-0', 'q1-1', 'q1-2', ...); link the pool that systems rank"),
+        ({"runs": {"s": GOOD.assign(docno=range(8))}}, "links column 'docno' holds text, run 's' column 'docno' holds integers: they can never match; cast run 's' column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
+        ({"runs": {"a": GOOD, "b": run([0], ["q1"])}}, "run 'a' has 2 of the 2 topics, run 'b' has 1, and they differ in 'q2': averages over different topics compare nothing; ask for on_topics='common' (only those that all runs have) or on_topics='all' (missing topics score 0)"),
         ({"beyond": "x"}, ParameterError, "beyond='x': wanted one of 'keep', 'drop'."),
         ({"unreached": "x"}, ParameterError, "unreached='x': wanted one of 'skip', 'zero'."),
         ({"cutoff": 0}, ParameterError, "cutoff=0: wanted a whole number of at least 1"),
@@ -514,12 +514,12 @@ REFUSALS = [
     *refusals(
         "a report of coverage",
         lambda arguments, options: coverage_report(*arguments, **grouped("coverage_report", **options)),
-        ((ENTITIES, LINKS, None, RUNS), {}, "document systems are evaluated against qrels; give qrels"),
-        ((ENTITIES, TAGS, QRELS), {}, "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"),
+        ((ENTITIES, LINKS), {"doc_runs": RUNS}, "document systems are evaluated against qrels; give qrels"),
+        ((ENTITIES, TAGS), {"qrels": QRELS}, "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"),
         ((ENTITIES, link_pool(GOOD, TAGS)), {}, "links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)"),
         (({}, LINKS), {}, "entity_runs: found none; wanted at least one entity run"),
         (({"odds": ENTITIES, "rare": ENTITIES}, LINKS), {"reference": "ods"}, ParameterError, "reference 'ods' is unknown; found 'odds', 'rare'. Did you mean odds?"),
-        ((ENTITIES, LINKS, QRELS, RUNS), {"baseline": "x"}, ParameterError, "baseline 'x' is unknown; found 'good', 'bad'."),
+        ((ENTITIES, LINKS), {"qrels": QRELS, "doc_runs": RUNS, "baseline": "x"}, ParameterError, "baseline 'x' is unknown; found 'good', 'bad'."),
         ((ENTITIES, LINKS), {"baseline": "first"}, ParameterError, "baseline='first': there are no document systems; give doc_runs"),
         ((ENTITIES, LINKS), {"n_strata": 1}, ParameterError, "n_strata=1: wanted a whole number of at least 2"),
     ),
@@ -614,7 +614,7 @@ def test_bad_input_has_this_message(request, call, given, error, message, monkey
 SYSTEM_CALLS = {
     "compare": lambda runs, **options: compare(runs, QRELS, ["P@1"], **options),
     "rank_systems": lambda runs, **options: rank_systems(runs, QRELS, **options),
-    "judge_next": lambda runs: judge_next(runs, QRELS, 2),
+    "judge_next": lambda runs: judge_next(runs, QRELS, budget=2),
     "fit": lambda runs: fit(runs, QRELS),
     "leaderboard": lambda runs: leaderboard(runs, QRELS),
     "variance_shares": lambda runs: variance_shares(runs, QRELS, "ENDCG@10"),

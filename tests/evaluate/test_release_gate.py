@@ -34,7 +34,9 @@ def collection(n=N, seed=1, loss=0.0):
 
 
 def gate(new, old, qrels, measure="nDCG@4", margin=0.05, **options):
-    return release_gate({"new": new}, {"old": old}, qrels, measure, margin=margin, **grouped("release_gate", **options))
+    return release_gate(
+        {"new": new}, qrels, measure, baseline={"old": old}, margin=margin, **grouped("release_gate", **options)
+    )
 
 
 def test_a_small_difference_passes_a_large_one_fails_and_a_few_queries_tell_nothing():
@@ -118,7 +120,7 @@ def test_several_baselines_are_one_family():
     new, old, qrels = collection(n=60)
     bad = old.assign(score=-old["score"])
     found = release_gate(
-        {"new": new}, {"old": old, "bad": bad}, qrels, "nDCG@4", margin=0.2, options=GateOptions(max_share=0.1)
+        {"new": new}, qrels, "nDCG@4", baseline={"old": old, "bad": bad}, margin=0.2, options=GateOptions(max_share=0.1)
     )
     alone = gate(new, old, qrels, margin=0.2, level=0.975, max_share=0.1)
     assert found.pairs["n_tests"].tolist() == [2, 2]
@@ -126,7 +128,12 @@ def test_several_baselines_are_one_family():
     assert (found.decision, found.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
     for other, last, decisions in ((new, bad, ["UNKNOWN", "PASS"]), (bad, bad[::-1], ["FAIL", "UNKNOWN"])):
         found = release_gate(
-            {"new": other}, {"old": old, "bad": last}, qrels, "nDCG@4", margin=0.0, options=GateOptions(max_share=1)
+            {"new": other},
+            qrels,
+            "nDCG@4",
+            baseline={"old": old, "bad": last},
+            margin=0.0,
+            options=GateOptions(max_share=1),
         )
         assert (found.decision, found.pairs["decision"].tolist()) == (decisions[0], decisions)
 
@@ -269,9 +276,9 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
             for qid, rows in run.sort_values("score", ascending=False).groupby("qid")
         }
         (tmp_path / f"{name}.json").write_text(json.dumps({"details": details}))
-    paths = tmp_path / "new.json", tmp_path / "old.json", tmp_path / "ratings.csv"
+    paths = tmp_path / "new.json", tmp_path / "ratings.csv"
     wanted = undecided(new, old, qrels, budget=5)
-    options = {"margin": wanted.pairs.loc[0, "margin"], "max_share": 1}
+    options = {"baseline": tmp_path / "old.json", "margin": wanted.pairs.loc[0, "margin"], "max_share": 1}
     found = release_gate(*paths, "ENDCG@4", budget=5, **grouped("release_gate", **options, scale=(0, 3)))
     assert found.pairs.loc[0, ["diff", "low"]].tolist() == pytest.approx(wanted.pairs.loc[0, ["diff", "low"]].tolist())
     found.write_judging(tmp_path / "next.csv")
@@ -416,7 +423,7 @@ def test_the_effect_of_ratings_on_ndcg_is_predicted_by_its_estimate():
 def test_several_undecided_baselines_have_a_reason_each():
     new, old, qrels = collection(n=30)
     found = release_gate(
-        {"new": new}, {"old": old, "older": old.assign(score=-old["score"])}, qrels, "nDCG@4", margin=0.05
+        {"new": new}, qrels, "nDCG@4", baseline={"old": old, "older": old.assign(score=-old["score"])}, margin=0.05
     )
     assert found.advice()[0].startswith("old: more queries are needed")
     assert found.pairs["reason"].tolist() == [

@@ -277,15 +277,16 @@ def test_topics_without_judgments_are_left_out(world):
 
 
 def test_what_configurations_warn_of_is_said_once(world, tmp_path):
-    grid, data = {"overlap": {"weight": 1.0, "cutoff": [1, 2]}}, (world.tags, world.pool, {"one": world.runs["one"]})
+    data = {"links": world.tags, "entity_runs": {"one": world.runs["one"]}}
+    data["grid"] = {"overlap": {"weight": 1.0, "cutoff": [1, 2]}}
     for _ in range(2):
         # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
             rerank_grid(
-                *data,
+                world.pool,
                 world.qrels,
-                grid,
                 ["BNDCG@5"],
+                **data,
                 execution=Execution(resume=tmp_path / "grid.jsonl", progress=False),
             )
 
@@ -298,7 +299,11 @@ def test_the_default_grid_has_437_configurations_beside_the_pool(world):
     runs = {"one": world.runs["one"].assign(score=world.runs["one"]["score"] + 9)}
     with pytest.warns(DegenerateWarning, match="176 of 437 configurations are omitted.*'embedding' needs embeddings"):
         found = rerank_grid(
-            world.tags, world.pool.drop(columns="text"), runs, world.qrels, execution=Execution(progress=False)
+            world.pool.drop(columns="text"),
+            world.qrels,
+            links=world.tags,
+            entity_runs=runs,
+            execution=Execution(progress=False),
         )
     assert found.omitted == ("expansion", "embedding", "similarity")
     families = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
@@ -308,7 +313,13 @@ def test_the_default_grid_has_437_configurations_beside_the_pool(world):
 def test_values_of_topics_and_configurations_with_the_same_rankings(world):
     grid = {"overlap": {"weight": [0.0, 0.1, 0.9], "cutoff": [6, 50]}}
     found = rerank_grid(
-        world.tags, world.pool, world.runs, world.qrels, grid, ["AP"], execution=Execution(progress=False)
+        world.pool,
+        world.qrels,
+        ["AP"],
+        links=world.tags,
+        entity_runs=world.runs,
+        grid=grid,
+        execution=Execution(progress=False),
     )
     table = found.runs.set_index("configuration")
     means = found.values.groupby("name", sort=False)["value"].mean()

@@ -34,7 +34,7 @@ def collection(seed=0, *, n_topics=12, n_docs=20, share=0.6):
     hit = rng.random(len(pairs)) < share
     tags = pd.DataFrame({"docno": pairs["docno"], "entity_id": np.where(hit, "wanted", "unwanted")})
     entities = pd.DataFrame({"qid": pairs["qid"].unique(), "docno": "wanted", "score": 1.0})
-    return {"systems": systems, "qrels": qrels, "links": tags, "pool": pool, "entities": entities}
+    return {"runs": systems, "qrels": qrels, "links": tags, "pool": pool, "entities": entities}
 
 
 def evaluated(data, measures=MEASURES, **given):
@@ -48,7 +48,7 @@ def table(values, setting=None):
 
 def test_both_settings_are_pt_experiment_when_all_is_reachable():
     data = collection(share=1.1)
-    found, systems, qrels = evaluated(data), data["systems"], data["qrels"]
+    found, systems, qrels = evaluated(data), data["runs"], data["qrels"]
     runs, topics = [frame.assign(rank=0) for frame in systems.values()], qrels[["qid"]].drop_duplicates()
     measures = vbterrier.measures_from(*MEASURES)
     plain = pt.Experiment(runs, topics.assign(query="x"), qrels, measures, names=list(systems), perquery=True)
@@ -65,7 +65,7 @@ def test_both_settings_are_pt_experiment_when_all_is_reachable():
 
 def test_settings_are_plain_scores_of_frames_filtered_by_hand():
     data = collection(1)
-    systems, qrels, tags = data["systems"], data["qrels"], data["links"]
+    systems, qrels, tags = data["runs"], data["qrels"], data["links"]
     reach, found = set(tags.loc[tags["entity_id"] == "wanted", "docno"]), evaluated(data)
     cut = {name: run[run["docno"].isin(reach)] for name, run in systems.items()}
     expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, data=Data(on_topics="all"))
@@ -87,7 +87,7 @@ def hand():
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": list("bdef"), "label": [1, 1, 1, 0]})
     tags = pd.DataFrame({"docno": list("bcf"), "entity_id": list("XXY")})
     entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["X", "Y"], "score": [1.0, 1.0]})
-    return {"systems": {"s": run}, "qrels": qrels, "links": tags, "pool": run, "entities": entities}
+    return {"runs": {"s": run}, "qrels": qrels, "links": tags, "pool": run, "entities": entities}
 
 
 def test_hand_case_with_a_topic_that_cannot_be_reached():
@@ -127,7 +127,7 @@ def test_nothing_relevant_within_reach_is_an_error():
     data = hand()
     run, qrels = (frame[frame["qid"] == "q2"] for frame in (data["pool"], data["qrels"]))
     with pytest.raises(InputError, match="no topic is left for the conditional setting"):
-        evaluated(data, ["AP"], systems={"s": run}, qrels=qrels)
+        evaluated(data, ["AP"], runs={"s": run}, qrels=qrels)
 
 
 def test_topics_that_never_had_a_relevant_document_stay_in_both_settings():
@@ -143,7 +143,7 @@ def test_topics_that_never_had_a_relevant_document_stay_in_both_settings():
 def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
     data = hand()
     data["qrels"] = pd.concat([data["qrels"], pd.DataFrame({"qid": ["q1"], "docno": ["z"], "label": [1]})])
-    data["systems"] = {"s": pd.concat([pd.DataFrame({"qid": ["q1"], "docno": ["y"], "score": [9.0]}), data["pool"]])}
+    data["runs"] = {"s": pd.concat([pd.DataFrame({"qid": ["q1"], "docno": ["y"], "score": [9.0]}), data["pool"]])}
     kept, dropped = (evaluated(data, ["AP"], unreached="zero", beyond=beyond) for beyond in ("keep", "drop"))
     assert table(kept.values, "open-world")["s", "q1", "AP"] == pytest.approx((1 / 3 + 2 / 5) / 3)
     assert table(dropped.values, "open-world")["s", "q1", "AP"] == 0.5
@@ -190,8 +190,8 @@ def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
 def test_order_of_rows_changes_nothing():
     data = collection(4)
     mixed = {name: data[name].sample(frac=1, random_state=6) for name in ("qrels", "links", "pool", "entities")}
-    systems = {name: run.sample(frac=1, random_state=5) for name, run in data["systems"].items()}
-    found, expected = evaluated({"systems": systems, **mixed}), evaluated(data)
+    systems = {name: run.sample(frac=1, random_state=5) for name, run in data["runs"].items()}
+    found, expected = evaluated({"runs": systems, **mixed}), evaluated(data)
     for setting in ("conditional", "open-world"):
         pd.testing.assert_series_equal(table(found.values, setting), table(expected.values, setting))
 
@@ -199,11 +199,11 @@ def test_order_of_rows_changes_nothing():
 def test_pipelines_are_run_on_the_topics():
     data = collection(5)
     topics = data["pool"][["qid"]].drop_duplicates().assign(query="x")
-    pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in data["systems"].items()}
-    found = evaluated(data, systems=pipelines, topics=topics)
+    pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in data["runs"].items()}
+    found = evaluated(data, runs=pipelines, topics=topics)
     pd.testing.assert_series_equal(table(found.values), table(evaluated(data).values))
     with pytest.raises(InputError, match=r"run 'pool': found the pipeline .*needs queries: give topics="):
-        evaluated(data, systems=pipelines)
+        evaluated(data, runs=pipelines)
 
 
 def test_baseline_gives_comparisons_in_each_setting():

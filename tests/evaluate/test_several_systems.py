@@ -112,7 +112,7 @@ def test_every_call_evaluates_each_system(tmp_path):
         assert set(ranked.systems["name"]) == set(RUNS)
         assert set(vbterrier.evaluate.leaderboard(source, QRELS, "nDCG@5").systems["name"]) == set(RUNS)
         assert set(vbterrier.evaluate.diagnose(source, QRELS).runs["name"]) == set(RUNS)
-        gate = vbterrier.evaluate.release_gate(run_of(3), source, JUDGED, "nDCG@5", margin=0.1)
+        gate = vbterrier.evaluate.release_gate(run_of(3), JUDGED, "nDCG@5", baseline=source, margin=0.1)
         assert set(gate.pairs["baseline"]) == set(RUNS)
         vbterrier.write_report(source, QRELS, measures=MEASURES, path=tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text()

@@ -50,7 +50,7 @@ LOWER = {"lower": "nDCG@10"}
 
 @pytest.fixture(scope="module")
 def found(runs, complete):
-    return simulate(runs, complete, thinned(complete))
+    return simulate(runs, complete, incomplete=thinned(complete))
 
 
 def values(runs, qrels, measure):
@@ -86,7 +86,7 @@ def test_measures_with_levels_get_their_intervals(found, runs, complete):
 
 
 def test_complete_judgments_leave_nothing_to_estimate(runs, complete):
-    found = simulate(runs, complete, [("all", complete)])
+    found = simulate(runs, complete, incomplete=[("all", complete)])
     assert found.errors()[["bias", "rmse"]].abs().to_numpy().max() < 1e-12
     coverage = found.coverage().set_index("topics")
     assert (coverage.loc["all", "covered"] == 1).all()
@@ -159,11 +159,11 @@ def test_correlations_are_of_means_over_topics(found):
 
 def test_systems_are_compared_on_the_topics_that_all_have(runs, complete):
     shorter = {**runs, "r3": runs["r3"].query("qid != 'q2'")}
-    table = simulate(shorter, complete, thinned(complete)[:2], estimators=LOWER).correlations()
+    table = simulate(shorter, complete, incomplete=thinned(complete)[:2], estimators=LOWER).correlations()
     assert (table["n_qids"] == len(QIDS) - 1).all()
     apart = {"r0": runs["r0"].query("qid == 'q0'"), "r1": runs["r1"].query("qid == 'q1'")}
     with pytest.raises(InputError, match="no topic in common"):
-        simulate(apart, complete, thinned(complete)[:1], estimators=LOWER).correlations()
+        simulate(apart, complete, incomplete=thinned(complete)[:1], estimators=LOWER).correlations()
 
 
 def test_preferences_are_those_of_a_loop(found):
@@ -183,7 +183,7 @@ def test_preferences_are_those_of_a_loop(found):
 
 def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
     (group, left, names, _), *_ = leave_group_out(runs, complete, cutoff=10)
-    found = simulate(runs, complete, [(group, left, names)], estimators=LOWER)
+    found = simulate(runs, complete, incomplete=[(group, left, names)], estimators=LOWER)
     assert found.estimates["name"].unique().tolist() == ["r0"]
     truth = values(runs, complete, "nDCG@10").unstack("qid")
     estimate, others = values({"r0": runs["r0"]}, left, "nDCG@10").unstack("qid").loc["r0"], truth.drop("r0")
@@ -194,7 +194,7 @@ def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
 
 
 def test_runs_of_several_simulations_are_ordered_together(runs, complete):
-    found = simulate(runs, complete, leave_group_out(runs, complete, cutoff=10), estimators=LOWER)
+    found = simulate(runs, complete, incomplete=leave_group_out(runs, complete, cutoff=10), estimators=LOWER)
     assert found.correlations()[["tau"]].isna().all(axis=None)
     (row,) = found.correlations(by=()).itertuples()
     assert row.n_systems == 4
@@ -224,7 +224,7 @@ def test_topics_without_a_relevant_document_are_left_out_and_counted(runs, compl
     worthless = complete.assign(label=complete["label"].where(complete["qid"] != "q0", 0))
     fewer = worthless[~worthless["qid"].isin(["q1"])]
     fewer = fewer.assign(label=fewer["label"].where(fewer["qid"] != "q2", 0))
-    found = simulate({"r0": runs["r0"].query("qid != 'q3'")}, worthless, [("fewer", fewer)])
+    found = simulate({"r0": runs["r0"].query("qid != 'q3'")}, worthless, incomplete=[("fewer", fewer)])
     assert set(found.truth["qid"]) == {"q1", "q2", "q4", "q5"}
     assert set(found.estimates["qid"]) == {"q4", "q5"}
     assert found.topics.to_numpy().tolist() == [["fewer", "r0", 4, 2]]
@@ -234,7 +234,7 @@ def test_topics_meet_by_name_whatever_their_order(runs, complete):
     left = subsample_qrels(complete, 0.5, 1).query("qid != 'q0'").iloc[::-1]
     lacking = complete.drop(index=complete.index[complete["qid"] == "q3"][:10])
     with pytest.warns(DegenerateWarning, match="lack documents"):
-        found = simulate(runs, lacking, [("turned", left)], estimators=LOWER)
+        found = simulate(runs, lacking, incomplete=[("turned", left)], estimators=LOWER)
     table = found.estimates.set_index(["name", "qid"])
     assert set(found.estimates["qid"]) == set(QIDS[1:])
     for column, qrels, measure in (("truth", lacking, "nDCG@10"), ("estimate", left, "nDCG@10")):
@@ -246,20 +246,20 @@ def test_topics_meet_by_name_whatever_their_order(runs, complete):
 
 def test_a_simulation_may_leave_nothing_of_a_run(runs, complete):
     one = {"r0": runs["r0"].query("qid == 'q0'"), "r1": runs["r1"]}
-    found = simulate(one, complete, [("without q0", complete.query("qid != 'q0'"))])
+    found = simulate(one, complete, incomplete=[("without q0", complete.query("qid != 'q0'"))])
     assert found.topics["n_evaluated"].tolist() == [0, len(QIDS) - 1]
     assert found.estimates["name"].unique().tolist() == ["r1"]
     with pytest.raises(InputError, match="nothing to evaluate"):
-        simulate({"r0": one["r0"]}, complete, [("without q0", complete.query("qid != 'q0'"))])
+        simulate({"r0": one["r0"]}, complete, incomplete=[("without q0", complete.query("qid != 'q0'"))])
     with pytest.raises(InputError, match="nothing to evaluate"):
-        simulate(one, complete, [])
+        simulate(one, complete, incomplete=[])
 
 
 def test_documents_that_complete_judgments_lack_are_told(runs, complete):
     first = runs["r0"].query("qid == 'q1'")["docno"].iloc[0]
     lacking = complete[(complete["qid"] != "q1") | (complete["docno"] != first)]
     with pytest.warns(DegenerateWarning, match=r"lack documents that \d runs retrieved \(1 of 'r0'"):
-        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG@10"})
+        found = simulate(runs, lacking, incomplete=[("all", lacking)], estimators={"mean": "BNDCG@10"})
     assert set(found.truth.query("n_unknown > 0")["qid"]) == {"q1"}
     assert "q1" not in set(found.known().estimates.query("name == 'r0'")["qid"])
     assert found.errors()["rmse"].item() > 0
@@ -276,7 +276,7 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
 )
 def test_intervals_of_any_two_measures(runs, complete, given, level):
     left = subsample_qrels(complete, 0.5, 1)
-    found = simulate(runs, complete, [("thin", left)], estimators={"mine": given})
+    found = simulate(runs, complete, incomplete=[("thin", left)], estimators={"mine": given})
     assert found.intervals["level"].unique().tolist() == [level]
     for end, measure in zip(("low", "high"), given[1:3], strict=True):
         expected = values(runs, left, measure)
@@ -285,7 +285,7 @@ def test_intervals_of_any_two_measures(runs, complete, given, level):
 
 
 def test_ranges_of_the_papers_table_6(runs, complete):
-    found = simulate(runs, complete, thinned(complete), estimators=RANGES)
+    found = simulate(runs, complete, incomplete=thinned(complete), estimators=RANGES)
     table = found.preferences().query("level > 0").set_index("estimator")
     # Higher ends give longer ranges, which state fewer preferences.
     stated = table.loc[["to q75", "to q90", "to q95", "to naive upper"], "n_stated"].tolist()
@@ -298,7 +298,9 @@ def test_other_measures_can_be_the_truth(runs, complete):
     left = subsample_qrels(complete, 0.4, 1)
     message = r"1 estimators have another cutoff than the true score, P@5, as 'more', P@10"
     with pytest.warns(DegenerateWarning, match=message):
-        found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
+        found = simulate(
+            runs, complete, incomplete=[("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"}
+        )
     assert repr(found) == "Simulation(1 simulation, 4 runs, 6 topics: lower, more)"
     assert found.estimates["truth"].nunique() <= 6
     group = found.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
@@ -310,7 +312,7 @@ def test_other_measures_can_be_the_truth(runs, complete):
 
 def test_the_truth_of_err_has_all_digits(runs, complete):
     """The five digits of gdeval would miss an interval that ends at the true score."""
-    found = simulate(runs, complete, [("all", complete)], measure="ERR@10", estimators={"own": "BERR@10"})
+    found = simulate(runs, complete, incomplete=[("all", complete)], measure="ERR@10", estimators={"own": "BERR@10"})
     assert found.coverage().query("topics == 'all'")["covered"].eq(1).all()
     exact = found.estimates.set_index(["name", "qid"])["truth"]
     labels = {key: rows.set_index("docno")["label"] for key, rows in complete.groupby("qid")}
@@ -333,7 +335,7 @@ def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkey
             taken.append((name, len(made)))
             yield name, left
 
-    simulate(runs, complete, generated(), estimators=LOWER)
+    simulate(runs, complete, incomplete=generated(), estimators=LOWER)
     assert len(made) == 3
     assert taken == [("30% #0", 1), ("30% #1", 2)]
 
@@ -345,7 +347,9 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
         vbterrier.frames.write_run(frame, tmp_path / f"{name}.run")
     paths = [tmp_path / f"{name}.run" for name in reversed(runs)]
     one, other = (
-        simulate(*given, [("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(["name", "qid"])
+        simulate(*given, incomplete=[("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(
+            ["name", "qid"]
+        )
         for given in ((runs, complete), (paths, tmp_path / "qrels.txt"))
     )
     pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True), check_dtype=False)
@@ -354,7 +358,7 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
 def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     for progress in (False, True):
-        simulate(runs, complete, thinned(complete), estimators=LOWER, execution=Execution(progress=progress))
+        simulate(runs, complete, incomplete=thinned(complete), estimators=LOWER, execution=Execution(progress=progress))
         assert ("simulations" in capsys.readouterr().err) is progress
 
 
@@ -376,7 +380,7 @@ def covid(shared_data):
         return simulate(
             {"ance": folder / "run.ance.top100.txt.gz"},
             folder / "qrels.complete.txt.gz",
-            [("original", folder / "qrels.incomplete.txt.gz")],
+            incomplete=[("original", folder / "qrels.incomplete.txt.gz")],
         )
 
 

@@ -117,7 +117,7 @@ def test_a_query_without_ratings_is_unrated(cases):
             "score": [2.0, 1.0] * 3,
         }
     )
-    found = release_gate(folder / "new.csv", {"base": base}, folder / "ratings.csv", "nDCG@10", margin=0.05)
+    found = release_gate(folder / "new.csv", folder / "ratings.csv", "nDCG@10", baseline={"base": base}, margin=0.05)
     assert found.pairs["diff"].item() == pytest.approx(-0.2247, abs=5e-5)
     assert found.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
 

@@ -339,13 +339,17 @@ COMMANDS = {
     ),
     "gate": lambda run, qrels: (
         EXPECTED
-        + evaluate.release_gate({"a": run}, {"b": plain("run")}, qrels, "nDCG@2", margin=0.9).pairs["diff"].item()
+        + evaluate.release_gate({"a": run}, qrels, "nDCG@2", baseline={"b": plain("run")}, margin=0.9)
+        .pairs["diff"]
+        .item()
     ),
     "doctor": lambda run, qrels: evaluate.diagnose({"a": run}, qrels).runs["topics"].item(),
-    "judge": lambda run, qrels: vbterrier.judge_next({"a": run}, qrels, 1, "BNDCG@3").documents["docno"].tolist(),
+    "judge": lambda run, qrels: (
+        vbterrier.judge_next({"a": run}, qrels, "BNDCG@3", budget=1).documents["docno"].tolist()
+    ),
     "audit": lambda run, qrels: (
         evaluate.audit_judge(
-            {"a": run, "b": RUNS["b"]}, qrels, {"j": qrels}, cutoff=2, budget=1, inference=Inference(n_draws=10)
+            {"a": run, "b": RUNS["b"]}, qrels, labels={"j": qrels}, cutoff=2, budget=1, inference=Inference(n_draws=10)
         )
         .systems.query("name == 'a' and estimate == 'judge alone'")["value"]
         .item()

@@ -85,10 +85,10 @@ def test_traffic_of_queries_is_not_ignored():
     traffic = pd.DataFrame({"qid": ["q1", "q2", "q3"], "probability": [1, 2, 3]})
     for frame in (traffic, traffic.assign(segment="x")):
         with pytest.raises(InputError, match="traffic: column 'probability' is not read; if it is the weight"):
-            vbterrier.evaluate.release_gate(run, run, qrels, "nDCG@10", margin=0.1, traffic=frame)
+            vbterrier.evaluate.release_gate(run, qrels, "nDCG@10", baseline=run, margin=0.1, traffic=frame)
     with pytest.raises(InputError, match="traffic: wanted a column weight, a column segment, or both; found neither"):
         vbterrier.evaluate.release_gate(
-            run, run, qrels, "nDCG@10", margin=0.1, traffic=traffic.rename(columns={"probability": "x"})
+            run, qrels, "nDCG@10", baseline=run, margin=0.1, traffic=traffic.rename(columns={"probability": "x"})
         )
 
 

@@ -80,7 +80,7 @@ def _of_judgments(runs, qrels):
         yield f"letters {test}", found.systems
     yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", inference=Inference(n_draws=300)).systems
     yield "best first by estimates", vbterrier.rank_systems(runs, qrels, inference=Inference(n_draws=300)).systems
-    yield "judge next", vbterrier.judge_next(runs, qrels, 10).documents.drop(columns="reason")
+    yield "judge next", vbterrier.judge_next(runs, qrels, budget=10).documents.drop(columns="reason")
     yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, inference=Inference(n_draws=200)).shares
     yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)
     yield "power", vbterrier.design.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)

@@ -51,7 +51,9 @@ def coverage_values():
 def simulation():
     made = planted_collection(n_topics=6, seed=1)
     thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
-    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "ENDCG@10"})
+    return vbterrier.simulate(
+        {"first": made.pool}, made.qrels, incomplete=thinned, estimators={"bootstrapped": "ENDCG@10"}
+    )
 
 
 def evaluation():
@@ -81,7 +83,9 @@ evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterri
 
 def frozen():
     """The result of a reranker without training it, which needs PyTorch."""
-    report = vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5, baseline="lexical")
+    report = vbterrier.coverage_report(
+        {"one": ENTITIES}, POOL, qrels=QRELS, doc_runs=RUNS, cutoff=5, baseline="lexical"
+    )
     pairs = comparisons(report.document_values, baseline="lexical")
     return FrozenReranker(settings().gaps.assign(entities="one"), pairs, report, RUNS, {"one": ENTITIES})
 
@@ -104,16 +108,18 @@ MAKERS = {
     "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
     "distribution": lambda: unjudged.fit(RUNS, JUDGED).distribution(Judgments(JUDGED).judge(Run(DENSE), 10)),
     "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
-    "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, inference=Inference(n_draws=100)),
+    "audit_judge": lambda: evaluate.audit_judge(
+        RUNS, QRELS, labels=COMPLETE, budget=20, inference=Inference(n_draws=100)
+    ),
     "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),
     "fit": lambda: unjudged.fit(RUNS, QRELS),
-    "judge_next": lambda: vbterrier.judge_next(RUNS, QRELS, 5),
-    "release_gate": lambda: evaluate.release_gate(RUNS["dense"], RUNS["words"], QRELS, margin=0.1),
+    "judge_next": lambda: vbterrier.judge_next(RUNS, QRELS, budget=5),
+    "release_gate": lambda: evaluate.release_gate(RUNS["dense"], QRELS, baseline=RUNS["words"], margin=0.1),
     "read_rated_list": lambda: vbterrier.frames.read_rated_list(QRELS),
     "evaluate_intents": evaluation,
     "evaluate_settings": settings,
     "evaluate_closed_open": sides,
-    "coverage_report": lambda: vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5),
+    "coverage_report": lambda: vbterrier.coverage_report({"one": ENTITIES}, POOL, qrels=QRELS, doc_runs=RUNS, cutoff=5),
     "pareto_frontier": lambda: stats.pareto_frontier(coverage_values()),
     "breakpoint_sweep": lambda: stats.breakpoint_sweep(GAINS, "gain", "RelCov@20", n_permutations=50),
     "calibration_error": lambda: vbterrier.intents.calibration_error(
@@ -133,14 +139,14 @@ MAKERS = {
     "IntentSet": lambda: vbterrier.IntentSet.build(Path(tempfile.mkdtemp(), "set"), MEANT, TAGGED),
     "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
     "entity_grid": lambda: evaluate.entity_grid(
-        POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, execution=Execution(progress=False)
+        POOL, TOPICS, grid={"consensus": {"min_documents": [1, 2]}}, execution=Execution(progress=False)
     ),
     "rerank_grid": lambda: evaluate.rerank_grid(
-        POOL,
         RUNS["dense"] if "dense" in RUNS else next(iter(RUNS.values())),
-        {"one": ENTITIES},
         QRELS,
-        {"overlap": {"weight": [0.2, 0.8]}},
+        links=POOL,
+        entity_runs={"one": ENTITIES},
+        grid={"overlap": {"weight": [0.2, 0.8]}},
         execution=Execution(progress=False),
     ),
     "evaluate_frozen": frozen,

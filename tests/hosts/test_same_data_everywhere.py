@@ -67,7 +67,7 @@ HOSTS = {
 OTHERS = {
     "compare": lambda run, qrels: vbterrier.compare({"a": run, "b": run.iloc[::-1]}, qrels, ["BNDCG@5"], inference=FEW),
     "rank_systems": lambda run, qrels: vbterrier.rank_systems({"a": run, "b": run}, qrels, "BNDCG@5"),
-    "gate": lambda run, qrels: release_gate({"a": run}, {"b": run}, qrels, "nDCG@5", margin=0.1),
+    "gate": lambda run, qrels: release_gate({"a": run}, qrels, "nDCG@5", baseline={"b": run}, margin=0.1),
     "leaderboard": lambda run, qrels: leaderboard({"a": run, "b": run}, qrels, "nDCG@5"),
 }
 

@@ -61,7 +61,7 @@ HOSTS = {
     "rank_systems": lambda measures, qrels: vbterrier.rank_systems(
         {"real": REAL, "invented": INVENTED}, qrels, measures[0], inference=Inference(n_draws=9)
     ),
-    "judge_next": lambda measures, qrels: vbterrier.judge_next({"real": REAL}, qrels, 1, measures[0]),
+    "judge_next": lambda measures, qrels: vbterrier.judge_next({"real": REAL}, qrels, measures[0], budget=1),
     "variance_shares": lambda measures, qrels: variance_shares(
         {"real": REAL}, qrels, measures[0], inference=Inference(n_draws=9)
     ),

@@ -28,7 +28,11 @@ PANELS = ("forest", "map", "distributions", "sizes", "differences")
 FRAMES = [
     (plots.forest, (figures.c_frame(["a", "b"], ["VB@1", "VB@10"]),), "intervals"),
     (plots.curve, (figures.c_frame(["a", "b"], ["VB@1", "VB@10"]),), "scores"),
-    (lambda *frames: plots.coverage_map(*frames, cutoff=1), (figures.INTENTS, figures.RUN, figures.TAGS), "topics"),
+    (
+        lambda intents, run, tags: plots.coverage_map(run, intents, tags=tags, cutoff=1),
+        (figures.INTENTS, figures.RUN, figures.TAGS),
+        "topics",
+    ),
     (plots.reliability, (figures.BINS,), "bins"),
     (plots.estimate_against_truth, (figures.estimates(),), "estimates"),
     (plots.interval_coverage, (figures.coverage_frame(),), "coverage"),
@@ -160,7 +164,7 @@ def test_inputs_stay_as_they_were_and_other_tables_are_read(draw, frames, _what)
     ("ax", "what"),
     [
         *((lambda draw=draw, of=of: draw(of[0][:0]), what) for draw, of, what in FRAMES if what != "topics"),
-        (lambda: plots.coverage_map(figures.INTENTS[:0], figures.RUN, figures.TAGS, cutoff=1), "topics"),
+        (lambda: plots.coverage_map(figures.RUN, figures.INTENTS[:0], tags=figures.TAGS, cutoff=1), "topics"),
         (lambda: plots.score_distributions(bootstrap_distribution(JUDGED_RUN, QRELS, 3), topics=[]), "topics"),
         (lambda: plots.curve(pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})), "scores"),
         (lambda: plots.removal_distributions({}), "draws"),

@@ -137,7 +137,7 @@ def tables_of_judging(names):
         inference=few,
     )
     yield paper_table(ranked)
-    audit = audit_judge(systems, qrels, labels, families={names[0]: names[1]}, inference=few, budget=2)
+    audit = audit_judge(systems, qrels, labels=labels, families={names[0]: names[1]}, inference=few, budget=2)
     for name, table in audit.tables().items():
         yield paper_table(table, caption=[repr(audit), *audit.summary()], label=f"tab:{name}")
     judged = pd.DataFrame({name: frame["label"] for name, frame in labels.items()})

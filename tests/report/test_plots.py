@@ -246,7 +246,7 @@ def ranks(ax):
 
 
 def test_map_by_hand():
-    ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="given")
+    ax = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="given")
     np.testing.assert_array_equal(mesh(ax), [[0.75, 0.25, np.nan], [0.5, 0.3, 0.2]])
     # Query a: B, the more probable one, is third; A is first. Query b: A first, C second, D never.
     assert rings(ax) == [(0, 2), (1, 1)]
@@ -258,16 +258,16 @@ def test_map_by_hand():
 
 
 def test_map_orders_topics_by_expected_success():
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1)) == ["a", "b"]
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="most")) == ["b", "a"]
-    one = coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="most", n_topics=1)
+    assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1)) == ["a", "b"]
+    assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most")) == ["b", "a"]
+    one = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most", n_topics=1)
     assert (rows_named(one), one.get_title(loc="left")) == (["b"], "1 of 2 topics")
     assert said(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
+    assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
 
 
 def test_map_names_the_hidden_probability():
-    ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, n_intents=2)
+    ax = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
     assert said(ax).endswith("hidden intents: up to 20% of the probability")
 
@@ -275,7 +275,7 @@ def test_map_names_the_hidden_probability():
 def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
     run = RUN.assign(entity_id=[["A"], [], ["B"], ["A"], ["C", "A"]])
     ax = coverage_map(
-        INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), run, cutoff=1, order="given"
+        run, INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), cutoff=1, order="given"
     )
     assert rings(ax) == [(0, 2), (1, 1)]
     assert rows_named(ax) == ["a jordan", r"b \$x\$"]
@@ -284,9 +284,9 @@ def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
 def test_map_omits_numbers_in_small_cells():
     intents = pd.DataFrame({"qid": [f"q{place}" for place in range(90)], "entity_id": "A", "prob": 1.0})
     run = intents[["qid"]].assign(docno="x", score=1.0)
-    ax = coverage_map(intents, run, TAGS, cutoff=1, n_topics=90)
+    ax = coverage_map(run, intents, tags=TAGS, cutoff=1, n_topics=90)
     assert (len(rings(ax)), len(ranks(ax))) == (90, 0)
-    assert len(ranks(coverage_map(intents, run, TAGS, cutoff=1, n_topics=30))) == 30
+    assert len(ranks(coverage_map(run, intents, tags=TAGS, cutoff=1, n_topics=30))) == 30
 
 
 def test_map_warns_only_of_ties_up_to_the_cutoff():
@@ -294,14 +294,14 @@ def test_map_warns_only_of_ties_up_to_the_cutoff():
     run = pd.DataFrame({"qid": "a", "docno": docs, "score": [5.0, 4.0, 3.0] + [1.0] * 37})
     tags = pd.DataFrame({"docno": docs, "entity_id": ["A"] * 39 + ["B"]})
     intents = INTENTS[:2]
-    ax = coverage_map(intents, run, tags, cutoff=3)
+    ax = coverage_map(run, intents, tags=tags, cutoff=3)
     # Among equal scores the last docno is first: d9, d8, ..., d39.
     assert ranks(ax) == {(0, 1): str(3 + sorted(docs[3:], reverse=True).index("d39") + 1), (0, 2): "1"}
     with pytest.warns(DegenerateWarning, match="run: 25% of the first 4 places are tied") as caught:
-        coverage_map(intents, run, tags, cutoff=4)
+        coverage_map(run, intents, tags=tags, cutoff=4)
     assert [one.filename for one in caught] == [__file__]
     with pytest.warns(DegenerateWarning, match="no retrieved document has tags"):
-        coverage_map(intents, run, tags.assign(docno="elsewhere"), cutoff=3)
+        coverage_map(run, intents, tags=tags.assign(docno="elsewhere"), cutoff=3)
 
 
 @settings(max_examples=12, deadline=None)
@@ -324,7 +324,7 @@ def test_map_agrees_with_a_walk_down_the_ranking(data):
                 if rank <= k:
                     expected_rings.append((0, column))
                 break
-    ax = coverage_map(intents, run, tags, cutoff=k, ax=Figure().subplots())
+    ax = coverage_map(run, intents, tags=tags, cutoff=k, ax=Figure().subplots())
     assert rings(ax) == expected_rings
     assert ranks(ax) == expected_ranks
     assert mesh(ax)[0].tolist() == pytest.approx(intents["prob"][falling].tolist())
@@ -397,7 +397,7 @@ def bins_of(**change):
 
 
 def map_of(**options):
-    return lambda: coverage_map(INTENTS, RUN, TAGS, **{"cutoff": 1, **options})
+    return lambda: coverage_map(RUN, INTENTS, tags=TAGS, **{"cutoff": 1, **options})
 
 
 VALUES = pd.DataFrame({"name": "a", "qid": "q1", "measure": ["ES@1", "ES@1"], "value": 0.5})
@@ -493,7 +493,7 @@ def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     assert low < value < high
     assert curve(scores.intervals, measure="ES").lines[-1].get_ydata()[-1] == pytest.approx(0.5893, abs=5e-5)
     intents, tags = from_diversity(qrels)
-    ax = coverage_map(intents, run, tags, cutoff=10, n_topics=50, order="given")
+    ax = coverage_map(run, intents, tags=tags, cutoff=10, n_topics=50, order="given")
     # With uniform intents, the share of rings is ES.
     per_topic = scores.values[scores.values["measure"] == "ES@10"].set_index("qid")["value"]
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)

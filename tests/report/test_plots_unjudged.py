@@ -405,7 +405,7 @@ def test_results_of_rankings_and_simulations_are_drawn():
         assert "BNDCG(prior={0:0.6,1:0.4})@2, 3 topics, unjudged (draws), 200 draws, seed 0" in said(drawn)
     judged = {name: run[~run["docno"].str.startswith("n")] for name, run in runs.items()}
     less = [("less", QRELS.drop(index=[0, 2]))]
-    made = simulate(judged, QRELS, less, estimators={"mean": "BNDCG@3", "low": "nDCG@3"}, measure="nDCG@3")
+    made = simulate(judged, QRELS, incomplete=less, estimators={"mean": "BNDCG@3", "low": "nDCG@3"}, measure="nDCG@3")
     ax = estimate_against_truth(made.estimates, made.intervals, estimator="mean")
     errors = made.errors().set_index("estimator").loc["mean"]
     assert said(ax).startswith(f"RMSE {errors['rmse']:.3f}, bias {errors['bias']:+.3f}, truth in ")

@@ -91,7 +91,7 @@ COMPANY = {
 }
 REDUCED = {
     "thinned": subsample_qrels(QRELS, 0.4, seed=1),
-    "shallow": shallow_pool(RUNS, QRELS, 4),
+    "shallow": shallow_pool(RUNS, QRELS, cutoff=4),
     "a run left out": left_out("c"),
 }
 
@@ -176,7 +176,7 @@ def test_a_run_with_nearly_nothing_judged_has_wide_intervals_and_low_estimates()
 @pytest.mark.parametrize("cutoff", [5, 10])
 @pytest.mark.parametrize("depth", [10, 15, 20, 30])
 def test_a_pool_of_these_runs_shows_its_depth_exactly(depth, cutoff):
-    assert pool_depth(evidence(shallow_pool(RUNS, QRELS, depth), cutoff=cutoff)) == depth
+    assert pool_depth(evidence(shallow_pool(RUNS, QRELS, cutoff=depth), cutoff=cutoff)) == depth
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_judgments_without_a_visible_depth_are_meant_to_the_depth_of_the_evidenc
 
 
 def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
-    qrels = shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, CUTOFF)
+    qrels = shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, cutoff=CUTOFF)
     judgments = Judgments(qrels)
     model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
     assert model.evidence.depth == CUTOFF
@@ -210,7 +210,7 @@ def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not()
         model = fit_evidence(model.evidence, type(model.constants)(hidden=constant))
         return GradeDraws(model, N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
 
-    shallow, cut = REDUCED["shallow"], shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, CUTOFF)
+    shallow, cut = REDUCED["shallow"], shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, cutoff=CUTOFF)
     relevant = (QRELS["label"] > 0).sum()
     assert hidden(shallow, 0.0) < 0.05 * relevant < 0.1 * relevant < hidden(shallow, 0.5) < relevant
     assert hidden(cut, 0.5) < hidden(cut, 0.0) + 0.05 * relevant
@@ -295,7 +295,9 @@ def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
     """Errors that all topics share widen both."""
     qrels = REDUCED["thinned"]
     model = fit(RUNS, qrels, cutoff=CUTOFF)
-    plan = judge_next({"a": RUNS["a"]}, qrels, 3, "ENDCG@10", data=Data(model=model), inference=Inference(level=0.9))
+    plan = judge_next(
+        {"a": RUNS["a"]}, qrels, "ENDCG@10", budget=3, data=Data(model=model), inference=Inference(level=0.9)
+    )
     options = Inference(level=0.9, n_draws=1000)
     found = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", inference=options)
     row = found.systems.set_index("name").loc["a"]

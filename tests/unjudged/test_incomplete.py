@@ -61,7 +61,7 @@ def first(frame, depth):
 def test_what_a_group_alone_contributed_goes(seed):
     runs, qrels = random_setting(seed)
     groups = {"r0": "A", "r1": "B", "r2": "A", "r3": "C"}
-    found = list(leave_group_out(runs, qrels, groups, cutoff=3))
+    found = list(leave_group_out(runs, qrels, groups=groups, cutoff=3))
     assert [(part.name, part.runs) for part in found] == [("A", ("r0", "r2")), ("B", ("r1",)), ("C", ("r3",))]
     for group, left, names, _ in found:
         own = set().union(*(first(runs[name], 3) for name in names))
@@ -153,7 +153,7 @@ def test_integers_are_the_text_they_read_as():
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_a_shallow_pool_holds_what_runs_have_at_the_top(seed):
     runs, qrels = random_setting(seed, n_runs=2)
-    found = shallow_pool(runs, qrels, 2)
+    found = shallow_pool(runs, qrels, cutoff=2)
     wanted = set().union(*(first(frame, 2) for frame in runs.values()))
     kept = [pair in wanted for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
     pd.testing.assert_frame_equal(found, qrels[kept].reset_index(drop=True))
@@ -192,11 +192,11 @@ def test_a_budget_judges_the_first_documents_of_reciprocal_rank_fusion(seed):
         own = [pair for pair in pairs(qrels) & set(fused) if pair[0] == qid]
         order = sorted(own, key=lambda pair: (round(fused[pair], 12), pair[1]), reverse=True)
         wanted |= set(order[:5])
-    found = budget_pool(runs, qrels, 5)
+    found = budget_pool(runs, qrels, budget=5)
     kept = [pair in wanted for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
     assert len(wanted) == 15
     pd.testing.assert_frame_equal(found, qrels[kept].reset_index(drop=True))
-    pd.testing.assert_frame_equal(budget_pool(dict(reversed(runs.items())), qrels, 5), found)
+    pd.testing.assert_frame_equal(budget_pool(dict(reversed(runs.items())), qrels, budget=5), found)
 
 
 def test_a_budget_counts_judged_documents_not_rows_and_keeps_no_unretrieved_ones():
@@ -204,8 +204,8 @@ def test_a_budget_counts_judged_documents_not_rows_and_keeps_no_unretrieved_ones
         {"qid": "q1", "iteration": list("12121"), "docno": list("aabbd"), "label": [1, 0, 1, 0, 1]}
     )
     runs = {"one": run(q1=["unknown", "a", "b"])}
-    assert list(budget_pool(runs, diversity, 1)["docno"]) == ["a", "a"]
-    assert list(budget_pool(runs, diversity, 9)["docno"]) == list("aabb")
+    assert list(budget_pool(runs, diversity, budget=1)["docno"]) == ["a", "a"]
+    assert list(budget_pool(runs, diversity, budget=9)["docno"]) == list("aabb")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -213,7 +213,7 @@ def test_a_budget_counts_judged_documents_not_rows_and_keeps_no_unretrieved_ones
 def test_a_pool_of_one_kind_evaluates_the_other_kinds(seed):
     runs, qrels = random_setting(seed)
     kinds = {"r0": "lexical", "r1": "neural", "r2": "lexical", "r3": "sparse"}
-    found = list(one_kind_pools(runs, qrels, kinds, cutoff=3))
+    found = list(one_kind_pools(runs, qrels, kinds=kinds, cutoff=3))
     assert [(part.name, part.runs) for part in found] == [
         ("pool of lexical", ("r1", "r3")),
         ("pool of neural", ("r0", "r2", "r3")),
@@ -222,7 +222,7 @@ def test_a_pool_of_one_kind_evaluates_the_other_kinds(seed):
     for part in found:
         pool = {name: frame for name, frame in runs.items() if name not in part.runs}
         assert part.evidence == part.runs
-        pd.testing.assert_frame_equal(part.qrels, shallow_pool(pool, qrels, 3))
+        pd.testing.assert_frame_equal(part.qrels, shallow_pool(pool, qrels, cutoff=3))
 
 
 def test_lost_topics_are_told():
@@ -230,7 +230,7 @@ def test_lost_topics_are_told():
     runs = {"one": run(q1=["b"], q2=["x"], q3=["e"])}
     said = r"pool of depth 5: 1 topic loses all judgments \('q2'\), 1 topic loses all relevant documents \('q1'\)"
     with pytest.warns(DegenerateWarning, match=said):
-        assert list(shallow_pool(runs, qrels, 5)["docno"]) == ["b", "e"]
+        assert list(shallow_pool(runs, qrels, cutoff=5)["docno"]) == ["b", "e"]
 
 
 def test_files_are_read(shared_data):
@@ -238,7 +238,7 @@ def test_files_are_read(shared_data):
     complete, path = folder / "qrels.complete.txt.gz", folder / "run.ance.top100.txt.gz"
     qrels = vbterrier.read_qrels(complete)
     with pytest.warns(DegenerateWarning, match=r"1 topic loses all relevant documents \('1'\)"):
-        found = shallow_pool({"ance": path}, complete, 10)
+        found = shallow_pool({"ance": path}, complete, cutoff=10)
     assert pairs(found) == first(vbterrier.read_run(path), 10) & pairs(qrels)
     gone = 1 - len(subsample_qrels(complete, 0.3, 1)) / len(qrels)
     assert gone == pytest.approx(0.3, abs=4 * (0.21 / len(qrels)) ** 0.5)
@@ -252,7 +252,7 @@ def test_prevalence_compares_the_pool_with_unjudged_documents():
         "good": run(**{qid: [f"d{i}" for i in range(32, 60, 3)] for qid in QIDS}),
         "known": run(**{qid: ["d0", "d1"] for qid in QIDS}),
     }
-    found = grade_prevalence(runs, left, complete, cutoff=30).set_index(["name", "grade"])
+    found = grade_prevalence(runs, left, complete=complete, cutoff=30).set_index(["name", "grade"])
     assert found.loc["same", "share_unjudged"].tolist() == pytest.approx([1 / 3] * 3)
     assert found.loc["good", "share_unjudged"].tolist() == [0, 0, 1]
     assert found.loc["all", "n_unjudged"].sum() == 30 * len(QIDS)

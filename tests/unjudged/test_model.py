@@ -236,7 +236,7 @@ def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them(
     ("qrels", "sigma", "ks"),
     [
         pytest.param(THIN, (0, 0.2), (0, 0.2), id="at random"),
-        pytest.param(shallow_pool(RUNS, QRELS, 3), (0.6, 1), (0.6, 1), id="a depth"),
+        pytest.param(shallow_pool(RUNS, QRELS, cutoff=3), (0.6, 1), (0.6, 1), id="a depth"),
     ],
 )
 def test_the_reason_for_missing_judgments_shows(qrels, sigma, ks):
@@ -255,7 +255,7 @@ def test_documents_of_one_system_show_as_selected():
 @pytest.mark.parametrize(("depth", "expected"), [(3, (60, 60)), (10, (10, 10)), (30, (30, 30)), (60, (60, 60))])
 def test_the_depth_of_a_pool_is_found(depth, expected):
     one = {"a": RUNS["a"]}
-    found = pool_depth(evidence(shallow_pool(one, QRELS, depth), one))
+    found = pool_depth(evidence(shallow_pool(one, QRELS, cutoff=depth), one))
     assert expected[0] <= found <= expected[1]
 
 
@@ -400,7 +400,7 @@ def test_small_and_odd_judgments(labels):
 
 
 def test_a_deeper_horizon_has_a_larger_ideal():
-    one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, 10)
+    one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, cutoff=10)
     shallow, deep = (
         vbterrier.score(one, qrels, ["ENDCG@10"], data=Data(model=fit(one, qrels, horizon=horizon)))
         .means()
@@ -558,7 +558,7 @@ def test_processes_score_as_one_does():
 
 def test_judging_narrows_intervals_and_finds_what_matters():
     runs = {name: RUNS[name] for name in "ab"}
-    plan = vbterrier.judge_next(runs, THIN, 40)
+    plan = vbterrier.judge_next(runs, THIN, budget=40)
     assert plan.width_after < 0.95 * plan.width_before
     known = plan.documents[["qid", "docno"]].merge(QRELS)
     assert len(known) == 40
@@ -569,16 +569,16 @@ def test_judging_narrows_intervals_and_finds_what_matters():
 
 
 def test_hidden_runs_pool_half_of_the_groups():
-    parts = list(hidden_runs(RUNS, QRELS, {name: name for name in RUNS}, 5, 3))
+    parts = list(hidden_runs(RUNS, QRELS, groups={name: name for name in RUNS}, cutoff=5, n_replicas=3))
     assert [part.name for part in parts] == ["hidden 1", "hidden 2", "hidden 3"]
     for part in parts:
         pooled = set(RUNS) - set(part.runs)
         assert len(pooled) == 3
         assert part.evidence == part.runs
-        expected = shallow_pool({name: RUNS[name] for name in pooled}, QRELS, 5)
+        expected = shallow_pool({name: RUNS[name] for name in pooled}, QRELS, cutoff=5)
         pd.testing.assert_frame_equal(part.qrels, expected)
     with pytest.raises(ParameterError, match="at least two groups"):
-        list(hidden_runs(RUNS, QRELS, dict.fromkeys(RUNS, "all")))
+        list(hidden_runs(RUNS, QRELS, groups=dict.fromkeys(RUNS, "all")))
 
 
 def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
@@ -590,7 +590,9 @@ def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
 
 def test_regimes_combine_in_a_simulation():
     left = [(part.name, subsample_qrels(part.qrels, 0.3), part.runs) for part in leave_group_out(RUNS, QRELS)]
-    found = vbterrier.simulate(RUNS, QRELS, left, estimators={"naive": "nDCG@10", "new": "ENDCG@10"}).unjudged()
+    found = vbterrier.simulate(
+        RUNS, QRELS, incomplete=left, estimators={"naive": "nDCG@10", "new": "ENDCG@10"}
+    ).unjudged()
     errors = found.errors(by=[]).set_index("estimator")["rmse"]
     assert errors["new"] < 0.75 * errors["naive"]
     covered = found.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()

@@ -226,7 +226,7 @@ def gate(
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
-    result = release_gate(run, others, qrels, measure, margin=margin, **settings, **limits)
+    result = release_gate(run, qrels, measure, baseline=others, margin=margin, **settings, **limits)
     save_page(result, html)
     with width(None if output is not None or style != "table" else WIDTH.get()):
         text = gate_report(result, style)

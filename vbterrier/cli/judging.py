@@ -66,8 +66,8 @@ def judge(
     plan = judge_next(
         runs,
         qrels,
-        budget,
         measure,
+        budget=budget,
         difference=(pair[0], pair[1]) if pair else None,
         look=look,
         data=Data(
@@ -168,7 +168,7 @@ def audit(
     result = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
-        option.labels_of(judge, "--judge"),
+        labels=option.labels_of(judge, "--judge"),
         baseline=option.only("--baseline", baseline),
         families={run: name for names, _, name in pairs for run in names.split(",")},
         cutoff=cutoff,

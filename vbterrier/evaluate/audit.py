@@ -205,8 +205,8 @@ class JudgeAudit(Shown):
 def audit_judge(
     runs: Any,
     qrels: Any,
-    labels: Any,
     *,
+    labels: Any,
     cutoff: int = 10,
     margin: float = 0.02,
     budget: int = 1000,
@@ -308,7 +308,7 @@ def audit_judge(
     >>> generous = truth.assign(label=np.where(rng.random(800) < 0.3, 1, truth["label"]))
     >>> runs = {"a": pool.assign(score=rng.random(800)), "b": truth.assign(score=truth["label"] + rng.random(800))}
     >>> human = truth[truth["qid"].isin(pool["qid"].unique()[:20])]
-    >>> found = audit_judge(runs, human, {"llm": generous}, budget=100)
+    >>> found = audit_judge(runs, human, labels={"llm": generous}, budget=100)
     >>> found.verdicts[["judge", "order", "levels", "n_complete"]].values.tolist()
     [['llm', 'TRUSTED', 'NOT TRUSTED', 20]]
     >>> found.systems[["name", "estimate", "value"]].round(1).values.tolist()[2:4]
@@ -374,8 +374,8 @@ def audit_judge(
         word: judge_next(
             frames,
             target.frame,
-            budget,
             f"ENDCG@{cutoff}",
+            budget=budget,
             data=Data(labels=used, **read),
             inference=Inference(level=level),
         )

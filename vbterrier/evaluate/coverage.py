@@ -323,9 +323,9 @@ class CoverageOptions(Options):
 def coverage_report(
     entity_runs: Any,
     links: Any,
+    *,
     qrels: Any = None,
     doc_runs: Any = None,
-    *,
     cutoff: int = 20,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
@@ -385,7 +385,7 @@ def coverage_report(
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d4"], "label": [1, 1]})
     >>> best = {"docno": ["Paris", "Texas", "Rome"], "score": [3.0, 2.0, 1.0]}
     >>> run = pd.concat([pd.DataFrame({"qid": qid, **best}) for qid in ("q1", "q2")])
-    >>> report = coverage_report({"mine": run}, tags, qrels, options=CoverageOptions(pool=pool))
+    >>> report = coverage_report({"mine": run}, tags, qrels=qrels, options=CoverageOptions(pool=pool))
     >>> report.entities.set_index("measure").loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "value"].tolist()
     [0.5, 1.0, 0.5]
     """

@@ -228,9 +228,9 @@ def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
 def entity_grid(
     links: Any,
     topics: Any,
-    grid: Any = None,
     measures: Sequence[str | ir_measures.Measure] = ("RelCov@20", "NonRelCov@20"),
     *,
+    grid: Any = None,
     runs: Mapping[str, Any] | None = None,
     cutoff: int = 20,
     options: GridOptions = GridOptions(
@@ -297,7 +297,7 @@ def entity_grid(
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1}))
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "capital"})
     >>> grid = {"consensus": {"min_documents": [1, 2]}}
-    >>> found = entity_grid(links, topics, grid, ["RelCov@1", "NonRelCov@2"], execution=Execution(progress=False))
+    >>> found = entity_grid(links, topics, ["RelCov@1", "NonRelCov@2"], grid=grid, execution=Execution(progress=False))
     >>> found.runs[["min_documents", "measure", "value"]].values.tolist()
     [[1, 'RelCov@1', 1.0], [1, 'NonRelCov@2', 1.0], [2, 'RelCov@1', 1.0], [2, 'NonRelCov@2', 0.5]]
     """

@@ -82,11 +82,11 @@ class FrozenReranker(Shown):
 
 @with_defaults
 def evaluate_frozen(
-    reranker: Any,
     pool: Any,
     qrels: Any,
     measures: Sequence[str | ir_measures.Measure] = ("AP", "nDCG@20"),
     *,
+    reranker: Any,
     entities: Mapping[str, Any],
     runs: Mapping[str, Any] | None = None,
     links: Any = None,
@@ -103,13 +103,13 @@ def evaluate_frozen(
 
     Parameters
     ----------
+    pool, qrels, measures
+        The documents to rerank, a run with the columns that the reranker needs; judgments (qid, docno, label), or a
+        path; measures of documents.
     reranker
         A trained stage of links and entities, such as :class:`~vbterrier.entities.NeuralReranker`. Its entities are
         those of the training: an entity run, for example of :func:`~vbterrier.entities.closed_entities`, or a stage or
         pipeline. Pipelines with estimators are fitted on the training topics of each fold and frozen.
-    pool, qrels, measures
-        The documents to rerank, a run with the columns that the reranker needs; judgments (qid, docno, label), or a
-        path; measures of documents.
     entities
         Entity runs by name: frames, paths, or stages and pipelines of the documents.
     runs
@@ -160,8 +160,8 @@ def evaluate_frozen(
     >>> reranker = NeuralReranker(links, own, model="knrm", encoder=lambda text: [[1.0]], training=training)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # all topics are equal
-    ...     found = evaluate_frozen(
-    ...         reranker, pool, pool[["qid", "docno", "label"]], ["AP"], entities={"open": ConsensusEntities(links)})
+    ...     judged, entities = pool[["qid", "docno", "label"]], {"open": ConsensusEntities(links)}
+    ...     found = evaluate_frozen(pool, judged, ["AP"], reranker=reranker, entities=entities)
     >>> found.gaps[["name", "entities", "conditional", "open_world"]].round(2).values.tolist()
     [['reranker', 'training', 0.5, 0.38], ['pool', 'training', 0.5, 0.38], ['reranker', 'open', 0.38, 0.38], ['pool', \
 'open', 0.38, 0.38]]
@@ -212,7 +212,7 @@ def evaluate_frozen(
     ranked = {name: part.every for name, part in made.items()}
     entity_runs = {name: part.entities for name, part in made.items()}
     report = coverage_report(
-        entity_runs, linked, judged, {POOL: documents.frame, **ranked, **further},
+        entity_runs, linked, qrels=judged, doc_runs={POOL: documents.frame, **ranked, **further},
         cutoff=cutoff, measures=measures, baseline=POOL,
         options=CoverageOptions(rel=rel), data=Data(on_topics="all", system=ONE), inference=inference,
     )  # fmt: skip

@@ -221,12 +221,12 @@ class IntentOptions(Options):
 
 @with_defaults
 def evaluate_intents(
-    systems: Any,
+    runs: Any,
     topics: Any,
+    measures: Sequence[str | ir_measures.Measure] = MEASURES,
     *,
     intents: Any,
     tagger: Any = None,
-    measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
     options: IntentOptions = IntentOptions(),
     data: Data = Data(on_topics="same", duplicates="error", system=None),
@@ -241,7 +241,7 @@ def evaluate_intents(
 
     Parameters
     ----------
-    systems
+    runs
         Pipelines, frames (qid, docno, score) or paths of TREC runs or spreadsheets, by name; or paths, named after
         their files. Pipelines are run again for each wording of :class:`vbterrier.evaluate.Paraphrases`, once for a
         wording of a query, and for each run of :class:`vbterrier.evaluate.RerunSystems`; the rankings of frames and
@@ -298,12 +298,12 @@ def evaluate_intents(
     is_modelled = tagger_model is not None
     _check(asked, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
     nil, largest = nil_of(asked), deepest(asked)
-    asked_queries = _checked_topics(topics, systems, baseline, data.system)
+    asked_queries = _checked_topics(topics, runs, baseline, data.system)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
     where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
-    by_name = _systems(systems, baseline, work, system=data.system, **where)
+    by_name = _systems(runs, baseline, work, system=data.system, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     perturbations, reruns = list[Any](), dict[str, list[Run]]()

@@ -83,9 +83,9 @@ class JudgingBudget:
 def judge_next(
     runs: Any,
     qrels: Any,
-    budget: int | JudgingBudget,
     measure: str | ir_measures.Measure = "ENDCG@10",
     *,
+    budget: int | JudgingBudget,
     difference: tuple[str, str] | None = None,
     look: int | None = None,
     data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error", system=None),
@@ -111,9 +111,9 @@ def judge_next(
     runs, qrels
         As in :func:`vbterrier.score`. For several runs, the criterion is the mean of their variances, which favours
         documents that many runs retrieve.
-    budget, measure
-        The number n of documents to judge, at least 1, or a :class:`vbterrier.evaluate.JudgingBudget` with a quota or
-        costs; a measure of the E or B family, whose ``stat`` is ignored.
+    measure, budget
+        A measure of the E or B family, whose ``stat`` is ignored; the number n of documents to judge, at least 1, or a
+        :class:`vbterrier.evaluate.JudgingBudget` with a quota or costs.
     difference
         Names of two runs: narrow the interval of the difference between their means. A document that both retrieve has
         the difference between its two weights; other runs are ignored.
@@ -162,7 +162,7 @@ def judge_next(
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a", "late"], "score": [3.0, 2.0, 1.0]})
-    >>> plan = judge_next({"mine": run}, qrels, 1, "BNDCG(prior='pool')@3")
+    >>> plan = judge_next({"mine": run}, qrels, "BNDCG(prior='pool')@3", budget=1)
     >>> plan.documents[["qid", "docno", "rank"]].values.tolist(), plan.documents["worth"].round(3).tolist()
     ([['q1', 'new', 1]], [0.86])
     >>> round(plan.width_before, 3), round(plan.width_after, 3)
@@ -385,9 +385,9 @@ def _kappas(name: str, label: Floats, grade: Ints, grades: Ints, level: float) -
 def corrected_scores(
     runs: Any,
     qrels: Any,
-    labels: Any,
     measures: Any = "nDCG@10",
     *,
+    labels: Any,
     baseline: str | None = None,
     target: str = "population",
     data: Data = Data(duplicates="error", system=None),
@@ -431,7 +431,7 @@ def corrected_scores(
     >>> truth = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": rng.integers(0, 2, 60)})
     >>> labels = truth.assign(label=np.where(rng.random(60) < 0.2, 1, truth["label"]))
     >>> run = truth[["qid", "docno"]].assign(score=1.0)
-    >>> found = corrected_scores({"mine": run}, truth.sample(30, random_state=1), labels, "P@1")
+    >>> found = corrected_scores({"mine": run}, truth.sample(30, random_state=1), "P@1", labels=labels)
     >>> found[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
     [['mine', 0.51, 30, 0.65]]
     """

@@ -343,7 +343,12 @@ def _batch(
         frames = {name: run.frame for name, run in each.runs.items()}
         data, inference = Data(labels=each.labels, on_topics=on_topics), Inference(level=level)
         plan = judge_next(
-            frames, each.target.frame, JudgingBudget(budget.n, **by_topic), measure, data=data, inference=inference
+            frames,
+            each.target.frame,
+            measure,
+            budget=JudgingBudget(budget.n, **by_topic),
+            data=data,
+            inference=inference,
         )
         price = (by_topic["costs"] or {}).get
         rows.append(

@@ -255,10 +255,10 @@ class GateOptions(Options):
 @with_defaults
 def release_gate(
     new: Any,
-    baseline: Any,
     qrels: Any,
     measure: str | ir_measures.Measure = "ENDCG@10",
     *,
+    baseline: Any,
     margin: float,
     traffic: Any = None,
     budget: int = 20,
@@ -348,7 +348,7 @@ def release_gate(
     ...                      columns=["qid", "docno", "label"])
     >>> old = qrels.assign(score=[1.0, 0.0] * 80)
     >>> new = old.assign(score=[1.0, 0.0] * 60 + [0.0, 1.0] * 20)
-    >>> found = release_gate({"new": new}, {"old": old}, qrels, "nDCG@2", margin=0.02)
+    >>> found = release_gate({"new": new}, qrels, "nDCG@2", baseline={"old": old}, margin=0.02)
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.126, -0.049]])
     """

@@ -247,13 +247,13 @@ def _vectors(vectors: Mapping[str, Any], ids: list[str]) -> str:
 
 @with_defaults
 def rerank_grid(
-    links: Any,
     pool: Any,
-    entity_runs: Any,
     qrels: Any,
-    grid: Any = None,
     measures: Sequence[str | ir_measures.Measure] = ("AP",),
     *,
+    links: Any,
+    entity_runs: Any,
+    grid: Any = None,
     options: GridOptions = GridOptions(embeddings=None, document_embeddings=None, texts=None),
     inference: Inference = Inference(interval="normal", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(n_jobs=1, resume=None, progress=True),
@@ -262,13 +262,12 @@ def rerank_grid(
 
     Parameters
     ----------
-    links, pool
+    pool, qrels, measures
+        The documents to rerank, a run or its path, with the column ``text`` if a family reads it; a frame (qid, docno,
+        label) or the path of TREC qrels; measures of this package or of ir_measures, or their names.
+    links, entity_runs
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
-        entity_id [, weight, qid]); and the documents to rerank, a run or its path, with the column ``text`` if a family
-        reads it.
-    entity_runs, measures, qrels
-        Entity runs by name, or paths; measures of this package or of ir_measures, or their names; a frame (qid, docno,
-        label) or the path of TREC qrels.
+        entity_id [, weight, qid]); and entity runs by name, or paths.
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
         to value or list of values, which are combined; or a list of such mappings. Other parameters have their
@@ -305,8 +304,8 @@ def rerank_grid(
     >>> qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["b", "d"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["b", "d"], "entity_id": ["X", "X"]})
     >>> runs = {"mine": pd.DataFrame({"qid": ["1", "2"], "docno": ["X", "X"], "score": [1.0, 1.0]})}
-    >>> quiet = Execution(progress=False)
-    >>> found = rerank_grid(tags, pool, runs, qrels, {"overlap": {"weight": [0.2, 0.8]}}, ["RR"], execution=quiet)
+    >>> given = {"links": tags, "entity_runs": runs, "grid": {"overlap": {"weight": [0.2, 0.8]}}}
+    >>> found = rerank_grid(pool, qrels, ["RR"], **given, execution=Execution(progress=False))
     >>> found.runs[["family", "weight", "value", "gain"]].values.tolist()
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
     >>> found.n_distinct, found.runs["duplicate_of"].dropna().tolist()

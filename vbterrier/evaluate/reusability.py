@@ -64,7 +64,7 @@ def reusability(
     for each in collections:
         runs = {name: each.runs[name] for name in names}
         frames = {name: run.frame for name, run in runs.items()}
-        reduced.append(leave_group_out(frames, each.target.frame, groups, depth or cutoff))
+        reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
         horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
     rows: list[tuple[Any, ...]] = []

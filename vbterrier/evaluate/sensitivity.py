@@ -45,11 +45,11 @@ _DECIMALS = 9
 
 @with_usual_errors
 def intent_sensitivity(
-    systems: Any,
+    runs: Any,
     intents: Any,
-    tags: Any = None,
-    *,
     measures: Sequence[str | ir_measures.Measure] = ("ES@10", "VB@10"),
+    *,
+    tags: Any = None,
     temperature: Sequence[float] = TEMPERATURES,
     weight: Sequence[float] | None = None,
     threshold: Sequence[float] = THRESHOLDS,
@@ -64,7 +64,7 @@ def intent_sensitivity(
 
     Parameters
     ----------
-    systems, measures
+    runs, measures
         Frames (qid, docno, score) or paths of TREC runs, by name; measures over intents, or their names.
     intents, tags
         See :func:`vbterrier.score`; intents have a column delta for weights, as :class:`vbterrier.RelaxConstraints`
@@ -92,7 +92,7 @@ def intent_sensitivity(
     >>> run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]})
     >>> chosen = {"temperature": [0.5], "threshold": [], "n_intents": [1], "mass": []}
-    >>> found = intent_sensitivity({"mine": run}, intents, tags, **chosen)
+    >>> found = intent_sensitivity({"mine": run}, intents, tags=tags, **chosen)
     >>> found[["measure", "parameter", "setting", "value"]].round(3).values.tolist()[:4]
     [['ES@10', 'temperature', 0.5, 0.941], ['ES@10', 'temperature', 1.0, 0.8], ['ES@10', 'n_intents', 1.0, 1.0], \
 ['ES@10', 'n_intents', 2.0, 0.8]]
@@ -100,7 +100,7 @@ def intent_sensitivity(
     asked = measures_from(*measures)
     intents, tags = intents_and_tags(intents, tags)
     frame = named("intents", intents)
-    runs = runs_of(systems)
+    runs = runs_of(runs)
     if tags is None:
         require_one_tagger(runs.values())
     other = [measure for measure in asked if not isinstance(measure, IntentMeasure)]

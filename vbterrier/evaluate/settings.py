@@ -256,7 +256,7 @@ class ReachOptions(Options):
 
 @with_defaults
 def evaluate_settings(
-    systems: Any,
+    runs: Any,
     qrels: Any,
     measures: Sequence[str | ir_measures.Measure],
     *,
@@ -276,8 +276,8 @@ def evaluate_settings(
 
     Parameters
     ----------
-    systems, qrels, measures
-        See :func:`vbterrier.score`; systems may be pipelines, and ``on_topics`` applies to the unchanged rankings.
+    runs, qrels, measures
+        See :func:`vbterrier.score`; runs may be pipelines, and ``on_topics`` applies to the unchanged rankings.
     links
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
         or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run, in ``options``.
@@ -327,7 +327,7 @@ def evaluate_settings(
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = table_of(qrels, "qrels", read_qrels, ())
-    runs = runs_of(systems, topics, data.system)
+    runs = runs_of(runs, topics, data.system)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))

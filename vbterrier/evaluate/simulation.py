@@ -318,10 +318,10 @@ def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
 def simulate(
     runs: Any,
     qrels: Any,
-    incomplete: Iterable[Any],
-    *,
-    estimators: Mapping[str, Any] = STANDARD,
     measure: str | ir_measures.Measure = "nDCG@10",
+    *,
+    incomplete: Iterable[Any],
+    estimators: Mapping[str, Any] = STANDARD,
     levels: Sequence[float] = LEVELS,
     data: Data = Data(labels=None, duplicates="error", system=None),
     execution: Execution = Execution(progress=False),
@@ -332,6 +332,9 @@ def simulate(
     ----------
     runs, qrels
         See :func:`vbterrier.score`; ``qrels`` are the complete judgments.
+    measure
+        The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
+        warning lists estimators with another cutoff (``STANDARD`` has 10).
     incomplete
         ``(name, qrels)``, ``(name, qrels, names of the runs to evaluate)`` or ``(name, qrels, names, names of the runs
         that are evidence)`` for each simulation, ``None`` for all runs: frames or paths, as
@@ -341,9 +344,6 @@ def simulate(
         ``(measure, low, high, level)`` with its nominal level. The default level is that of ``stat='lo'`` and
         ``'hi'``, or 1 for bounds. A single measure with ``stat`` and ``level``, as ``BNDCG``, gets intervals at all
         ``levels``, each between 0 and 1.
-    measure
-        The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
-        warning lists estimators with another cutoff (``STANDARD`` has 10).
     data
         A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``system``.
     execution
@@ -369,7 +369,8 @@ def simulate(
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
-    >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"lower": "nDCG@10"})
+    >>> without_b = [("no b", qrels.drop(index=1))]
+    >>> found = simulate({"mine": run}, qrels, incomplete=without_b, estimators={"lower": "nDCG@10"})
     >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
     [[1.0, 0.631]]
     """

@@ -412,7 +412,7 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
 
 def _rated(systems: dict[str, pd.DataFrame], qrels: pd.DataFrame, complete: pd.DataFrame) -> pd.DataFrame:
     """Judgments and the complete labels of the documents to judge next."""
-    chosen = judge_next(systems, qrels, N_RATED).documents[["qid", "docno"]]
+    chosen = judge_next(systems, qrels, budget=N_RATED).documents[["qid", "docno"]]
     return pd.concat([qrels, chosen.merge(complete, on=["qid", "docno"])], ignore_index=True)
 
 

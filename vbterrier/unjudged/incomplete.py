@@ -89,7 +89,7 @@ class _Pool:
 
 @with_usual_errors
 def leave_group_out(
-    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 10
+    runs: Any, qrels: Any, *, groups: Mapping[str, str] | None = None, cutoff: int = 10
 ) -> Iterator[ReducedQrels]:
     """Remove the judgments that only one group of runs contributed, for each group in turn.
 
@@ -199,7 +199,7 @@ def subsample_topics(qrels: Any, of_topics: float = 0.3, share: float = 0.8, see
 
 
 @with_usual_errors
-def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
+def shallow_pool(runs: Any, qrels: Any, *, cutoff: int) -> pd.DataFrame:
     """Keep only the judgments of documents that some run retrieves up to rank ``cutoff``.
 
     Parameters
@@ -216,7 +216,7 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 1, 2]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["c", "b"], "score": [2.0, 1.0]})
-    >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
+    >>> shallow_pool({"mine": run}, qrels, cutoff=1)["docno"].tolist()
     ['c']
     """
     whole("cutoff", cutoff)
@@ -226,7 +226,7 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
 
 
 @with_usual_errors
-def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
+def budget_pool(runs: Any, qrels: Any, *, budget: int = 20) -> pd.DataFrame:
     """Keep only the judgments of the first ``budget`` judged documents of each topic by rank fusion of all runs.
 
     Documents are in the order of their sum over runs of 1/(60 + rank), equal ones by descending docno as in trec_eval;
@@ -248,7 +248,7 @@ def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 1, 2]})
     >>> runs = {"one": qrels[["qid", "docno"]].iloc[:2].assign(score=[2.0, 1.0]),
     ...         "two": qrels[["qid", "docno"]].iloc[1:].assign(score=[1.0, 2.0])}
-    >>> [budget_pool(runs, qrels, budget)["docno"].tolist() for budget in (1, 2)]
+    >>> [budget_pool(runs, qrels, budget=budget)["docno"].tolist() for budget in (1, 2)]
     [['b'], ['b', 'c']]
     """
     whole("budget", budget)
@@ -269,7 +269,7 @@ def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
 
 
 @with_usual_errors
-def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int = 10) -> Iterator[ReducedQrels]:
+def one_kind_pools(runs: Any, qrels: Any, *, kinds: Mapping[str, str], cutoff: int = 10) -> Iterator[ReducedQrels]:
     """Pool the runs of one kind of system, and evaluate the runs of other kinds, for each kind in turn.
 
     Only the judgments of documents that a run of the kind retrieves up to rank ``cutoff`` are kept, as if neural
@@ -290,7 +290,7 @@ def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int 
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": 1})
     >>> runs = {"bm25": qrels[:2].assign(score=1.0), "dense": qrels[1:].assign(score=1.0)}
-    >>> parts = one_kind_pools(runs, qrels, {"bm25": "lexical", "dense": "neural"})
+    >>> parts = one_kind_pools(runs, qrels, kinds={"bm25": "lexical", "dense": "neural"})
     >>> [(part.name, part.qrels["docno"].tolist(), part.runs) for part in parts]
     [('pool of lexical', ['a', 'b'], ('dense',)), ('pool of neural', ['b', 'c'], ('bm25',))]
     """
@@ -310,7 +310,13 @@ def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int 
 
 @with_usual_errors
 def hidden_runs(
-    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 5, n_replicas: int = 1, seed: int = 0
+    runs: Any,
+    qrels: Any,
+    *,
+    groups: Mapping[str, str] | None = None,
+    cutoff: int = 5,
+    n_replicas: int = 1,
+    seed: int = 0,
 ) -> Iterator[ReducedQrels]:
     """Pool a random half of the groups, and evaluate the other runs: new systems on an old collection.
 
@@ -387,7 +393,7 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
 
 
 @with_usual_errors
-def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> pd.DataFrame:
+def grade_prevalence(runs: Any, qrels: Any, *, complete: Any, cutoff: int = 10) -> pd.DataFrame:
     """Compare the grades of the pool with those that the unjudged documents of runs have in complete judgments.
 
     Source: Fröbe et al., ECIR 2023, Table 3.
@@ -408,7 +414,7 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
     Examples
     --------
     >>> complete = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
-    >>> found = grade_prevalence({"mine": complete[::2].assign(score=1.0)}, complete[:2], complete)
+    >>> found = grade_prevalence({"mine": complete[::2].assign(score=1.0)}, complete[:2], complete=complete)
     >>> found.loc[found["name"] == "mine", ["grade", "share_pool", "share_unjudged"]].values.tolist()
     [[0.0, 0.5, 0.0], [1.0, 0.5, 1.0]]
     """

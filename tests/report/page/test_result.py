@@ -114,7 +114,7 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     assert second == "No pair of systems differs significantly; 90% confidence for all together."
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
-    found = release_gate(runs[0], [runs[2]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)
+    found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[2]], margin=0.5)
     assert next(iter(found._verdict())).startswith(
         f"{found.decision}: by nDCG@10, lexical differs by +0.0702 from words ("
     )
@@ -128,5 +128,5 @@ def test_tracks_and_gates_are_drawn(demo_files):
     table = leaderboard(runs, demo_files / "qrels.txt", "nDCG@10", inference=Inference(n_draws=50))
     assert [text.get_text() for text in table.plot().get_yticklabels()] == ["lexical", "words"]
     assert table.plot("rank_uncertainty").get_xlabel() == "rank"
-    found = release_gate(runs[0], [runs[1]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)
+    found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[1]], margin=0.5)
     assert [text.get_text() for text in found.plot().get_yticklabels()] == ["lexical - words"]

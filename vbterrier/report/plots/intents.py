@@ -33,10 +33,10 @@ _TRIFLE = 5e-4
 
 
 def coverage_map(
-    intents: Any,
     run: Any,
-    tags: Any = None,
+    intents: Any,
     *,
+    tags: Any = None,
     cutoff: int,
     qids: Sequence[str] | None = None,
     order: str = "least",
@@ -52,8 +52,8 @@ def coverage_map(
 
     Parameters
     ----------
-    intents, run
-        Columns qid, entity_id, prob, and optionally query, for the labels; columns qid, docno, score.
+    run, intents
+        Columns qid, docno, score; columns qid, entity_id, prob, and optionally query, for the labels.
     tags
         Columns docno, entity_id, and optionally weight and qid; the column entity_id of the run by default.
     cutoff
@@ -71,7 +71,7 @@ def coverage_map(
     >>> import pandas as pd
     >>> intents = pd.DataFrame({"qid": "jordan", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
     >>> run = pd.DataFrame({"qid": "jordan", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    >>> ax = coverage_map(intents, run, pd.DataFrame({"docno": ["d2"], "entity_id": ["athlete"]}), cutoff=1)
+    >>> ax = coverage_map(run, intents, tags=pd.DataFrame({"docno": ["d2"], "entity_id": ["athlete"]}), cutoff=1)
     >>> ax.get_title(loc="left"), [text.get_text() for text in ax.texts[:-1]]
     ('1 topic', ['2'])
     """
