@@ -6,14 +6,10 @@ import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,6 @@ def interface(used: Interface | None) -> Iterator[None]:
         _IN_USE.reset(token)
 
 
-def interface_in_use() -> Interface | None:
-    """Return the interface of the outermost call, for work that is done by other processes."""
-    return _IN_USE.get()
-
-
 def interface_of(call: Callable[..., Any], settings: Mapping[str, Any]) -> Interface:
     """Return the interface of a function; ``settings`` are the settings that it uses, by their parameter."""
     own = dict.fromkeys(inspect.signature(call).parameters.keys() - settings.keys(), "")
@@ -72,67 +63,30 @@ def interface_of(call: Callable[..., Any], settings: Mapping[str, Any]) -> Inter
     return Interface({**own, **used})
 
 
-def names_remedies(call: Callable[P, T]) -> Callable[P, T]:
-    """Name the parameters of a function in the remedies of its errors and warnings."""
-    used = interface_of(call, {})
-
-    @wraps(call)
-    def with_interface(*args: P.args, **options: P.kwargs) -> T:
-        with interface(used):
-            return call(*args, **options)
-
-    return with_interface
-
-
 @dataclass(frozen=True)
 class Remedy:
-    """A parameter that resolves a problem.
+    """A parameter that resolves a problem, and its value if it is not one of the user's data.
 
-    - ``name``, ``value``: the parameter, and its value if it is not one of the user's data
-    - ``otherwise``, ``otherwise_command``: the advice in functions and in commands that lack the parameter
+    >>> with interface(Interface({"system": "data=Data"})):
+    ...     ONE_SYSTEM.text()
+    "data=Data(system='none')"
+    >>> with interface(Interface({}, {"system": "--system"})):
+    ...     SYSTEM.text("tag")
+    '--system tag'
+    >>> ONE_SYSTEM.text()
+    "Data(system='none')"
     """
 
     name: str
+    settings: str  # the settings that have the parameter, for calls of no known interface
     value: str | None = None
-    otherwise: str = ""
-    otherwise_command: str = ""
 
-    def offered(self, words: str = "{}", value: str | None = None) -> str:
-        """Return words about the parameter as the interface in use writes it, or the advice of others.
-
-        >>> with interface(Interface({"on_topics": "data=Data"})):
-        ...     COMMON_TOPICS.offered("ask for {}")
-        "ask for data=Data(on_topics='common')"
-        >>> with interface(Interface({}, {"on_topics": "--on-topics"})):
-        ...     COMMON_TOPICS.offered("ask for {}")
-        'ask for --on-topics common'
-        >>> COMMON_TOPICS.offered("ask for {}")
-        'keep the topics that all have'
-        """
-        used = _IN_USE.get()
-        text = "" if used is None else used.text(self.name, self.value if value is None else value)
-        if text:
-            return words.format(text)
-        return self.otherwise if used is None or used.options is None else self.otherwise_command or self.otherwise
+    def text(self, value: str | None = None) -> str:
+        """Return the parameter as the interface in use writes it."""
+        used, value = _IN_USE.get(), self.value if value is None else value
+        general = Interface({self.name: self.settings})
+        return (used.text(self.name, value) if used is not None else "") or general.text(self.name, value)
 
 
-def advice(*texts: str) -> str:
-    """Join alternatives, without those that are empty or repeated."""
-    return " or ".join(dict.fromkeys(filter(None, texts)))
-
-
-COMMON_TOPICS = Remedy("on_topics", "common", "keep the topics that all have")
-ALL_TOPICS = Remedy("on_topics", "all")
-BEST_RANK = Remedy("duplicates", "first")
-QUERIES = Remedy("topics")
-STEP = Remedy(
-    "unit",
-    None,
-    "read them with vbterrier.read_qrels(path, unit=), the smallest step of their scale",
-    "write whole grades first, with vbterrier convert --unit, the smallest step of their scale",
-)
-SIZE = Remedy("max_bytes", None, "read it with max_bytes= of its reader, as vbterrier.read_run, and pass the frame")
-SYSTEM = Remedy("system")
-ONE_SYSTEM = Remedy("system", "none")
-SPAM = Remedy("negative", "unjudged", "vbterrier.read_qrels(path, negative='unjudged')")
-REMEDIES = (COMMON_TOPICS, ALL_TOPICS, BEST_RANK, QUERIES, STEP, SIZE, SYSTEM, ONE_SYSTEM, SPAM)
+SYSTEM = Remedy("system", "Data")
+ONE_SYSTEM = Remedy("system", "Data", "none")

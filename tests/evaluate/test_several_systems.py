@@ -1,5 +1,7 @@
 """Several systems in one table: one row each, or a refusal that names the column, wherever the table enters."""
 
+import re
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -148,6 +150,13 @@ def test_a_column_without_repeats_is_asked_about(tmp_path, form, memory):
     execution = Execution(memory=memory) if memory else Execution()
     with pytest.raises(InputError, match=r"column 'model' has 2 values \('A', 'B'\), and no document or rank"):
         vbterrier.score(source, QRELS, MEASURES, execution=execution)
+    # Both remedies of the message are accepted.
+    with pytest.raises(InputError) as refused:
+        vbterrier.score(source, QRELS, MEASURES, execution=execution)
+    remedies = re.findall(r"data=Data\((\w+)='(\w+)'\)", str(refused.value))
+    assert remedies == [("system", "model"), ("system", "none")]
+    for name, value in remedies:
+        vbterrier.score(source, QRELS, MEASURES, data=Data(**{name: value}), execution=execution)
     means = vbterrier.score(source, QRELS, MEASURES, data=Data(system="model"), execution=execution).means()
     parts = {name: frame[frame["model"] == name].drop(columns="model") for name in ("A", "B")}
     pd.testing.assert_frame_equal(means, vbterrier.score(parts, QRELS, MEASURES).means(), check_exact=True)
@@ -224,3 +233,33 @@ def test_equal_columns_of_systems_are_one():
 def test_a_pool_of_several_systems_is_refused():
     with pytest.raises(InputError, match=r"run 'pool': wanted one run, found 3 systems"):
         vbterrier.frames.ranking.loaded_run("pool", table())
+
+
+def test_remedies_are_those_of_the_command_that_is_used(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    disjoint().to_csv("runs.csv", index=False)
+    QRELS.to_csv("qrels.csv", index=False)
+    arguments = ("score", "runs.csv", "-q", "qrels.csv", "-m", "nDCG@5")
+    code, _, err = command(*arguments)
+    assert code == 1
+    remedies = re.findall(r"--system \w+", err)
+    assert remedies == ["--system model", "--system none"]
+    for remedy in remedies:
+        code, _, err = command(*arguments, *remedy.split())
+        assert code == 0, err
+
+
+def test_the_step_of_a_scale_may_be_a_fraction(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RUNS["BM25"].to_csv("run.csv", index=False)
+    QRELS.assign(label=QRELS["label"] / 6).to_csv("sixths.csv", index=False)
+    QRELS.to_csv("qrels.csv", index=False)
+    outputs = []
+    for options in (["-q", "qrels.csv"], ["-q", "sixths.csv", "--unit", "1/6"]):
+        code, out, err = command("score", "run.csv", *options, "-m", "nDCG@5", "--format", "csv")
+        assert code == 0, err
+        outputs.append(out)
+    assert outputs[0] == outputs[1]
+    code, _, err = command("score", "run.csv", "-q", "sixths.csv", "--unit", "1/0", "-m", "nDCG@5")
+    assert code != 0
+    assert "--unit 1/0: wanted a number, such as .25, or a fraction, such as 1/6" in err

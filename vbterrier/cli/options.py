@@ -6,6 +6,7 @@ import gc
 import inspect
 import io
 import logging
+import math
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from vbterrier.errors import FileError, ParameterError, choice, printable
 from vbterrier.log import NAME
+from vbterrier.remedies import Interface, interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +38,32 @@ _QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or ird
 Runs = Annotated[list[Path], Argument(help=RUNS)]
 Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
-Unit = Annotated[float, Option(help="Step of the labels in --qrels, for ratings with fractions, such as .25.")]
+
+
+def fraction(text: str) -> float:
+    """Return a number that is written as such, or as a fraction.
+
+    >>> fraction("1/4"), fraction(".5")
+    (0.25, 0.5)
+    """
+    over, slash, under = str(text).partition("/")
+    try:
+        value = float(over) / float(under) if slash else float(over)
+    except (ValueError, ZeroDivisionError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ParameterError(f"--unit {printable(text)}: wanted a number, such as .25, or a fraction, such as 1/6")
+    return value
+
+
+Unit = Annotated[
+    float,
+    Option(
+        help="Step of the labels in --qrels, for ratings with fractions, such as .25 or 1/6.",
+        parser=fraction,
+        metavar="FLOAT",
+    ),
+]
 Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
@@ -235,6 +262,12 @@ class _Argument(TyperArgument):
 
 class Command(TyperCommand):
     """A command whose help names no types of Python."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; remedies name its options."""
+        options = {each.name: each.opts[0] for each in self.params if each.name and each.opts[0].startswith("-")}
+        with interface(Interface({}, options)):
+            return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
         return _worded(super().get_params(ctx))

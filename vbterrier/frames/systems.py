@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, examples, printable
 from vbterrier.frames.columns import simplified
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, repeated_pairs
+from vbterrier.remedies import ONE_SYSTEM, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,8 +101,8 @@ def systems_in(frame: pd.DataFrame, system: str | None, what: str) -> tuple[Any,
     if system is None and not _repeats(frame, numbers, what):
         raise InputError(
             f"{what}: column {column!r} has {len(names)} values ({examples(names)}), and no document or rank of a "
-            f"topic repeats across them: give system={str(column)!r} if it names the system of a row, and "
-            f"system={ONE!r} if the table is one run"
+            f"topic repeats across them: give {SYSTEM.text(str(column))} if it names the system of a row, and "
+            f"{ONE_SYSTEM.text()} if the table is one run"
         )
     return column, numbers, names
 
@@ -122,8 +123,9 @@ def _system_column(frame: pd.DataFrame, system: str | None, what: str) -> Any:
             distinct = pairs.drop_duplicates()
             if distinct["one"].duplicated().any() or distinct["two"].duplicated().any():
                 raise InputError(
-                    f"{what}: columns {first!r} and {other!r} vary, each in its own way; name the one of the systems "
-                    f"as system={str(first)!r} or system={str(other)!r}, or give system={ONE!r} if the table is one run"
+                    f"{what}: columns {first!r} and {other!r} vary, each in its own way; give "
+                    f"{SYSTEM.text(str(first))} or {SYSTEM.text(str(other))}, or {ONE_SYSTEM.text()} if the table is "
+                    "one run"
                 )
     return first
 
