@@ -105,6 +105,9 @@ class Ids:
         Neighbours are compared before hashing, so that a file grouped by topic costs one hash per topic.
         """
         starts = self.blocks()
+        if 2 * len(starts) > len(self):
+            # Hardly any neighbours are equal.
+            return Blocks(*self.encoded(), np.arange(len(self)))
         return Blocks(*self.take(starts).encoded(), starts)
 
     def encoded(self) -> tuple[Ids, Ints]:

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,8 @@ MAX_TIED_SHARE = 0.05
 DUPLICATES = ("error", "first", "everywhere")
 # Limit of topics times ranks in one table.
 MOST_PLACES = 200_000_000
+# Runs are sorted whole unless the lists are this many times as long as the cutoff.
+_FEW_OF = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +107,29 @@ def warn_of_ties(name: str, share: float, depth: int) -> None:
         )
 
 
+class _Lists(NamedTuple):
+    """Rows of a run by topic: the first row of each topic, the row after its last one, rows (``None``: all), scores."""
+
+    starts: Ints
+    stops: Ints
+    rows: Ints | None
+    score: NDArray[np.float32]
+
+    def descending(self) -> _Lists:
+        """Return the rows of each topic by descending score."""
+        order = rankings.descending(self.score, self.starts, self.stops)
+        return self._replace(rows=order if self.rows is None else self.rows[order], score=self.score[order])
+
+    def leading(self, depth: int) -> _Lists:
+        """Return the rows of each topic with one of the ``depth`` highest scores, ties included."""
+        sizes = self.stops - self.starts
+        least = np.repeat(rankings.kth_largest(self.score, self.starts, self.stops, depth), sizes)
+        kept = np.flatnonzero(self.score >= least)
+        stops = np.searchsorted(kept, self.stops)
+        starts = np.concatenate([[0], stops[:-1]])
+        return _Lists(starts, stops, kept if self.rows is None else self.rows[kept], self.score[kept])
+
+
 class Run:
     """A run as arrays, checked once.
 
@@ -165,7 +190,7 @@ class Run:
         """
         if "rank" not in self.frame.columns:
             return []
-        (starts, stops), (rows, score) = self._spans, self._descending
+        starts, stops, rows, score = self._descending
         order = np.arange(len(self)) if rows is None else rows
         starts, stops = starts[starts < stops], stops[starts < stops]
         # Only topics with a smaller rank at the lowest score than at the highest are looked at, as a rule none.
@@ -284,23 +309,34 @@ class Run:
         return int((stops - starts).max(initial=0))
 
     @cached_property
-    def _descending(self) -> tuple[Ints | None, NDArray[np.float32]]:
-        """Rows by topic and descending score, ``None`` if they have this order, and their scores."""
-        starts, _ = self._spans
-        rows = None if self._is_grouped else rankings.stable_order(self.topic, len(self.topics))[0]
-        score = self._single if rows is None else self._single[rows]
-        if not rankings.is_falling(score, starts):
-            rows = np.lexsort((-self._single, self.topic))
-            score = self._single[rows]
-        return rows, score
+    def _grouped(self) -> _Lists:
+        """Rows by topic, in the order of the run."""
+        rows = None if self._is_grouped else rankings.grouped_order(self.topic, len(self.topics))
+        return _Lists(*self._spans, rows, self._single if rows is None else self._single[rows])
+
+    @cached_property
+    def _is_descending(self) -> bool:
+        """True if scores never rise within the rows of a topic."""
+        return rankings.is_falling(self._grouped.score, self._grouped.starts)
+
+    @cached_property
+    def _descending(self) -> _Lists:
+        """Rows by topic and descending score."""
+        return self._grouped if self._is_descending else self._grouped.descending()
+
+    def _leading(self, depth: int) -> _Lists:
+        """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
+        if self._is_descending or "_descending" in vars(self) or depth * _FEW_OF >= self._longest:
+            return self._descending
+        return self._grouped.leading(depth).descending()
 
     def ordered(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""
-        (starts, stops), (rows, score) = self._spans, self._descending
+        starts, stops, rows, score = lists = self._descending
         tied = rankings.tied_groups(score, starts, stops, self._longest if cutoff is None else cutoff)
         ordered = np.arange(len(self)) if rows is None else rows
         if tied.any():
-            places, settled, _ = self._tie_order(tied, cutoff)
+            places, settled, _ = self._tie_order(lists, tied, cutoff)
             ordered = ordered.copy()
             ordered[places] = settled
         return ordered, starts, stops - starts
@@ -319,19 +355,19 @@ class Run:
         depth = self._longest if cutoff is None else min(cutoff, self._longest)
         if depth in self._tops:
             return self._tops[depth]
-        (starts, stops), (rows, score) = self._spans, self._descending
-        if len(starts) * depth > MOST_PLACES:
+        if len(self.topics) * depth > MOST_PLACES:
             raise InputError(
-                f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of "
+                f"{self.name}: {len(self.topics)} topics and a list of {depth} documents exceed the limit of "
                 f"{MOST_PLACES:,} places of a table; give a cutoff, as @1000"
             )
+        starts, stops, rows, score = lists = self._leading(depth)
         cut = rankings.top_rows(starts, stops, depth)
         top_rows = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
         n_tied = 0
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
             n_tied = rankings.n_tied(score, cut, starts, stops)
-            _, settled, sizes = self._tie_order(tied, depth)
+            _, settled, sizes = self._tie_order(lists, tied, depth)
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
             top_rows[tied] = np.where(among >= 0, settled[among], -1)
@@ -344,13 +380,13 @@ class Run:
             self._tops[depth] = top
         return top
 
-    def _tie_order(self, tied: NDArray[np.bool_], cutoff: int | None) -> tuple[Ints, Ints, Ints]:
+    def _tie_order(self, lists: _Lists, tied: NDArray[np.bool_], cutoff: int | None) -> tuple[Ints, Ints, Ints]:
         """The order of documents down to the last one that ties with the cutoff, in some topics.
 
         Returns (places, rows, sizes): Their positions in the rows by topic, their rows in descending order of docno
         within ties, and their number in each topic.
         """
-        (starts, stops), (rows, score) = self._spans, self._descending
+        starts, stops, rows, score = lists
         starts, stops = starts[tied], stops[tied]
         owner, places = rankings.spans(starts, stops)
         if cutoff is not None:

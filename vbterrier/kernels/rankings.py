@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # The largest cutoff: discounts of all ranks are held in memory.
 MOST_RANKS = 1_000_000
+# Numbers of keys that NumPy sorts by counting, and the largest padding of a table of groups, in its elements.
+_RADIX, _PADDING = 1 << 16, 3
 
 
 def is_falling(score: NDArray[np.float32], starts: Ints) -> bool:
@@ -60,8 +62,14 @@ def spans(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) + np.repeat(lows - before, sizes)
 
 
+def grouped_order(keys: Ints, n_keys: int) -> Ints:
+    """The positions of keys below ``n_keys`` in ascending order, equal keys in order of appearance."""
+    # NumPy sorts 16 bits by counting.
+    return np.argsort(keys.astype(np.uint16), kind="stable") if n_keys <= _RADIX else stable_order(keys, n_keys)[0]
+
+
 def stable_order(keys: Ints, n_keys: int) -> tuple[Ints, Ints]:
-    """The positions of keys below ``n_keys`` in ascending order, equal keys in order of appearance; and sorted keys."""
+    """The positions of :func:`grouped_order`, and the sorted keys."""
     bits = max(len(keys) - 1, 0).bit_length()
     if n_keys > 1 << (63 - bits):
         order = np.argsort(keys, kind="stable")
@@ -70,6 +78,50 @@ def stable_order(keys: Ints, n_keys: int) -> tuple[Ints, Ints]:
     words = (keys << bits) | np.arange(len(keys))
     words.sort()
     return words & ((1 << bits) - 1), words >> bits
+
+
+def kth_largest(score: NDArray[np.float32], starts: Ints, stops: Ints, k: int) -> NDArray[np.float32]:
+    """The k-th largest score of each group, -inf for smaller groups, shape (n_groups,); groups are contiguous."""
+    sizes = stops - starts
+    longest = int(sizes.max(initial=0))
+    if longest < k or len(starts) * longest > _PADDING * max(len(score), 1):
+        return np.full(len(starts), -np.inf, dtype=np.float32)
+    table = np.full((len(starts), longest), -np.inf, dtype=np.float32)
+    if (sizes == longest).all():
+        table[:] = score.reshape(table.shape)
+    else:
+        table[np.arange(longest) < sizes[:, None]] = score
+    table.partition(longest - k, axis=1)
+    return np.where(sizes >= k, table[:, longest - k], np.float32(-np.inf))
+
+
+def descending(score: NDArray[np.float32], starts: Ints, stops: Ints) -> Ints:
+    """The positions of each group by descending score, equal scores in order, shape (n,); groups are contiguous.
+
+    Scores become words whose order is theirs, with the place in the group below, so that one sort of integers, which
+    has vector instructions, orders a table of groups.
+    """
+    sizes = stops - starts
+    longest = int(sizes.max(initial=0))
+    if len(starts) * longest > _PADDING * max(len(score), 1):
+        owner = np.repeat(np.arange(len(starts)), sizes)
+        return np.lexsort((-score, owner))
+    # Adding 0 makes -0 equal to 0.
+    bits = (score + np.float32(0)).view(np.uint32)
+    rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    width = np.uint64(max(longest - 1, 0).bit_length())
+    places = np.arange(longest, dtype=np.uint64)
+    # Padding is behind all scores.
+    words = np.full((len(starts), longest), np.iinfo(np.uint64).max)
+    if (sizes == longest).all():
+        words[:] = (~rising).reshape(words.shape).astype(np.uint64) << width | places
+    else:
+        inside = places < sizes[:, None].astype(np.uint64)
+        words[inside] = (~rising).astype(np.uint64)
+        words = np.where(inside, words << width | places, words)
+    words.sort(axis=1)
+    place = (words & ((np.uint64(1) << width) - np.uint64(1))).astype(np.int64) + starts[:, None]
+    return place.ravel() if (sizes == longest).all() else place[np.arange(longest) < sizes[:, None]]
 
 
 def row_sums(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""nDCG and ERR of ir_measures, computed from the judgments instead of by an engine."""
+"""Classic measures of ir_measures, computed on arrays instead of by an engine."""
 
 from __future__ import annotations
 
@@ -7,41 +7,108 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import warn
-from vbterrier.kernels import rankings
+from vbterrier.kernels import classic, rankings
 from vbterrier.unjudged.metrics import NDCG, WEB_GRADE
+from vbterrier.unjudged.pool import grade_gains
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import ir_measures
 
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.pool import JudgedTop, Judgments
+    from vbterrier.unjudged.pool import JudgedRanks, JudgedTop, Judgments
+
+# Parameters of the measures that are computed here.
+_REL, _RANKED = frozenset({"rel"}), frozenset({"rel", "cutoff", "judged_only"})
+_PARAMETERS = {
+    "ERR": frozenset({"cutoff"}),
+    "nDCG": frozenset({"cutoff", "dcg", "judged_only"}),
+    "Judged": frozenset({"cutoff"}),
+    "Bpref": _REL,
+    "SetR": _REL,
+    "SetP": frozenset({"rel", "relative", "judged_only"}),
+    "SetF": frozenset({"rel", "beta", "judged_only"}),
+    "Rprec": frozenset({"rel", "judged_only"}),
+    **dict.fromkeys(("AP", "P", "R", "RR", "Success"), _RANKED),
+}
+_WITH_CUTOFF = frozenset(("ERR", "P", "R", "Success"))
 
 
 def is_computed_here(measure: ir_measures.Measure) -> bool:
-    """Return True for nDCG@k whose gains are those of its parameter ``dcg``, and for ERR@k.
+    """Return True for the measures and parameters of this module.
 
     Converting runs to the dictionaries of trec_eval takes most of its time. gdeval, which ir_measures runs for ERR and
     ``dcg="exp-log2"``, needs Perl, fails for grades above 4 and topics that are text, drops topic ids up to their last
     hyphen, and rounds to five digits.
     """
     names = {name for name, value in measure.params.items() if value is not False}
-    cutoff = measure.params.get("cutoff")
-    supported = {"ERR": {"cutoff"}, "nDCG": {"cutoff", "dcg"}}.get(measure.NAME, set())
-    return type(cutoff) is int and cutoff > 0 and names <= supported
+    if not names <= _PARAMETERS.get(measure.NAME, frozenset()):
+        return False
+    cutoff, rel = measure.params.get("cutoff"), measure.params.get("rel", 1)
+    if cutoff is None and measure.NAME in _WITH_CUTOFF:
+        return False
+    beta = measure.params.get("beta", 1)
+    is_number = isinstance(beta, (int, float)) and not isinstance(beta, bool) and beta > 0
+    return (cutoff is None or (type(cutoff) is int and cutoff > 0)) and type(rel) is int and rel > 0 and is_number
+
+
+def n_decisive(measure: ir_measures.Measure) -> int | None:
+    """The number of first documents that decide a measure of this module, ``None`` for the whole ranking."""
+    cutoff: int | None = measure.params.get("cutoff")
+    return None if measure.params.get("judged_only") else cutoff
 
 
 def values(
     measures: Sequence[ir_measures.Measure], judgments: Judgments, run: Run
 ) -> Iterator[tuple[ir_measures.Measure, Floats]]:
     """Yield each measure and its value for each topic of the judgments, shape (n_topics,)."""
-    depth = max(measure["cutoff"] for measure in measures)
-    judged = judgments.judge(run, depth, checked=True)
-    for measure in measures:
-        cut = judged.cut(measure["cutoff"])
-        yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)
+    cutoffs = [n_decisive(measure) for measure in measures]
+    known = [cutoff for cutoff in cutoffs if cutoff is not None]
+    top = judgments.judge(run, max(known), checked=True) if known else None
+    # One list of judged documents serves the measures of whole rankings, another those of the first documents.
+    whole = judgments.judged_ranks(run) if len(known) < len(cutoffs) else None
+    ranks = whole if whole is not None or top is None else top.ranks()
+    for measure, cutoff in zip(measures, cutoffs, strict=True):
+        if top is not None and cutoff is not None and measure.NAME in ("ERR", "nDCG"):
+            cut = top.cut(cutoff)
+            yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)
+        elif ranks is not None:
+            condensed = measure.params.get("judged_only")
+            yield measure, _value(measure, ranks.condensed() if condensed else ranks)
+
+
+def _value(measure: ir_measures.Measure, ranks: JudgedRanks) -> Floats:
+    """The value of each topic, shape (n_topics,), of a measure that depends on the ranks of judged documents."""
+    cutoff, topic, rank = measure.params.get("cutoff"), ranks.topic, ranks.rank
+    judgments, n_topics = ranks.judgments, len(ranks.judgments.topics)
+    shown = ranks.n_retrieved if cutoff is None else np.minimum(ranks.n_retrieved, cutoff)
+    within = np.ones(len(topic), dtype=bool) if cutoff is None else rank < cutoff
+    if measure.NAME == "nDCG":
+        gain = grade_gains(ranks, measure["dcg"])
+        dcg = classic.dcg(topic[within], rank[within], gain[ranks.level[within]], n_topics)
+        return classic.ratio(dcg, rankings.ideal_dcg(judgments.counts, gain, cutoff))
+    if measure.NAME == "Judged":
+        return classic.ratio(classic.counted(topic, within, n_topics), shown)
+    is_relevant = judgments.grades >= measure["rel"]
+    relevant, n_relevant = is_relevant[ranks.level], judgments.counts[:, is_relevant].sum(axis=1)
+    n_other = judgments.counts[:, ~is_relevant].sum(axis=1)
+    hits = classic.counted(topic, relevant & within, n_topics)
+    least = np.minimum(shown, n_relevant) if measure.params.get("relative") else shown
+    values: dict[str, Callable[[], Floats]] = {
+        "AP": lambda: classic.average_precision(topic, rank, relevant, n_relevant, cutoff),
+        "Bpref": lambda: classic.bpref(topic, relevant, n_relevant, n_other),
+        "P": lambda: hits / cutoff,
+        "R": lambda: classic.ratio(hits, n_relevant),
+        "RR": lambda: classic.reciprocal_rank(topic, rank, relevant & within, n_topics),
+        "Rprec": lambda: classic.r_precision(topic, rank, relevant, n_relevant),
+        "SetF": lambda: classic.f_measure(classic.ratio(hits, shown), classic.ratio(hits, n_relevant), measure["beta"]),
+        "SetP": lambda: classic.ratio(hits, least),
+        "SetR": lambda: classic.ratio(hits, n_relevant),
+        "Success": lambda: (hits > 0).astype(np.float64),
+    }
+    return values[measure.NAME]()
 
 
 def highest_grade(judgments: Judgments) -> int:

@@ -321,8 +321,9 @@ def is_of_first(measure: ir_measures.Measure) -> bool:
 
 def n_decisive(measure: ir_measures.Measure) -> int | None:
     """Number of documents at the top of a ranking that decide a measure, ``None`` for the whole ranking."""
-    cut = is_computed_here(measure) or is_of_first(measure)
-    cut = cut or (is_diversity(measure) and not measure.params.get("judged_only"))
+    if is_computed_here(measure):
+        return adhoc.n_decisive(measure)
+    cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
     n: int | None = measure.params.get("cutoff") if cut else None
     return n
 

@@ -80,6 +80,19 @@ class Judgments(LabelFrame):
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
+    def judged_ranks(self, run: Run) -> JudgedRanks:
+        """Look up all documents of a run; ids are not checked. Costs no table of topics by ranks."""
+        run.refuse_duplicates()
+        place = places(run.topics, self.topics)
+        topic = place[run.topic]
+        row = self.lookup.find_one(topic, run.docno)
+        judged = np.flatnonzero((row >= 0) & (topic >= 0))
+        rank, topic = run.ranks()[judged], topic[judged]
+        order = np.lexsort((rank, topic))
+        sizes = np.zeros(len(self.topics), dtype=np.int64)
+        sizes[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
+        return JudgedRanks(self, topic[order], rank[order], self.level[row[judged[order]]], sizes)
+
     def judge(self, run: Run, cutoff: int | None, *, checked: bool = False) -> JudgedTop:
         """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
         if checked:
@@ -95,6 +108,26 @@ class Judgments(LabelFrame):
         row = self.lookup.find_one(topic, docno)
         levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
         return JudgedTop(self, run, rows, levels, cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRanks:
+    """The judged documents of a run, by topic and rank."""
+
+    judgments: Judgments
+    # The topic, the rank from 0 and the position of the grade in ``judgments.grades`` of each, shape (n_documents,).
+    topic: Ints
+    rank: Ints
+    level: Ints
+    # The number of retrieved documents of each topic, shape (n_topics,).
+    n_retrieved: Ints
+
+    def condensed(self) -> JudgedRanks:
+        """Return the ranking without its unjudged documents."""
+        sizes = np.bincount(self.topic, minlength=len(self.n_retrieved))
+        starts = np.cumsum(sizes) - sizes
+        rank = np.arange(len(self.topic)) - starts[self.topic]
+        return JudgedRanks(self.judgments, self.topic, rank, self.level, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +148,12 @@ class JudgedTop:
         if cutoff == self.cutoff:
             return self
         return JudgedTop(self.judgments, self.run, self.rows[:, :cutoff], self.levels[:, :cutoff], cutoff)
+
+    def ranks(self) -> JudgedRanks:
+        """Return the judged documents by topic and rank."""
+        topic, rank = np.nonzero(self.levels >= 0)
+        sizes = np.asarray(np.count_nonzero(self.levels != NOTHING, axis=1))
+        return JudgedRanks(self.judgments, topic, rank, self.levels[topic, rank], sizes)
 
     def deeper(self, times: int) -> JudgedTop:
         """Return the judged run with a cutoff ``times`` as large, limited by memory."""
@@ -152,7 +191,7 @@ class JudgedTop:
         return np.asarray(self.n_unjudged / np.maximum(retrieved, 1))
 
 
-def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
+def grade_gains(judged: JudgedTop | JudgedRanks, dcg: str) -> NDArray[np.float64]:
     """The gain of each grade, shape (L,): ``"log2"`` the grade, ``"exp-log2"`` ``2^grade - 1``."""
     grades = judged.judgments.grades
     with np.errstate(over="ignore"):
