@@ -46,9 +46,10 @@ def test_numbers_are_trec_evals_to_the_last_bit(seed, cutoff):
     assert dict(zip(values["qid"], values["value"], strict=True)) == trec_eval(run, qrels, cutoff)
 
 
-def test_ndcg_and_err_with_a_cutoff_are_computed_here_and_other_settings_by_engines():
+def test_common_settings_of_ndcg_and_err_are_computed_here_and_others_by_engines():
     here = ("nDCG@10", "nDCG(dcg='log2')@10", "nDCG(dcg='exp-log2')@10", "nDCG(judged_only=False)@10", "ERR@20")
-    others = ("nDCG", "nDCG(judged_only=True)@10", "nDCG(gains={0:0,1:9})@10", "ERR", "ERR@0", "P@10")
+    here = (*here, "nDCG", "nDCG(judged_only=True)@10", "P@10")
+    others = ("nDCG(gains={0:0,1:9})@10", "ERR", "ERR@0", "P(rel=0)@10", "NumRel")
     texts = (*here, *others, "nDCG@0", "nDCG@True")
     assert [text for text in texts if is_computed_here(ir_measures.parse_measure(text))] == list(here)
 

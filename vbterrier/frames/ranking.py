@@ -346,7 +346,7 @@ class Run:
 
         Ties have any order and duplicates are not refused: for descriptions of a run, not for measures.
         """
-        (starts, stops), (rows, _) = self._spans, self._descending
+        starts, stops, rows, _ = self._leading(cutoff)
         cut = rankings.top_rows(starts, stops, cutoff)
         return cut if rows is None else np.where(cut >= 0, rows[cut], -1)
 

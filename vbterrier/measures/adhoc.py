@@ -44,7 +44,7 @@ def is_computed_here(measure: ir_measures.Measure) -> bool:
     hyphen, and rounds to five digits.
     """
     names = {name for name, value in measure.params.items() if value is not False}
-    if not names <= _PARAMETERS.get(measure.NAME, frozenset()):
+    if measure.NAME not in _PARAMETERS or not names <= _PARAMETERS[measure.NAME]:
         return False
     cutoff, rel = measure.params.get("cutoff"), measure.params.get("rel", 1)
     if cutoff is None and measure.NAME in _WITH_CUTOFF:
