@@ -89,7 +89,7 @@ class _Opened:
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """A format of files.
 
     - ``recognise``: returns the layout of a file of the format, ``None`` for other files
@@ -257,17 +257,17 @@ def _twice_packed(opened: _Opened, _: Any) -> Loaded:
 
 # The formats, of which the first that recognises a file reads it.
 FORMATS = (
-    Format("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
-    Format("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
-    Format("ranx's object", lambda opened: _is_twice_packed(opened) or None, _twice_packed),
-    Format("linked mentions", _link_layout, _linked),
-    Format(
+    FileFormat("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
+    FileFormat("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
+    FileFormat("ranx's object", lambda opened: _is_twice_packed(opened) or None, _twice_packed),
+    FileFormat("linked mentions", _link_layout, _linked),
+    FileFormat(
         "markup",
         lambda opened: opened.kind.markup if opened.first[1].lstrip()[:1] == b"<" else None,
         lambda opened, topics: Loaded(topics(opened.source), "markup"),
     ),
-    Format("JSON", lambda opened: opened.first if is_json(opened.first[1]) else None, _json),
-    Format("text", _layout, _delimited),
+    FileFormat("JSON", lambda opened: opened.first if is_json(opened.first[1]) else None, _json),
+    FileFormat("text", _layout, _delimited),
 )
 
 
