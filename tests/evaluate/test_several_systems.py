@@ -260,6 +260,14 @@ def test_the_step_of_a_scale_may_be_a_fraction(tmp_path, command, monkeypatch):
         assert code == 0, err
         outputs.append(out)
     assert outputs[0] == outputs[1]
+    code, _, err = command("doctor", "run.csv", "-q", "sixths.csv")
+    assert code == 1
+    assert "unit" in err
+    assert command("doctor", "run.csv", "-q", "sixths.csv", "--unit", "1/6")[0] == 0
+    sixths = QRELS.assign(label=QRELS["label"] / 6)
+    assert vbterrier.evaluate.diagnose(RUNS["BM25"], sixths, unit=1 / 6).qrels["value"].tolist() == (
+        vbterrier.evaluate.diagnose(RUNS["BM25"], QRELS).qrels["value"].tolist()
+    )
     code, _, err = command("score", "run.csv", "-q", "sixths.csv", "--unit", "1/0", "-m", "nDCG@5")
     assert code != 0
     assert "--unit 1/0: wanted a number, such as .25, or a fraction, such as 1/6" in err

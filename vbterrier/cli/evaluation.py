@@ -45,6 +45,7 @@ def doctor(
     intents: option.Intents = None,
     tags: option.Tags = None,
     system: option.System = None,
+    unit: option.Unit = 1.0,
     html: option.Html = None,
     style: Format = "table",
 ) -> None:
@@ -53,7 +54,7 @@ def doctor(
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system)
+    diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system, unit=unit)
     save_page(diagnosis, html)
     echo(doctor_report(diagnosis, style))
 

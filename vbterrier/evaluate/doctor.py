@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import flatten_qrels, frame_of, require, text_of_large_labels
+from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require, text_of_large_labels
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
@@ -108,7 +108,14 @@ class Diagnosis(Shown):
 
 @with_usual_errors
 def diagnose(
-    runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = None, tags: Any = None, system: str | None = None
+    runs: Any,
+    qrels: Any,
+    *,
+    subtopics: Any = None,
+    intents: Any = None,
+    tags: Any = None,
+    system: str | None = None,
+    unit: float = 1.0,
 ) -> Diagnosis:
     """Diagnose files before an evaluation; report problems instead of raising.
 
@@ -116,6 +123,8 @@ def diagnose(
     ----------
     runs, qrels, subtopics, intents, tags, system
         See :func:`vbterrier.score`; intents and tags are described, too.
+    unit
+        The step of a scale with fractions, as in :func:`vbterrier.read_qrels`.
 
     Returns
     -------
@@ -135,8 +144,7 @@ def diagnose(
         raise InputError("no runs; name at least one")
     notes: list[str] = []
     serious: list[str] = []
-    frame = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
-    require(frame, ("qid", "docno", "label"), "qrels")
+    frame = _judgments(qrels, unit)
     facts, judgments, has_subtopics, diversity, conflict = _qrels_facts(frame, notes)
     if has_subtopics:
         facts.append(("subtopics", _subtopics(frame, subtopics, notes)))
@@ -182,6 +190,15 @@ def diagnose(
     support = _support(table, **kinds, identified=is_identified(judgments))
     tables = (pd.DataFrame(rows, columns=["what", "value"]) for rows in (facts, about))
     return Diagnosis(next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables))
+
+
+def _judgments(qrels: Any, unit: float) -> pd.DataFrame:
+    """The judgments of a frame or a file, in steps of their scale."""
+    if is_path(qrels):
+        return read_qrels(qrels, unit=unit)
+    frame = frame_of(qrels, "qrels", QRELS)
+    require(frame, ("qid", "docno", "label"), "qrels")
+    return frame if unit == 1 else in_units(frame, unit)
 
 
 class JudgmentNote(NamedTuple):
