@@ -105,7 +105,7 @@ def topics_to_judge(
     n_topics: int,
     *,
     cutoff: int = 10,
-    data: Data = Data(on_topics="same", duplicates="error"),
+    data: Data = Data(on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(seed=0),
 ) -> pd.DataFrame:
     """List the documents that complete a random sample of topics, for :func:`vbterrier.evaluate.audit_judge`.
@@ -122,7 +122,7 @@ def topics_to_judge(
     cutoff
         The cutoff k of nDCG@k.
     data
-        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``).
+        A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``seed`` (0) of the sample.
 
@@ -149,7 +149,7 @@ def topics_to_judge(
     on_topics, seed = data.on_topics, inference.seed
     whole("n_topics", n_topics)
     whole("cutoff", cutoff, high=MOST_RANKS)
-    judges, loaded = MachineLabels(labels), loaded_runs(runs, data.duplicates)
+    judges, loaded = MachineLabels(labels), loaded_runs(runs, data.duplicates, data.system)
     human = pd.DataFrame(columns=KEY, dtype=str)
     if qrels is not None:
         target = target_of(qrels, None, None)
