@@ -447,7 +447,7 @@ def _mixed(
         if labels["label"].max() <= human["label"].max():
             rounded = gaps[KEY].assign(label=gaps["label"].round().astype(np.int64))
             both = pd.concat([human[[*KEY, "label"]], rounded])
-            judged = {name: run[run["qid"].isin(both["qid"])] for name, run in top.items()}
+            judged = {name: run[run["qid"].isin(both["qid"].unique())] for name, run in top.items()}
             filled = score(
                 judged, both, [measure], data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
             ).means()[measure]

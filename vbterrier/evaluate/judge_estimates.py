@@ -35,7 +35,7 @@ BY_DOCUMENTS, BY_TOPICS = "judged documents", "complete topics"
 
 
 class AuditMaterial(NamedTuple):
-    """What all estimates of an audit share; ``judged``: the scores of each judge."""
+    """Inputs that all estimates of an audit share; ``judged``: the scores of each judge."""
 
     target: EvaluationTarget
     judgments: Judgments
@@ -48,7 +48,7 @@ class AuditMaterial(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """How human judgments correct the scores by judges.
+    """Correction of the scores by judges with human judgments.
 
     ``kind``: by documents, by topics, or the reason why they do not; ``judged``: the means over all judges that
     complete topics correct.
