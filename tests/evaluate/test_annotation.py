@@ -128,14 +128,15 @@ ANSWERS = {
     ' {"meanings": [0]}\n': ["0", "0", "0", "1"],
     '{"meanings": []}': "wanted",
     '{"meanings": [4]}': "from 0 to 3, found [4]",
-    '{"meanings": [1, 1]}': "wanted distinct",
+    '{"meanings": [1, 1]}': "distinct numbers",
     '{"meanings": [true]}': "found [True]",
-    '{"meanings": ["1"]}': "wanted distinct",
+    '{"meanings": ["1"]}': ["1", "0", "0", "0"],
     '{"meanings": [1], "meanings": [2]}': "wanted",
-    '{"meanings": [1], "why": "x"}': "wanted",
-    '```json\n{"meanings": [1]}\n```': "wanted",
+    '{"meanings": [1], "why": "x"}': ["1", "0", "0", "0"],
+    'Sure:\n```json\n{"meanings": [[1]]}\n```': ["1", "0", "0", "0"],
+    "<think>[2]</think>[1]": ["1", "0", "0", "0"],
+    "1 or [2]": "wanted",
     '[["meanings", [1]]]': "wanted",
-    "[1]": "wanted",
     "The first.": "wanted",
     "[" * 100_000: "wanted",
     None: "wanted",
@@ -143,7 +144,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_answers_of_functions_are_parsed_strictly(task, answer):
+def test_answers_of_functions_are_read_or_refused(task, answer):
     wanted, found = ANSWERS[answer], task.ask(lambda _: answer).query("qid == '007'").set_index("entity_id")
     if isinstance(wanted, list):
         assert found.loc[["athlete", "country", "NA", "NIL"], "label"].tolist() == wanted

@@ -77,6 +77,82 @@ def test_failed_replies_are_counted_and_say_why(reply, reason):
     assert failures["reason"].str.contains(reason.replace("{", r"\{").replace("[...]", r"\[...\]")).all()
 
 
+REPLY = generated(("country", 0.6), ("athlete", 0.2))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        REPLY,
+        f"```json\n{REPLY}\n```",
+        f"Here are the {{meanings}}:\n\n```\n{REPLY}\n```\nI hope that this helps.",
+        f'<think>Maybe {{"intents": [["river", 1]]}}?</think>\n{REPLY}',
+        f"The template opened this.</think>{REPLY}",
+        f"{REPLY}\nAgain: {REPLY}",
+        json.dumps({"result": json.loads(REPLY), "note": "sure"}),
+        REPLY.replace("0.6", '"60%"').replace("0.2", '"0.2"'),
+        '{"intents": [["country", 0.6], ["athlete", "20 %"]]}',
+        '{"intents": [[' + REPLY[len('{"intents": [') : -1] + "]}",
+        REPLY[len('{"intents": ') : -1],
+        "```json\n" + REPLY[len('{"intents": ') : -1] + "\n```",
+        '{"intents": [{"name": "country", "probability": 0.6, "why": "x"}, ["athlete", 0.2]], "query": "jordan"}',
+    ],
+)
+def test_replies_are_read_as_models_write_them(reply):
+    intents, failures = GenerateIntents(lambda _: reply).generate(TOPICS[:1])
+    assert not len(failures)
+    assert dict(zip(intents["entity_id"], intents["prob"], strict=True)) == pytest.approx(
+        {"country": 0.75, "athlete": 0.25}
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        ('{"probabilities": [[0.9, 0.3]]}', [0.75, 0.25]),
+        ('{"probabilities": ["90%", "30 %"]}', [0.75, 0.25]),
+        ("[0.9, 0.3]", [0.75, 0.25]),
+        ('{"probabilities": [0.9, 0.3, 0.1]}', None),
+        ('{"probabilities": [90, 30]}', None),
+        ('{"probabilities": ["90", "30"]}', None),
+        ('{"probabilities": ["high", "low"]}', None),
+        ('{"probabilities": [NaN, 0.3]}', None),
+        ('{"probabilities": [0.9, 0.3]} or {"probabilities": [0.3, 0.9]}', None),
+        ('<think>{"probabilities": [0.9, 0.3]}</think>', None),
+        ('<think>{"probabilities": [0.9, 0.3]}', None),
+        ('{"probabilities": [0.9, 0.', None),
+        ("{" * 10_000, None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_probabilities_are_read_or_refused(reply, wanted):
+    intents = INTENTS[:2].assign(prob=[0.6, 0.4])
+    stage = ModelProbabilities(lambda _: reply)
+    if wanted is None:
+        with pytest.warns(DegenerateWarning, match="1 of 1 replies failed"):
+            assert stage(intents)["prob"].tolist() == pytest.approx([0.6, 0.4])
+    else:
+        assert stage(intents)["prob"].tolist() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        ('{"full": [["2"]], "part": null, "why": "x"}', [["E2", 1.0]]),
+        ('```json\n{"full": 2, "part": [1.0]}\n```', [["E1", 0.5], ["E2", 1.0]]),
+        ('{"full": [0], "part": []}', None),
+        ('{"full": [1.5], "part": []}', None),
+        ('{"full": [true], "part": []}', None),
+        ('{"full": [Infinity], "part": []}', None),
+        ('{"full": [2]}', None),
+    ],
+)
+def test_numbers_of_candidates_are_read_or_refused(reply, wanted):
+    tags, failures = ModelTagger(lambda _: reply, INTENTS).tags(DOCUMENTS[:1])
+    assert len(failures) == (wanted is None)
+    assert sorted(tags[["entity_id", "weight"]].values.tolist()) == (wanted or [])
+
+
 def test_an_exception_of_the_model_fails_its_query_alone():
     def ask(prompt):
         if "jordan" in prompt:

@@ -35,7 +35,7 @@ from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.results import Shown, facts
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
-from vbterrier.intents.language_model import ReplyError, json_reply
+from vbterrier.intents.language_model import ReplyError, json_reply, reply_numbers
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.floats import with_usual_errors
@@ -417,13 +417,11 @@ def _sheet(rows: pd.DataFrame, separator: str) -> str:
 def _answer(judge: Callable[[str], str], prompt: str, n: int) -> tuple[set[int], str]:
     """The numbers of an answer, or the reason of its failure."""
     try:
-        meanings = json_reply(judge, prompt, ["meanings"])["meanings"]
+        meanings = reply_numbers(json_reply(judge, prompt, ["meanings"])["meanings"], 0, n)
     except ReplyError as error:
         return set(), str(error)
-    if type(meanings) is not list or not meanings:
-        return set(), f'wanted {{"meanings": [...]}}, found {meanings!r}'[:_MAX_REASON]
-    if any(type(one) is not int or not 0 <= one <= n for one in meanings) or len(set(meanings)) < len(meanings):
-        return set(), f"wanted distinct numbers from 0 to {n}, found {meanings!r}"[:_MAX_REASON]
+    if not meanings or len(set(meanings)) < len(meanings):
+        return set(), f'wanted {{"meanings": [...]}} with distinct numbers, found {meanings!r}'[:_MAX_REASON]
     return set(meanings), ""
 
 

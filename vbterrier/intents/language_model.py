@@ -18,7 +18,7 @@ from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import proportional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 #: The prompt that generates intents, with the field ``{query}``; other braces are doubled, in all prompts.
@@ -70,7 +70,15 @@ be empty: {{"full": [1], "part": []}}
 """
 _SHOWN = ("entity_id", "name", "description", "kind")
 _MAX_REASON = 200
+_MAX_DIGITS = 6
+_PAIR = 2
 _FAILURES = ("qid", "reason")
+# Reasoning; models with a template that opens it reply with its end alone, and one without an end was cut off.
+_THINKING = re.compile(r"\A.*</think>|<think>.*", re.DOTALL)
+_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
+_WRITTEN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)", re.ASCII)
+# Objects become tuples of pairs, so that a repeated member is seen.
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple)
 
 
 class ReplyError(Exception):
@@ -78,43 +86,104 @@ class ReplyError(Exception):
 
 
 def json_reply(ask: Callable[..., str], prompt: str, members: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Return the members of a reply that is one JSON object with exactly these lists; raise ReplyError otherwise."""
+    """Return the members of the JSON object in a reply; raise ReplyError without one or with two different ones.
+
+    Text around the object, code fences, the reasoning before ``</think>`` and further members are ignored. Where one
+    member is wanted, a reply that is only its list will do.
+    """
     try:
         text = ask(prompt, **options)
     except Exception as error:  # any fault of the caller's function fails this query alone
         raise ReplyError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
-    try:
-        # Objects become tuples of pairs, so that a repeated member is seen.
-        reply = json.loads(text, object_pairs_hook=tuple)
-    except (TypeError, ValueError, RecursionError):
-        reply = None
-    if type(reply) is not tuple or sorted(member for member, _ in reply) != sorted(members):
+    replies = list(_objects(_THINKING.sub("", text).strip(), members)) if isinstance(text, str) else []
+    if not replies:
         wanted = ", ".join(f'"{member}": [...]' for member in members)
         raise ReplyError(f"wanted {{{wanted}}}, found {text!r}"[:_MAX_REASON])
-    return dict(reply)
+    if any(reply != replies[0] for reply in replies):
+        raise ReplyError(f"wanted one answer, found {len(replies)} different ones: {text!r}"[:_MAX_REASON])
+    return replies[0]
 
 
-def _numbers(numbers: Any, n: int) -> list[int]:
-    """Return distinct numbers from 1 to n."""
-    if type(numbers) is not list or any(type(one) is not int or not 1 <= one <= n for one in numbers):
-        raise ReplyError(f"wanted numbers from 1 to {n}, found {numbers!r}"[:_MAX_REASON])
-    return numbers
+def _objects(text: str, members: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a text that have each of the members once."""
+    if len(members) == 1:
+        fenced = _FENCED.fullmatch(text)
+        listed = _decoded(fenced[1] if fenced else text, 0)
+        if type(listed[0]) is list and not (fenced[1] if fenced else text)[listed[1] :].strip():
+            yield {members[0]: listed[0]}
+            return
+    place = text.find("{")
+    while place >= 0:
+        value, end = _decoded(text, place)
+        names = [name for name, _ in value] if type(value) is tuple else []
+        is_reply = all(names.count(member) == 1 for member in members)
+        if is_reply:
+            yield {name: one for name, one in value if name in members}
+        # An object with other members may contain the reply.
+        place = text.find("{", end if is_reply else place + 1)
+
+
+def _decoded(text: str, place: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at a place, and its end; ``None`` if there is none."""
+    try:
+        return _DECODER.raw_decode(text, place)
+    except (ValueError, RecursionError):
+        return None, place
+
+
+def _flat(values: Any) -> list[Any]:
+    """Return a list without the lists around its items; one value is a list of one, and null an empty list."""
+    if values is None:
+        return []
+    return [one for each in values for one in _flat(each)] if type(values) is list else [values]
+
+
+def reply_numbers(numbers: Any, low: int, high: int) -> list[int]:
+    """Return the numbers from low to high in a list of a reply, also written as text."""
+    read = []
+    for one in _flat(numbers):
+        is_text = isinstance(one, str) and one.strip().isdecimal() and len(one) <= _MAX_DIGITS
+        value = int(one) if is_text else one
+        if type(value) not in (int, float) or not low <= value <= high or value != int(value):
+            raise ReplyError(f"wanted numbers from {low} to {high}, found {numbers!r}"[:_MAX_REASON])
+        read.append(int(value))
+    return read
 
 
 def _probability(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= 1:
+    """Return a probability, also written as text or in percent."""
+    number = value
+    if isinstance(value, str) and (written := _WRITTEN.fullmatch(value.strip())):
+        number = float(written[1]) / (100 if written[2] else 1)
+    if type(number) not in (int, float) or not 0 <= number <= 1:
         raise ReplyError(f"wanted probabilities from 0 to 1, found {value!r}"[:_MAX_REASON])
-    return float(value)
+    return float(number)
 
 
 def _probabilities(values: Any, n: int) -> list[float]:
     """Return n probabilities that do not sum to 0."""
-    if type(values) is not list or len(values) != n:
+    listed = _flat(values)
+    if len(listed) != n:
         raise ReplyError(f"wanted {agreeing(n, 'probabilities')}, found {values!r}"[:_MAX_REASON])
-    probabilities = [_probability(one) for one in values]
+    probabilities = [_probability(one) for one in listed]
     if not sum(probabilities):
         raise ReplyError("the probabilities sum to 0")
     return probabilities
+
+
+def _named_probabilities(listed: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield a name, a probability and the item that has them: an object, or a list of two, also in further lists."""
+    if type(listed) is list and len(listed) == _PAIR and isinstance(listed[0], str) and type(listed[1]) is not list:
+        yield (*listed, listed)
+    elif type(listed) is list:
+        for one in listed:
+            yield from _named_probabilities(one)
+    else:
+        members = listed if type(listed) is tuple else ()
+        names = [value for member, value in members if member == "name"]
+        probabilities = [value for member, value in members if member == "probability"]
+        is_one = len(names) == len(probabilities) == 1
+        yield (names[0], probabilities[0], listed) if is_one else (None, None, listed)
 
 
 class _Model:
@@ -178,9 +247,11 @@ class GenerateIntents(IntentStage):
 
     Notes
     -----
-    A reply is ``{"intents": [{"name": "...", "probability": 0.7}, ...]}`` and nothing else: distinct names,
-    probabilities from 0 to 1 that do not sum to 0. They are divided by their sum. The name is the entity's id; use
-    ``>> Dedup()`` to merge names of the same entity. Nothing is cached.
+    A reply contains ``{"intents": [{"name": "...", "probability": 0.7}, ...]}``: distinct names, probabilities from 0
+    to 1 that do not sum to 0. They are divided by their sum. Text around the object, code fences, reasoning that ends
+    with ``</think>`` and further members are ignored; items may be pairs ``["...", 0.7]`` and in further lists, and
+    probabilities text such as ``"70%"``. A reply with two different objects is refused. The name is the entity's id;
+    use ``>> Dedup()`` to merge names of the same entity. Nothing is cached.
 
     Examples
     --------
@@ -229,14 +300,12 @@ class GenerateIntents(IntentStage):
         if type(listed) is not list or not listed:
             raise ReplyError(f"wanted a list of intents, found {listed!r}"[:_MAX_REASON])
         weights: dict[str, float] = {}
-        for one in listed:
-            members = dict(one) if type(one) is tuple else {}
-            name = members.get("name")
-            if set(members) != {"name", "probability"} or not isinstance(name, str) or not name.strip():
-                raise ReplyError(f"wanted a name and a probability, found {one!r}"[:_MAX_REASON])
+        for name, probability, item in _named_probabilities(listed):
+            if not isinstance(name, str) or not name.strip():
+                raise ReplyError(f"wanted a name and a probability, found {item!r}"[:_MAX_REASON])
             if name.strip() in weights or name.strip() == NIL:
                 raise ReplyError(f"wanted distinct names other than {NIL}, found {name!r}"[:_MAX_REASON])
-            weights[name.strip()] = members["probability"]
+            weights[name.strip()] = _probability(probability)
         _probabilities(list(weights.values()), len(weights))
         return weights
 
@@ -263,9 +332,10 @@ class ModelProbabilities(IntentStage):
 
     Notes
     -----
-    The prompt lists the candidates by id. A reply is ``{"probabilities": [0.7, 0.3]}`` and nothing else: a number from
-    0 to 1 for each candidate, in this order, not all 0. They are divided by their sum; the NIL intent keeps its
-    probability. Use :func:`vbterrier.intents.calibration_error` to compare them with the intents of users.
+    The prompt lists the candidates by id. A reply contains ``{"probabilities": [0.7, 0.3]}``, read as by
+    :class:`GenerateIntents`: a number from 0 to 1 for each candidate, in this order, not all 0. They are divided by
+    their sum; the NIL intent keeps its probability. Use :func:`vbterrier.intents.calibration_error` to compare them
+    with the intents of users.
 
     Examples
     --------
@@ -335,7 +405,8 @@ class ModelTagger:
 
     Notes
     -----
-    A reply is ``{"full": [1], "part": [2]}`` and nothing else, with numbers of candidates. NIL is not shown.
+    A reply contains ``{"full": [1], "part": [2]}`` with numbers of candidates, read as by :class:`GenerateIntents`. NIL
+    is not shown.
 
     Examples
     --------
@@ -386,7 +457,7 @@ class ModelTagger:
             asked = {"query": str(query), "candidates": _listed(group), "text": str(row[self.field])}
             try:
                 reply = self._model.reply(row, **asked)
-                full, part = (_numbers(reply[name], len(listed)) for name in ("full", "part"))
+                full, part = (reply_numbers(reply[name], 1, len(listed)) for name in ("full", "part"))
             except ReplyError as error:
                 failures.append((row["qid"], row["docno"], str(error)))
                 continue
