@@ -13,10 +13,12 @@ from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged import MachineLabels, fit
 from vbterrier.unjudged.draws import GradeDraws
-from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
+from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.model import Constants, fit_evidence, fit_model
 from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.selection import judging_of, pool_depth, selection
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* loses? all :vbterrier.errors.DegenerateWarning")
 

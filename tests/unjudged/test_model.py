@@ -26,11 +26,13 @@ from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted,
 from vbterrier.unjudged import estimated as estimated_scores
 from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
-from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
+from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.groups import N_GROUPS, grouped
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
 from vbterrier.unjudged.model import GradeModel, fit_evidence
 from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.selection import pool_depth, selection
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* loses? all :vbterrier.errors.DegenerateWarning"),

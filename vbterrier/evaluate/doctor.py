@@ -22,9 +22,10 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
-from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
+from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.selection import judged_shares, pool_depth, selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -226,7 +227,8 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
         return []
     sigma, ks = selection(evidence)
     depth, shares = pool_depth(evidence), judged_shares(evidence)
-    of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
+    shares_of_runs = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
+    of_run = np.append(shares_of_runs, 0.0)[evidence.distinct]
     notes: list[JudgmentNote] = []
     if ks > LEAST_KS:
         shallow = int(np.argmax(np.append(shares[:TIE_CUTOFF] < SHALLOW * shares[0], True)))

@@ -127,14 +127,16 @@ def cross_fitted_estimates(
     gain = np.asarray(grades, dtype=np.float64)
     weights: Floats = np.zeros((len(names), len(evidence)))
     for place, name in enumerate(names):
-        own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= evidence.cutoff))
+        own = np.flatnonzero(
+            (evidence.run == evidence.distinct[evidence.names.index(name)]) & (evidence.rank <= evidence.cutoff)
+        )
         weights[place, evidence.item[own]] = discounts(evidence.cutoff)[evidence.rank[own] - 1]
     parts_of_topics = [np.isin(evidence.topics, part) for part in topics]
     drawn = GradeDraws(fit_evidence(evidence), n_draws, seed)
     scores = _scores(drawn, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
     draws = [scores[:, :, part].mean(axis=2) for part in parts_of_topics]
     judged = np.flatnonzero(evidence.level >= 0)
-    fold = (evidence.keys[judged] % np.uint64(_FOLDS)).astype(np.int64)
+    fold = evidence.folds(judged, _FOLDS)
     expected = drawn.shares @ gain
     fits = [_Fold(evidence, judged[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
     predicted, parts = np.empty(len(judged)), np.empty((len(names), len(judged)))

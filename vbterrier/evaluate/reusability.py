@@ -14,9 +14,10 @@ from vbterrier.frames.files.reading import read_groups
 from vbterrier.log import tracked
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.stats.comparisons import share_letter
-from vbterrier.unjudged.evidence import evidence_of, pool_depth
+from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.incomplete import leave_group_out
 from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.selection import pool_depth
 
 _COLUMNS = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
 _COLUMNS += ["recovered", "covered"]

@@ -41,9 +41,10 @@ from vbterrier.stats.agreement import (
     share_interval,
 )
 from vbterrier.stats.comparisons import pairs_of
-from vbterrier.unjudged.evidence import evidence_of, pool_depth
+from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.selection import pool_depth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

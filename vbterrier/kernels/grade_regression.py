@@ -139,20 +139,29 @@ def fit_mixed_logit(
     return MixedLogit(coef, np.asarray(coef_cov), effect, np.asarray(effect_cov), variance)
 
 
-def fit_logit(features: Floats, hit: Bools, ridge: Floats) -> Floats:
+def symmetric_root(covariance: Floats) -> Floats:
+    """The symmetric square root of a covariance matrix, shape (p, p).
+
+    Coefficients in another order have the same root in that order, unlike Cholesky's.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def fit_logit(features: Floats, hit: Bools, ridge: Floats, weight: Floats) -> Floats:
     """Fit a logistic regression with prior precisions ``ridge``, shape (p,), by Newton steps.
 
-    ``features``: shape (m, p), the first column the intercept. ``hit``: the outcome, shape (m,). Returns the fitted
-    probabilities, shape (m,).
+    ``features``: shape (m, p), the first column the intercept. ``hit``, ``weight``: the outcome and the weight of each
+    row, shape (m,). Returns the fitted probabilities, shape (m,).
     """
     y = hit.astype(np.float64)
     coef: Floats = np.zeros(features.shape[1])
-    share = (y.sum() + 0.5) / (len(y) + 1)
+    share = ((weight * y).sum() + 0.5) / (weight.sum() + 1)
     coef[0] = np.log(share / (1 - share))
     for _ in range(MOST_STEPS):
         mean = sigmoid(features @ coef)
-        hessian = (features * (mean * (1 - mean))[:, None]).T @ features + np.diag(ridge)
-        move = np.linalg.solve(hessian, features.T @ (y - mean) - ridge * coef)
+        hessian = (features * (weight * mean * (1 - mean))[:, None]).T @ features + np.diag(ridge)
+        move = np.linalg.solve(hessian, features.T @ (weight * (y - mean)) - ridge * coef)
         coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
         if abs(move).max() < TOPIC_TOLERANCE:
             break

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
+from vbterrier.kernels.grade_regression import symmetric_root
 from vbterrier.kernels.resample import binomials, gammas, poissons, symmetric, uniforms
+from vbterrier.unjudged.features import FEATURES
 from vbterrier.unjudged.groups import consecutive, grouped
 from vbterrier.unjudged.model import SHRINKAGE, GradeModel
 
@@ -33,15 +35,18 @@ UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.1, 0.5
 HIDDEN_LEVELS = 0.4
 # Pairs of a document and a draw of a block, and those that are computed at a time, in the processor's cache.
 _BLOCK, _CELLS = 1 << 20, 1 << 18
-# Blocks are kept if they have at most so many bytes for each evidence run, and at most so many in total; larger ones
+# Blocks are kept if they have at most so many bytes for each distinct run, and at most so many in total; larger ones
 # are drawn again each time they are needed.
 KEPT_PER_RUN, MOST_KEPT = 1 << 26, 1 << 30
 # The judged shares of all topics are those of at most about so many topics.
 SHARED_TOPICS = 512
 # Numbers of a topic, of its unseen documents, of a document and of the documents below the cuts differ by these words.
 _OF_TOPIC, _OF_UNSEEN, _OF_DOCUMENT, _OF_GROUPS = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3, 4))
-# The first key of the coefficients among those of what topics share.
-_COEFS = 16
+# The least weight of a run beside others in the errors of its documents, and the least divisor without any run.
+_LEAST_WEIGHT, _TINY = 1e-9, 1e-12
+# Keys of what topics share: numbers of errors and shift, then those of the coefficients of a step, of which those of
+# machine labels follow those of features.
+_COEFS, _COEFS_OF_STEP, _LABEL_COEFS = 16, 1 << 12, 64
 
 
 class DrawnTopics(NamedTuple):
@@ -117,9 +122,9 @@ class GradeDraws:
         topics = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
         self._topic_keys = fingerprints.mix(topics + self._seed_key)
         self._cell, self._cell_keys = self._cells(near)
-        n_coefs = sum(len(step.regression.coef) for step in model.steps)
-        numbers: Words = np.arange(_COEFS + n_coefs, dtype=np.uint64)
-        self._call_keys: Words = fingerprints.mix(numbers + self._seed_key)
+        self._run_roots = np.sqrt(np.maximum(evidence.weights.by_copies, _LEAST_WEIGHT))
+        self._trust = evidence.trust[evidence.unjudged].astype(np.float32)
+        self._call_keys: Words = fingerprints.mix(np.arange(_COEFS, dtype=np.uint64) + self._seed_key)
         self._shared = self._of_call() if model.steps else []
         if model.steps:
             self._shift = model.shift
@@ -129,7 +134,7 @@ class GradeDraws:
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
         self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK // n_draws, 1))
         cells = len(self.documents) + 4 * evidence.counts.size
-        self.is_kept = cells * n_draws <= min(KEPT_PER_RUN * max(evidence.n_runs, 1), MOST_KEPT)
+        self.is_kept = cells * n_draws <= min(KEPT_PER_RUN * max(evidence.n_distinct, 1), MOST_KEPT)
         self._kept: list[DrawnTopics] = []
         if self.is_kept:
             self._kept = list(self.blocks())
@@ -180,7 +185,7 @@ class GradeDraws:
             documents = np.arange(self._ends[topics.start], self._ends[topics.stop])
             steps = [self._of_topics(number, topics) for number in range(len(self.model.steps))]
             levels = np.zeros((len(documents), self.n_draws), dtype=np.uint8)
-            for part, drawn in self._drawn(topics, documents, steps):
+            for part, drawn, _ in self._drawn(topics, documents, steps):
                 levels[:, part] = drawn
             shares[documents] = np.stack(
                 [np.count_nonzero(levels == level, axis=1) for level in range(shares.shape[1])], axis=1
@@ -192,7 +197,7 @@ class GradeDraws:
         constants, n_near = self.model.constants, len(self._cell)
         selected = shift.parts**2 @ np.square(constants.shift_sds) + constants.topic_selected**2
         in_cut = np.arange(len(shift.parts)) < n_near
-        of_run = np.where(in_cut, constants.of_run**2 + constants.of_run_topic**2, 0.0)
+        of_run = np.where(in_cut, self.model.of_run**2 + constants.of_run_topic**2, 0.0)
         return np.asarray(constants.topic**2 + constants.call**2 + of_run + self.model.sigma * selected)
 
     def _cells(self, near: Bools) -> tuple[Ints, Words]:
@@ -208,14 +213,13 @@ class GradeDraws:
         run, item = evidence.run[cut], evidence.item[cut]
         order = np.lexsort((run_keys[run], evidence.rank[cut], item))
         leading = run[order[np.searchsorted(item[order], rows)]]
-        cells, own = np.unique(evidence.topic[rows] * evidence.n_runs + leading, return_inverse=True)
-        topic, run = np.divmod(cells, max(evidence.n_runs, 1))
+        cells, own = np.unique(evidence.topic[rows] * evidence.n_distinct + leading, return_inverse=True)
+        topic, run = np.divmod(cells, max(evidence.n_distinct, 1))
         return own.reshape(-1), fingerprints.mix(self._topic_keys[topic] + run_keys[run])
 
     def _of_call(self) -> list[_StepDraws]:
         """Draws of what all topics share, for each step."""
         model, constants, n = self.model, self.model.constants, self.n_draws
-        sizes = [len(step.regression.coef) for step in model.steps]
         selected = uniforms(self._call_keys[:1], n)[0] < model.sigma
         means = (constants.selected, constants.excess, constants.pool, constants.strange, 0.0)
         of_shift = (
@@ -223,36 +227,51 @@ class GradeDraws:
         )
         of_shift = (of_shift + np.array(means)[:, None]) * selected
         shared = symmetric(self._call_keys[1:2], n, self._normal)[0] * constants.call
-        runs = self.model.evidence.run_keys
-        # Equal runs have different numbers.
-        turn = [np.count_nonzero(runs[:place] == key) for place, key in enumerate(runs)]
-        run_keys = fingerprints.mix(runs + np.array(turn, dtype=np.uint64)) ^ self._call_keys[2]
-        of_run = symmetric(run_keys, n, self._normal)
+        run_keys = fingerprints.mix(self.evidence.run_keys) ^ self._call_keys[2]
+        of_run = model.of_run * symmetric(run_keys, n, self._normal)
         of_topic = np.sqrt(constants.topic**2 + selected * constants.topic_selected**2)
-        steps, keys = [], np.split(self._call_keys[_COEFS:], np.cumsum(sizes)[:-1])
-        for number, (step, own) in enumerate(zip(model.steps, keys, strict=True)):
+        steps = []
+        for number, step in enumerate(model.steps):
             part, fitted = constants.higher if number else 1.0, step.regression
-            root = np.linalg.cholesky(fitted.coef_cov * constants.inflation)
-            coef = fitted.coef[:, None] + root @ symmetric(own, n, self._normal).astype(np.float64)
+            root, keys = symmetric_root(fitted.coef_cov * constants.inflation), self._coef_keys(number)
+            coef = fitted.coef[:, None] + root @ symmetric(keys, n, self._normal).astype(np.float64)
             rows, first = np.zeros((fitted.n_random + 1, n)), len(coef) + len(means)
             of_topic_rows = slice(first, first + len(rows))
-            weights = np.concatenate([coef, part * of_shift, rows, part * constants.of_run * of_run])
+            weights = np.concatenate([coef, part * of_shift, rows, part * of_run])
             noise = part * np.stack([shared, of_topic])
             steps.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
         return steps
+
+    def _coef_keys(self, number: int) -> Words:
+        """A key of each coefficient of a step, by the name of its feature, its labeller or its run, shape (p,)."""
+        features, n_coefs = self.model.features, len(self.model.steps[number].regression.coef)
+        start = np.uint64(_COEFS + number * _COEFS_OF_STEP) + self._seed_key
+        # Models of pools alone have an intercept.
+        is_intercept = n_coefs == 1
+        n_runs = 0 if is_intercept else features.by_run.shape[1]
+        names = features.names[:1] if is_intercept else features.names
+        places = [FEATURES.index(name) for name in names]
+        places += range(_LABEL_COEFS, _LABEL_COEFS + n_coefs - len(places) - n_runs)
+        of_features = np.array(places, dtype=np.uint64)
+        return fingerprints.mix(
+            np.concatenate([of_features, fingerprints.mix(self.evidence.run_keys[:n_runs])]) + start
+        )
 
     def _weighed(
         self, number: int, features: Floats | Singles, kind: Ints, support: NDArray[Any], variance: Any = 0.0
     ) -> Singles:
         """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights).
 
+        ``support``: membership in the cuts of distinct runs, shape (n, n_distinct). The error of a document is the mean
+        of those of its runs, weighted by the roots of their weights and scaled to the variance of one.
         ``variance``: that of the logits of the documents that a row stands for, which reduces the logit of their mean
         probability as noise does.
         """
         constants, n_random = self.model.constants, self.model.steps[number].regression.n_random
         part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
         inflated = 1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)[:, None]
-        of_run = support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1))
+        of_run = support * self._run_roots
+        of_run /= np.sqrt(np.maximum((of_run**2).sum(axis=1, keepdims=True), _TINY))
         scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * np.sqrt(inflated)
         weighed = np.column_stack([scaled, np.ones(len(scaled)), of_run])
         return np.asarray(weighed / np.sqrt(1 + SHRINKAGE * np.reshape(variance, (-1, 1)) * inflated), dtype=np.float32)
@@ -308,20 +327,24 @@ class GradeDraws:
         open_ = np.flatnonzero(np.diff(ends))
         # A quarter of the time of wider numbers.
         kind = np.uint8 if np.diff(ends).max() <= np.iinfo(np.uint8).max else np.int32
-        for part, drawn in self._drawn(topics, documents, steps):
+        for part, drawn, counted in self._drawn(topics, documents, steps):
             levels[:, part] = drawn
             for level in range(1, n_steps + 1):
-                reached = (drawn >= level).view(np.uint8)
+                reached = (counted >= level).view(np.uint8)
                 counts[open_, level, part] = np.add.reduceat(reached, ends[open_], axis=0, dtype=kind)
         if self._groups.ends[topics.stop] > self._groups.ends[topics.start]:
             counts[:, 1 : n_steps + 1] += self._below(topics, steps)
         counts[:, 1:n_steps] -= counts[:, 2 : n_steps + 1]
         return _Retrieved(levels, counts)
 
-    def _drawn(self, topics: slice, documents: Ints, steps: list[Singles]) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
-        """Yield some of the draws, and the levels of documents of a block one by one, shape (n_documents, n_part).
+    def _drawn(
+        self, topics: slice, documents: Ints, steps: list[Singles]
+    ) -> Iterator[tuple[slice, NDArray[np.uint8], NDArray[np.uint8]]]:
+        """Yield some of the draws: levels of documents of a block one by one, and in complete pools, (n_documents, n).
 
-        ``documents``: positions among the unjudged documents; ``steps``: see :meth:`_of_topics`.
+        ``documents``: positions among the unjudged documents; ``steps``: see :meth:`_of_topics`. A document reaches a
+        level if its uniform number is below the probability p of it, and counts with this level in complete pools if
+        the number is below p times its trust: documents of useless runs add nothing to the ideal rankings of others.
         """
         evidence, constants, n = self.evidence, self.model.constants, self.n_draws
         if not len(documents) or not steps:
@@ -332,7 +355,8 @@ class GradeDraws:
         near = evidence.near[items]
         cells, own = np.unique(self._cell[kind[near]], return_inverse=True)
         keys = fingerprints.mix(evidence.keys[items] + self._seed_key) ^ _OF_DOCUMENT
-        support = self.model.features.support[items]
+        support, trust = evidence.members[items], self._trust[documents, None]
+        all_count = bool((trust >= 1).all())
         designs = [
             self._weighed(number, step.design[items], kind, support) for number, step in enumerate(self.model.steps)
         ]
@@ -344,13 +368,16 @@ class GradeDraws:
                 constants.of_run_topic
             )
             drawn, reached = np.zeros(uniform.shape, dtype=np.uint8), np.ones(1, dtype=np.float32)
+            counted = drawn if all_count else np.zeros_like(drawn)
             for number, of_topic in enumerate(steps):
                 value = self._logits(number, designs[number], of_topic, ends, part)
                 value[near] += errors[own.reshape(-1)] * np.float32(constants.higher if number else 1.0)
                 # The probability of a level at least, which the uniform number of a document falls below.
                 reached = reached * _sigmoid(value)
                 drawn += uniform < reached
-            yield part, drawn
+                if not all_count:
+                    counted += uniform < reached * trust
+            yield part, drawn, counted
 
     def _below(self, topics: slice, steps: list[Singles]) -> NDArray[np.int32]:
         """Draws of the documents below the cuts that reach each level above 0, shape (n_topics, n_steps, n_draws)."""
@@ -364,7 +391,7 @@ class GradeDraws:
         kind = len(self._cell) + np.repeat(np.arange(topics.start, topics.stop), np.diff(ends))
         sizes = self._groups.sizes[groups, None].astype(np.float32)
         # No run has them in its cut.
-        support = np.zeros((len(kind), self.evidence.n_runs))
+        support = np.zeros((len(kind), self.evidence.n_distinct))
         designs = [
             self._weighed(number, means[groups], kind, support, variances[groups])
             for number, (means, variances) in enumerate(zip(self._groups.means, self._groups.variances, strict=True))

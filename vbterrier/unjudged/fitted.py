@@ -39,7 +39,8 @@ from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
-from vbterrier.unjudged.evidence import MANY, features_of
+from vbterrier.unjudged.evidence import MANY
+from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
 
@@ -320,9 +321,15 @@ class EvidenceModel(Shown):
         evidence = self._fitted.evidence
         prob = np.full(len(evidence), np.nan)
         prob[evidence.unjudged] = 1 - self._drawn.shares[:, 0]
-        names, judged = np.array(evidence.names, dtype=object)[evidence.run], evidence.level[evidence.item] >= 0
-        rank = evidence.rank.astype(np.int64)
-        frame = pd.DataFrame({"name": names, "rank": rank, "prob": prob[evidence.item], "judged": judged})
+        # Copies have the entries of their distinct run.
+        named = [
+            (name, np.flatnonzero(evidence.run == run))
+            for name, run in zip(evidence.names, evidence.distinct, strict=True)
+        ]
+        names = np.repeat(np.array([name for name, _ in named], dtype=object), [len(rows) for _, rows in named])
+        rows = np.concatenate([rows for _, rows in named])
+        item, rank = evidence.item[rows], evidence.rank[rows].astype(np.int64)
+        frame = pd.DataFrame({"name": names, "rank": rank, "prob": prob[item], "judged": evidence.level[item] >= 0})
         grouped = frame.groupby(["name", "rank"], sort=True)
         n_unjudged = grouped["judged"].size() - grouped["judged"].sum()
         means = {"prob": grouped["prob"].mean(), "judged_share": grouped["judged"].mean()}
@@ -356,7 +363,7 @@ class EvidenceModel(Shown):
     def calibration(self) -> pd.DataFrame:
         """Return predictions of held-out judgments by tenths: n, predicted, relevant, log_loss, log_loss_pool.
 
-        Judged documents are divided into five parts by a hash of their ids; each is predicted by a regression on the
+        Judged documents are divided into five parts with about equal ranks; each is predicted by a regression on the
         others. ``log_loss`` is the mean over all parts and tenths, ``log_loss_pool`` that of the topic's share of
         relevant judged documents.
         """
@@ -365,7 +372,7 @@ class EvidenceModel(Shown):
         if not len(rows) or not model.steps:
             return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
         hit, topic, n = evidence.level[rows] > 0, evidence.topic[rows], len(evidence.topics)
-        fold = (evidence.keys[rows] % np.uint64(_FOLDS)).astype(np.int64)
+        fold = evidence.folds(rows, _FOLDS)
         predicted, pool = np.empty((2, len(rows)))
         for part in range(_FOLDS):
             out = fold == part

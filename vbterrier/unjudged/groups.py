@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vbterrier.kernels.grade_regression import symmetric_root
+
 if TYPE_CHECKING:
-    from vbterrier.annotations import Bools, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.kernels.resample import Singles
     from vbterrier.unjudged.model import GradeModel
 
@@ -23,13 +25,13 @@ class Groups(NamedTuple):
 
     ``means``, ``variances``: the mean features of each group in each step, shape (n_groups, p) each, and the variance
     of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients.
-    ``sizes``: the number of documents, shape (n_groups,). ``ends``: the first group of each topic, and the number of
-    all groups, shape (n_topics + 1,).
+    ``sizes``: the sum of the trust in the documents, shape (n_groups,): those of a run of unknown documents add hardly
+    anything to complete pools. ``ends``: the first group of each topic, and the number of all groups, (n_topics + 1,).
     """
 
     means: list[Singles]
     variances: list[Singles]
-    sizes: Ints
+    sizes: Floats
     ends: Ints
 
 
@@ -57,7 +59,7 @@ def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Group
     ends = np.searchsorted(np.flatnonzero(is_grouped), first_of_topic)
     n_groups = np.minimum(np.diff(ends), N_GROUPS if steps else 0)
     group_ends = np.concatenate([[0], np.cumsum(n_groups)])
-    sizes = np.zeros(group_ends[-1], dtype=np.int64)
+    sizes = np.zeros(group_ends[-1])
     means = [np.zeros((len(sizes), step.design.shape[1]), dtype=np.float32) for step in steps]
     variances = [np.zeros(len(sizes), dtype=np.float32) for _ in steps]
     for topics in consecutive(ends, _DOCUMENTS):
@@ -69,11 +71,11 @@ def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Group
         own = own[np.lexsort((steps[0].regression.logit(steps[0].design[own], topic), topic))]
         turn = np.arange(ends[topics.start], ends[topics.stop]) - ends[topic]
         group = group_ends[topic] - groups.start + turn * n_groups[topic] // np.diff(ends)[topic]
-        size = sizes[groups] = np.bincount(group)
+        size, sizes[groups] = np.bincount(group), np.bincount(group, evidence.trust[own])
         first = np.cumsum(size) - size
         for number, step in enumerate(steps):
             fitted, design = step.regression, step.design[own]
-            root = np.linalg.cholesky(fitted.coef_cov * model.constants.inflation)
+            root = symmetric_root(fitted.coef_cov * model.constants.inflation)
             means[number][groups] = np.add.reduceat(design, first, axis=0) / size[:, None]
             # The square root of the covariance of the logits of documents, and their expected values.
             parts = np.column_stack([design @ root, fitted.logit(design, topic)])

@@ -11,17 +11,9 @@ import numpy as np
 
 from vbterrier.errors import InputError, warn
 from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit
-from vbterrier.unjudged.evidence import (
-    POOL_COUNT,
-    Features,
-    evidence_of,
-    features_of,
-    judging_of,
-    label_columns,
-    logit,
-    pool_depth,
-    selection,
-)
+from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit
+from vbterrier.unjudged.features import Features, features_of, label_columns
+from vbterrier.unjudged.selection import judging_of, pool_depth, selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +68,9 @@ class Constants:
     # of a topic, and additional ones of selected documents and of higher grades of a topic.
     call: float = 0.3
     of_run: float = 0.45
+    # With n effective runs, the deviation of a run is larger by the factor 1 + few/n: few runs do not show how far
+    # their documents are from each other.
+    few: float = 1.0
     of_run_topic: float = 0.4
     topic: float = 0.35
     topic_selected: float = 0.5
@@ -129,8 +124,14 @@ class GradeModel:
     @property
     def gate(self) -> float:
         """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
-        n_near = np.count_nonzero(self.evidence.near[self.evidence.unjudged])
-        return self.sigma * float(self.shift.parts[:n_near, 0].mean()) if n_near else 0.0
+        rows = self.evidence.unjudged
+        trust = self.evidence.trust[rows[self.evidence.near[rows]]]
+        return self.sigma * float(np.average(self.shift.parts[: len(trust), 0], weights=trust)) if len(trust) else 0.0
+
+    @property
+    def of_run(self) -> float:
+        """The standard deviation of the error that the unjudged documents of a run share in all topics."""
+        return self.constants.of_run * (1 + self.constants.few / max(self.evidence.n_effective, 1.0))
 
     @cached_property
     def shift(self) -> Shift:
@@ -152,7 +153,7 @@ class GradeModel:
         parts = unexplained, unexplained * excess, unexplained * pulled, (1 - unexplained) * strange, 1 - unexplained
         kind = evidence.topic[rows] + len(items)
         kind[near] = np.arange(len(items))
-        means = [_topic_means(values, topic, n_topics) for values in parts]
+        means = [_topic_means(values, evidence.trust[items], topic, n_topics) for values in parts]
         return Shift(kind, np.concatenate([np.column_stack(parts), np.column_stack(means)]))
 
     def _shrunk_logit(self, items: Ints) -> Floats:
@@ -167,7 +168,7 @@ def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exac
     """Fit the model to the evidence; ``exact`` takes the exact posteriors of intercepts in the first step too."""
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
-        return GradeModel(evidence, Features(nothing, [], nothing, nothing.astype(np.uint8), nothing), 0.0, 0.0, ())
+        return GradeModel(evidence, Features(nothing, [], nothing, nothing), 0.0, 0.0, ())
     features, (sigma, ks) = features_of(evidence), selection(evidence)
     constants = constants or Constants()
     if not (evidence.level >= 0).any():
@@ -246,13 +247,13 @@ def _pool_steps(evidence: Evidence) -> list[GradeStep]:
     return steps
 
 
-def _topic_means(values: Floats, topic: Ints, n_topics: int) -> Floats:
-    """The mean of each topic, or that of all documents for topics without any, shape (n_topics,)."""
+def _topic_means(values: Floats, weight: Floats, topic: Ints, n_topics: int) -> Floats:
+    """The weighted mean of each topic, or that of all documents for topics without any, shape (n_topics,)."""
     if not len(values):
         return np.zeros(n_topics)
-    n = np.bincount(topic, minlength=n_topics)
-    mean = np.bincount(topic, values, minlength=n_topics) / np.maximum(n, 1)
-    return np.where(n > 0, mean, values.mean())
+    total, of_all = (np.bincount(topic, of, minlength=n_topics) for of in (weight * values, weight))
+    mean = np.full(n_topics, np.average(values, weights=weight))
+    return np.divide(total, of_all, out=mean, where=of_all > 0)
 
 
 def is_identified(judgments: Judgments) -> bool:
