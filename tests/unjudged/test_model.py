@@ -98,13 +98,14 @@ def test_a_logistic_regression_is_at_the_maximum_of_its_penalised_likelihood():
     x = np.column_stack([np.ones(800), rng.normal(size=(800, 3))])
     y = rng.random(800) < sigmoid(x @ [-1.0, 2.0, 0.0, -0.5])
     ridge = np.array([0.01, 0.1, 5.0, 0.1])
-    fitted = fit_logit(x, y, ridge)
+    weight = rng.uniform(0.5, 1.5, len(y))
+    fitted = fit_logit(x, y, ridge, weight)
     # The logits are x @ coef, and the gradient of the penalised likelihood vanishes.
     coef = np.linalg.lstsq(x, np.log(fitted / (1 - fitted)), rcond=None)[0]
-    assert np.abs(x.T @ (y - fitted) - ridge * coef).max() < 0.05
+    assert np.abs(x.T @ (weight * (y - fitted)) - ridge * coef).max() < 0.05
     assert coef[1] == pytest.approx(2.0, abs=0.3)
     # Separated outcomes stay finite.
-    assert np.isfinite(fit_logit(x[:, :2], x[:, 1] > 0, ridge[:2])).all()
+    assert np.isfinite(fit_logit(x[:, :2], x[:, 1] > 0, ridge[:2], weight)).all()
 
 
 def test_coefficients_that_no_outcome_shows_have_their_prior_means():
@@ -287,9 +288,11 @@ def test_features_describe_runs_ranks_and_similar_systems():
         "support",
         "company",
     ]
-    assert found.by_run.shape[1] == len(twins)
+    # Copies have one column.
+    assert found.by_run.shape[1] == len(RUNS)
     alone = features_of(evidence(THIN, {"a": RUNS["a"]}))
     assert alone.names == ["intercept", "rank", "curvature", "best", "below", "neighbours", "outside"]
+    assert alone.by_run.shape[1] == 1
 
 
 def test_neighbours_do_not_contain_the_document_itself():
@@ -452,7 +455,8 @@ def test_a_run_of_invented_documents_is_worse_than_real_ones():
     scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["ENDCG@10"])
     rows = scores.intervals.query("method == 'unjudged (normal)'").set_index("name")
     assert rows.loc["strange", "high"] < rows["value"].drop("strange").min()
-    assert rows.loc["strange", "high"] - rows.loc["strange", "low"] > 0.1
+    # Its documents are unknown: twice the estimate is possible.
+    assert rows.loc["strange", "high"] > 2 * rows.loc["strange", "value"]
 
 
 def test_scales_of_labels_do_not_matter():
@@ -710,7 +714,7 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
         assert made.sizes[first : first + N_GROUPS].sum() == len(own)
         # Groups have one document more or less.
         assert np.ptp(made.sizes[first : first + N_GROUPS]) <= 1
-        size = made.sizes[first]
+        size = int(made.sizes[first])
         design, one = step.design[own[:size]], np.full(size, at)
         assert len(parts[0]) - size in (0, 1)
         assert made.means[0][first] == pytest.approx(design.mean(axis=0))

@@ -168,7 +168,7 @@ class Evidence:
     @cached_property
     def fused(self) -> Floats:
         """``Σ 1/(3 + rank)`` over the distinct runs of each document, shape (m,)."""
-        return np.bincount(self.item, 1 / (3.0 + self.rank), minlength=len(self))
+        return np.asarray(np.bincount(self.item, 1 / (3.0 + self.rank), minlength=len(self)), dtype=np.float64)
 
     @cached_property
     def unjudged(self) -> Ints:
@@ -268,7 +268,7 @@ class Evidence:
         """The weighted mean of a value of the entries up to the cutoff over runs, 0 below it, shape (m,)."""
         item, weight = self.item[self.in_cut], self.weights.by_copies[self.run[self.in_cut]]
         total, of_all = (np.bincount(item, each, minlength=len(self)) for each in (values * weight, weight))
-        return np.divide(total, of_all, out=np.zeros(len(self)), where=of_all > 0)
+        return ratio(total, of_all)
 
     @cached_property
     def outside(self) -> Ints:
@@ -316,12 +316,12 @@ def _distinct(keys: Words, n_runs: int, run: Ints, rank: Ints, item: Ints) -> _E
     run_keys, first, place = np.unique(of_run[full], return_index=True, return_inverse=True)
     distinct = np.full(n_runs, -1)
     distinct[full] = place.reshape(-1)
-    chosen = np.full(n_runs, -1, dtype=np.int32)
+    chosen = np.full(n_runs, -1)
     chosen[full[first]] = np.arange(len(first))
     # Sorted by key, so that sums do not depend on names, not even by rounding.
     order = np.argsort(chosen[run], kind="stable")
     order = order[np.count_nonzero(chosen[run] < 0) :]
-    return _Entries(distinct, run_keys, chosen[run[order]], rank[order], _narrow(item[order]))
+    return _Entries(distinct, run_keys, _narrow(chosen[run[order]]), rank[order], _narrow(item[order]))
 
 
 def evidence_of(
@@ -370,6 +370,11 @@ def overlap_weights(similarity: Floats, total: Floats) -> Floats:
         for _ in range(WEIGHT_STEPS):
             weights = weights * total / np.maximum(similarity @ weights, np.finfo(np.float64).tiny)
     return np.asarray(weights)
+
+
+def ratio(total: Any, weight: Any, empty: float = 0.0) -> Floats:
+    """``total / weight``, and ``empty`` where the weight is 0."""
+    return np.asarray(np.divide(total, weight, out=np.full(len(total), empty), where=weight > 0))
 
 
 def logit(share: Floats) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.unjudged.evidence import logit
+from vbterrier.unjudged.evidence import logit, ratio
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats
@@ -170,8 +170,7 @@ def neighbours(evidence: Evidence) -> Floats:
     cell = run * len(evidence.topics) + topic
     n_judged, n_hit = (np.bincount(cell, each)[cell] - each for each in (is_judged, hit))
     value = logit((n_hit + NEIGHBOUR_COUNT * base) / (n_judged + NEIGHBOUR_COUNT)) - logit(base)
-    mean = np.bincount(item, weight * value, minlength=len(evidence))
-    return np.divide(mean, of_item, out=np.zeros(len(evidence)), where=of_item > 0)
+    return ratio(np.bincount(item, weight * value, minlength=len(evidence)), of_item)
 
 
 def label_columns(labels: Floats, is_judged: Bools, hit: Bools) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, warn
 from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit
-from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit
+from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit, ratio
 from vbterrier.unjudged.features import Features, features_of, label_columns
 from vbterrier.unjudged.selection import judging_of, pool_depth, selection
 
@@ -252,8 +252,7 @@ def _topic_means(values: Floats, weight: Floats, topic: Ints, n_topics: int) -> 
     if not len(values):
         return np.zeros(n_topics)
     total, of_all = (np.bincount(topic, of, minlength=n_topics) for of in (weight * values, weight))
-    mean = np.full(n_topics, np.average(values, weights=weight))
-    return np.divide(total, of_all, out=mean, where=of_all > 0)
+    return ratio(total, of_all, empty=float(np.average(values, weights=weight)))
 
 
 def is_identified(judgments: Judgments) -> bool:

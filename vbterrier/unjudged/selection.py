@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grade_regression import fit_logit
+from vbterrier.unjudged.evidence import ratio
 from vbterrier.unjudged.features import MOST_RUN_COLUMNS
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def selection(evidence: Evidence) -> tuple[float, float]:
         return 0.0, 0.0
     excess = (evidence.level[evidence.item[cut]] >= 0) - judged[run]
     n_topics = len(evidence.topics)
-    of_topic = _ratio(np.bincount(topic, excess * weight, n_topics), np.bincount(topic, weight, n_topics))
+    of_topic = ratio(np.bincount(topic, excess * weight, n_topics), np.bincount(topic, weight, n_topics))
     first = evidence.rank[cut] <= FIRST_RANKS
     scale = n / np.maximum(np.bincount(run, first, len(n)), 1)
     sums = np.bincount(topic, (excess - of_topic[topic]) * first * scale[run], n_topics)
@@ -87,11 +88,6 @@ def _judged_of_runs(evidence: Evidence) -> tuple[Floats, Floats]:
     """Documents of each distinct run in its cuts, and the share of them that is judged, shape (n_distinct,) each."""
     n = evidence.n_cut.sum(axis=1).astype(np.float64)
     return n, 1 - evidence.n_unjudged.sum(axis=1) / n
-
-
-def _ratio(total: Floats, weight: Floats) -> Floats:
-    """``total / weight``, 0 without weight."""
-    return np.divide(total, weight, out=np.zeros(len(total)), where=weight > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +133,7 @@ def judging_of(evidence: Evidence, features: Features) -> Judging:
     of_run = np.where(variance > LEAST_EXPECTED, np.minimum(residual / np.maximum(variance, 1e-9), 1.0), 0.0)
     share = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
     weight = (n * judged * evidence.weights.by_copies)[:, None] * (evidence.n_cut > 0)
-    of_topic = _ratio((weight * share).sum(axis=0), weight.sum(axis=0))
+    of_topic = ratio((weight * share).sum(axis=0), weight.sum(axis=0))
     excess = evidence.mean_in_cut(share[run, evidence.topic[item]])
     excess[near] -= of_topic[evidence.topic[near]]
     strange = np.maximum(1 - judged - USUAL, 0) / (1 - USUAL)
@@ -148,14 +144,16 @@ def _by_rank(evidence: Evidence) -> tuple[Floats, Floats]:
     """Weighted documents and judged documents at each rank over all runs and topics, shape (depth,)."""
     weight = evidence.weights.by_copies[evidence.run]
     judged = weight * (evidence.level[evidence.item] >= 0)
-    n, n_judged = (np.bincount(evidence.rank, of, minlength=evidence.depth + 1)[1:] for of in (weight, judged))
+    n, n_judged = (
+        np.bincount(evidence.rank, of, minlength=evidence.depth + 1)[1:].astype(np.float64) for of in (weight, judged)
+    )
     return n, n_judged
 
 
 def judged_shares(evidence: Evidence) -> Floats:
     """The share of judged documents at each rank over all runs and topics, shape (depth,); NaN at empty ranks."""
     n, judged = _by_rank(evidence)
-    return np.divide(judged, n, out=np.full(len(n), np.nan), where=n > 0)
+    return ratio(judged, n, empty=np.nan)
 
 
 def pool_depth(evidence: Evidence) -> int:
@@ -174,7 +172,7 @@ def pool_depth(evidence: Evidence) -> int:
     def share(start: Ints, stop: Ints) -> Floats:
         """Judged shares of the ranks ``start + 1`` to ``stop``, NaN without documents."""
         size = total[stop] - total[start]
-        return np.divide(n_judged[stop] - n_judged[start], size, out=np.full(len(size), np.nan), where=size > 0)
+        return ratio(n_judged[stop] - n_judged[start], size, empty=np.nan)
 
     top, last = share(np.array([0, max(k - WINDOW, 0)]), np.array([min(FIRST_RANKS, k), k]))
     # Two standard errors, since few topics show a share roughly.
