@@ -462,7 +462,7 @@ class GradeDraws:
 
         If documents were selected, and hardly any outside the evidence was judged, nothing is known about them. The
         part of them that nobody could find is then ``h (1 - q)`` times the relevant documents in the evidence, with the
-        logarithm of h normal around that of ``Constants.hidden``; fewer of higher levels.
+        logarithm of h normal around that of :attr:`GradeModel.hidden`; fewer of higher levels.
         """
         from scipy import special
 
@@ -475,9 +475,7 @@ class GradeDraws:
         # The share of documents outside that could be judged, and the relevant ones of the others.
         n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
         reached = np.float32(1 - model.sigma * (1 - min(n_outside / max(n_judged - n_outside, 1), 1.0)))
-        size = model.constants.hidden * np.exp(
-            model.constants.hidden_sd * symmetric(self._call_keys[4:5], n, self._normal)[0]
-        )
+        size = model.hidden * np.exp(model.constants.hidden_sd * symmetric(self._call_keys[4:5], n, self._normal)[0])
         hidden = ((1 - reached) * size * (1 - overall.judged)).astype(np.float32)
         share = self._judged_share(topics, drawn, overall.judged)
         share *= reached

@@ -220,12 +220,14 @@ class Evidence:
     def run_trust(self) -> Floats:
         """The trust in each distinct run as evidence about documents of others, .02 to 1, shape (n_distinct,).
 
-        ``clip(J / (.2 max J), .02, 1)`` with J the judged documents in its cuts; 1 if nothing is judged. A run of
+        ``clip((J / (.2 max J))², .02, 1)`` with J the judged documents in its cuts; 1 if nothing is judged. A run of
         unknown documents says hardly anything about documents of other runs.
         """
         judged = (self.n_cut - self.n_unjudged).sum(axis=1)
         most = judged.max(initial=0)
-        return np.clip(judged / (TRUSTED_SHARE * most), LEAST_TRUST, 1.0) if most else np.ones(self.n_distinct)
+        if not most:
+            return np.ones(self.n_distinct)
+        return np.asarray(np.clip((judged / (TRUSTED_SHARE * most)) ** 2, LEAST_TRUST, 1.0))
 
     @cached_property
     def trust(self) -> Floats:
