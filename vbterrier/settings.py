@@ -268,7 +268,8 @@ class Data(Options):
     unit
         The step of a scale with fractions, as in :func:`vbterrier.read_qrels`; 1 by default.
     pool_cutoff
-        The rank up to which runs were judged, by default the cutoff of the measure.
+        The rank up to which runs were judged: by default the cutoff of the measure for pools of groups, and the depth
+        that the judgments show for measures of the E family, which estimate the scores of judgments to this depth.
 
     Raises
     ------

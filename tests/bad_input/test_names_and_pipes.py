@@ -104,7 +104,7 @@ def test_numbers_and_names_of_a_saved_model_have_limits(tmp_path):
     assert list(EvidenceModel.load(folder).runs) == [name]
     few = fit({"a": RUN}, QRELS, cutoff=3).save(tmp_path / "few")
     made = json.loads((few / "model.json").read_text())
-    for member in ("cutoff", "horizon"):
+    for member in ("cutoff", "pool_cutoff"):
         for number in (10**18, 10**400, -1, True):
             (few / "model.json").write_text(json.dumps(made | {member: number}))
             with pytest.raises(FileError, match=r"model\.json: "):

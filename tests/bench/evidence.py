@@ -186,12 +186,12 @@ def regimes(name, data, found):
     return made
 
 
-def joint_coverage(found, parts, horizon):
+def joint_coverage(found, parts, pool_cutoff):
     """The share of 90 % intervals of means over topics, and of differences, that contain the true value."""
     of_means, of_pairs = [], []
     for _, qrels, *rest in parts:
         names = set(rest[0] if rest and rest[0] is not None else found.runs)
-        model = vbterrier.unjudged.fit(found.runs, qrels, horizon=horizon)
+        model = vbterrier.unjudged.fit(found.runs, qrels, pool_cutoff=pool_cutoff)
         data = Data(model=model, on_topics="common")
         ranks = vbterrier.rank_systems(found.runs, qrels, ESTIMATORS["E"], data=data, inference=Inference(n_draws=1000))
         # Topics that lost all relevant documents have no estimate.

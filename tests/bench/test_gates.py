@@ -18,7 +18,7 @@ N_QUERIES, DEPTH, ROUNDS = 250, 1000, 3
 SCORE_NDCG = "vbterrier.score nDCG@10"
 SCORE_BNDCG, BNDCG = "vbterrier.score BNDCG@10", "vbterrier BNDCG@10"
 # It fits a model to the first 100 documents of every topic, and draws their grades: where the judgments do not show the
-# depth of the pool, that depth is the default horizon.
+# depth of the pool, that depth is the default depth.
 SCORE_ENDCG = "vbterrier.score ENDCG@10"
 NDCG, ALPHA, TREC_EVAL = "ir_measures nDCG@10", "ir_measures alpha_nDCG@10", "pytrec_eval ndcg_cut_10"
 # At least so many times faster than the peer: half of what was reached, or of what is aimed at where that is less (see

@@ -77,7 +77,7 @@ def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
         )
     model = vbterrier.unjudged.fit({"a": RUN}, QRELS)
     with pytest.raises(ParameterError, match=r"give them to vbterrier\.unjudged\.fit"):
-        models_of([ENDCG @ 2], {}, None, horizon=5, model=model)
+        models_of([ENDCG @ 2], {}, None, pool_cutoff=5, model=model)
     with pytest.raises(NotImplementedError):
         UnjudgedMeasure.distribution(BNDCG @ 2, None)
     assert np.isfinite(

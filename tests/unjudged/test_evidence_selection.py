@@ -50,10 +50,10 @@ def evidence(qrels, runs=RUNS, cutoff=CUTOFF):
     return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, DEPTH)
 
 
-def means(runs, qrels, horizon=DEPTH):
+def means(runs, qrels, pool_cutoff=DEPTH):
     """The estimated mean nDCG of each run over topics, from the draws of a fitted model."""
     judgments = Judgments(qrels)
-    model = fit_model({name: Run(run) for name, run in runs.items()}, judgments, CUTOFF, horizon)
+    model = fit_model({name: Run(run) for name, run in runs.items()}, judgments, CUTOFF, pool_cutoff)
     drawn, found = GradeDraws(model, N_DRAWS, 0, deep=True), model.evidence
     gain = judgments.grades.astype(float)
     grades = np.broadcast_to(gain[np.maximum(found.level, 0)], (N_DRAWS, len(found))).copy()
@@ -206,9 +206,9 @@ def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
 
 
 def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not():
-    def hidden(qrels, constant, horizon=0):
+    def hidden(qrels, constant, pool_cutoff=None):
         judgments = Judgments(qrels)
-        model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF, horizon)
+        model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF, pool_cutoff)
         model = fit_evidence(model.evidence, type(model.constants)(hidden=constant))
         return GradeDraws(model, N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
 

@@ -404,14 +404,14 @@ def test_small_and_odd_judgments(labels):
     assert found.mean[0] == 0 if max(labels) == 0 else 0 < found.mean[0] < 1
 
 
-def test_a_deeper_horizon_has_a_larger_ideal():
+def test_a_deeper_pool_has_a_larger_ideal():
     one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, cutoff=10)
     shallow, deep = (
-        vbterrier.score(one, qrels, ["ENDCG@10"], data=Data(model=fit(one, qrels, horizon=horizon)))
+        vbterrier.score(one, qrels, ["ENDCG@10"], data=Data(model=fit(one, qrels, pool_cutoff=pool_cutoff)))
         .means()
         .to_numpy()
         .item()
-        for horizon in (10, 60)
+        for pool_cutoff in (10, 60)
     )
     assert deep < shallow
 
@@ -527,7 +527,7 @@ def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
         (None, "wanted whole rankings, but its runs are evidence to rank 100; fit it with cutoff=None"),
     ],
 )
-def test_a_model_is_evidence_to_its_horizon(cutoff, message):
+def test_a_model_is_evidence_to_its_depth(cutoff, message):
     fit({"mine": MINE}, SMALL, cutoff=3).register("short")
     measure = vbterrier.ENDCG(model="short", **({} if cutoff is None else {"cutoff": cutoff}))
     with pytest.raises(InputError, match=message):

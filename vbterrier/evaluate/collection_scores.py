@@ -162,10 +162,10 @@ def evaluated_collection(
     measure: Any,
     on_topics: str,
     labels: MachineLabels | None = None,
-    horizon: int = 0,
+    pool_cutoff: int | None = None,
 ) -> Collection:
-    """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
-    models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
+    """Scores of the runs on a collection, or on its reduced judgments with the pool depth of the complete ones."""
+    models = models_of([measure], runs, judged, labels=labels, pool_cutoff=pool_cutoff)
     # Scores of other measures come with the warnings of their own evaluation.
     target, runs = aligned(judged, runs, on_topics, warns=isinstance(measure, UnjudgedMeasure))
     if isinstance(measure, UnjudgedMeasure):

@@ -123,7 +123,9 @@ def compare(
     intents: Any = None,
     tags: Any = None,
     baseline: str | Sequence[str] | None = None,
-    data: Data = Data(labels=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None),
+    data: Data = Data(
+        labels=None, pool_cutoff=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None
+    ),
     inference: Inference = Inference(
         interval="percentile",
         level=0.95,
@@ -151,7 +153,7 @@ def compare(
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``), ``duplicates``
+        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``), ``duplicates``
         (``"error"``), ``system``. ``"all"`` needs runs.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
@@ -202,8 +204,9 @@ def compare(
     >>> found.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """
-    labels, subtopics, topics, on_topics, duplicates = (
+    labels, pool_cutoff, subtopics, topics, on_topics, duplicates = (
         data.labels,
+        data.pool_cutoff,
         data.subtopics,
         data.topics,
         data.on_topics,
@@ -225,7 +228,7 @@ def compare(
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
-    results: dict[str, Any] = {"labels": labels, "subtopics": subtopics}
+    results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
         values, missing = _scored(runs, on_topics)

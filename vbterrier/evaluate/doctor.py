@@ -251,7 +251,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
             "compare these runs by ENDCG, whose intervals are wide for them"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"the runs seem to be pooled to rank {depth}, which is the horizon of measures such as ENDCG"
+    text = f"the runs seem to be pooled to rank {depth}: ENDCG estimates the nDCG of judgments to this depth"
     return [*notes, JudgmentNote(text, serious=False)]
 
 

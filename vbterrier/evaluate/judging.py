@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
-from vbterrier.measures.unjudged import models_of
+from vbterrier.measures.unjudged import estimand, models_of, require_use
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.inverted_intervals import spent_level
@@ -88,7 +88,7 @@ def judge_next(
     budget: int | JudgingBudget,
     difference: tuple[str, str] | None = None,
     look: int | None = None,
-    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error", system=None),
+    data: Data = Data(labels=None, model=None, pool_cutoff=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(level=0.9),
     execution: Execution = Execution(progress=False),
 ) -> JudgingPlan:
@@ -123,7 +123,7 @@ def judge_next(
         level ``1 - 6 (1 - level)/(π look)²``, so that the intervals of all looks together have ``level``. Without it,
         the interval is valid for one look alone.
     data
-        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``on_topics`` (``"same"``),
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``pool_cutoff``, ``on_topics`` (``"same"``),
         ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9).
@@ -170,7 +170,8 @@ def judge_next(
     >>> plan.documents["reason"].item()
     'rank 1 of mine; relevant with probability 50%; narrows the interval by 62.54%'
     """
-    labels, model, on_topics, duplicates = data.labels, data.model, data.on_topics, data.duplicates
+    labels, model, pool_cutoff = data.labels, data.model, data.pool_cutoff
+    on_topics, duplicates = data.on_topics, data.duplicates
     level = inference.level
     progress = execution.progress
     wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
@@ -180,8 +181,9 @@ def judge_next(
     if difference is not None:
         loaded = _pair(loaded, difference)
     judged = target_of(qrels, None, None)
+    require_use([wanted], pool_cutoff=pool_cutoff)
     warn_of_few_non_relevant([wanted], judged)
-    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
+    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
     quota = planned.quota
@@ -193,7 +195,8 @@ def judge_next(
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         distributions[name] = wanted.distribution(Scoring(target, run, wanted.cutoff, models))
     _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), wanted)
-    return plan_judging(distributions, n, measure=str(wanted), difference=difference, **options)
+    plan = plan_judging(distributions, n, measure=str(wanted), difference=difference, **options)
+    return replace(plan, estimand=estimand(wanted, models))
 
 
 def _of_topics(name: str, by_topic: Any, topics: Sequence[str]) -> Mapping[str, float]:

@@ -16,7 +16,7 @@ from vbterrier.frames.results import Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
-from vbterrier.measures.unjudged import models_of
+from vbterrier.measures.unjudged import estimand, models_of, require_use
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
@@ -97,7 +97,7 @@ def rank_systems(
     *,
     uncertainty: str = "unjudged",
     baseline: str | None = None,
-    data: Data = Data(labels=None, model=None, on_topics="same", duplicates="error", system=None),
+    data: Data = Data(labels=None, model=None, pool_cutoff=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(level=0.9, n_draws=N_DRAWS, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> SystemRanking:
@@ -118,7 +118,7 @@ def rank_systems(
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
     data
-        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``on_topics`` (``"same"``),
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``model``, ``pool_cutoff``, ``on_topics`` (``"same"``),
         ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0). Intervals are between the
@@ -157,7 +157,8 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
-    labels, model, on_topics, duplicates = data.labels, data.model, data.on_topics, data.duplicates
+    labels, model, pool_cutoff = data.labels, data.model, data.pool_cutoff
+    on_topics, duplicates = data.on_topics, data.duplicates
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed
     progress = execution.progress
     wanted = measure_with_distribution(measure)
@@ -168,8 +169,9 @@ def rank_systems(
     loaded = loaded_runs(runs, duplicates, data.system)
     if baseline is not None:
         require_system("baseline", baseline, loaded)
+    require_use([wanted], pool_cutoff=pool_cutoff)
     warn_of_few_non_relevant([wanted], judged)
-    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
+    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
     target, loaded = aligned(judged, loaded, on_topics)
     if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
@@ -200,7 +202,8 @@ def rank_systems(
         systems[f"p_best_{source}"] = np.nan if draws is None else systems["name"].map(draws.best())
         pairs[f"p_a_beats_b_{source}"] = np.nan if draws is None else draws.beats(pairs)
     systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
-    about: dict[str, Any] = {"method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
+    about: dict[str, Any] = {"estimand": estimand(wanted, models)} if models else {}
+    about |= {"method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(drawn_scores))
 

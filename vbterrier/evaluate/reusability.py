@@ -12,7 +12,7 @@ from vbterrier.evaluate.inputs import quietly, table_of, target_of
 from vbterrier.frames.contracts import is_frame
 from vbterrier.frames.files.reading import read_groups
 from vbterrier.log import tracked
-from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.measures.unjudged import Estimated
 from vbterrier.stats.comparisons import share_letter
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.incomplete import leave_group_out
@@ -61,24 +61,26 @@ def reusability(
         return pd.DataFrame(columns=_COLUMNS)
     names = sorted(groups)
     cutoff = measure.params.get("cutoff") or DEPTH
-    reduced, horizons = [], []
+    reduced, depths = [], []
     for each in collections:
         runs = {name: each.runs[name] for name in names}
         frames = {name: run.frame for name, run in runs.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
-        horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
+        depths.append(pool_depth(evidence) if isinstance(measure, Estimated) else None)
     rows: list[tuple[Any, ...]] = []
     by_name = table.set_index("name")
     n_groups = len(set(groups.values()))
     for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
         without, n_removed = [], 0
-        for each, part, horizon in zip(collections, parts, horizons, strict=True):
+        for each, part, to_depth in zip(collections, parts, depths, strict=True):
             n_removed += len(each.target.frame) - len(part.qrels)
             target = target_of(part.qrels, None, None)
             kept = {name: run.only(target.topics) for name, run in each.runs.items()}
             # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
-            without.append(quietly(evaluated_collection, each.name, kept, target, measure, "all", each.labels, horizon))
+            without.append(
+                quietly(evaluated_collection, each.name, kept, target, measure, "all", each.labels, to_depth)
+            )
         landed = ranked_systems(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
             at, own = landed.loc[name], by_name.loc[name]

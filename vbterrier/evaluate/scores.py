@@ -148,7 +148,14 @@ def score(
     tags: Any = None,
     pool: str = "query",
     data: Data = Data(
-        labels=None, model=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None
+        labels=None,
+        model=None,
+        pool_cutoff=None,
+        subtopics=None,
+        topics=None,
+        on_topics="same",
+        duplicates="error",
+        system=None,
     ),
     inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
@@ -177,7 +184,7 @@ def score(
         ``"query"``: means over topics. ``"collection"``, for ES, VB, VarPenalty and TopIntent: ``intervals`` has the
         scores of the joint intents of all queries, as one evaluation; see :func:`vbterrier.evaluate_intents`.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``model``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
         ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``; not ``"nested"``), ``level`` (0.95),
@@ -232,9 +239,10 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.75, 0.5]
     """
-    labels, model, subtopics, topics, on_topics, duplicates = (
+    labels, model, pool_cutoff, subtopics, topics, on_topics, duplicates = (
         data.labels,
         data.model,
+        data.pool_cutoff,
         data.subtopics,
         data.topics,
         data.on_topics,
@@ -255,7 +263,7 @@ def score(
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
-    require_use(asked, labels=labels, model=model)
+    require_use(asked, labels=labels, model=model, pool_cutoff=pool_cutoff)
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
         check_subtopics(judged)
     # Workers and chunks read files, and answers of linkers have their own reader.
@@ -268,7 +276,7 @@ def score(
     # The notes on fully judged runs need the shares of unjudged documents.
     shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
     wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled]))
-    fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
+    fit = partial(models_of, wanted, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
     scorer = Scorer(judged, wanted, duplicates, system=data.system, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
     loaded: Mapping[str, Any]
@@ -324,7 +332,7 @@ def _notes_on_models(
     keys: Sequence[NDArray[np.object_]],
     numbers: NDArray[np.float64],
 ) -> list[str]:
-    """Return a note for each model: its summary, and the largest Monte Carlo error of the means of its measures.
+    """Return a note for each model: what its measures estimate, its summary, and their largest Monte Carlo error.
 
     The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
     """
@@ -338,7 +346,9 @@ def _notes_on_models(
             total = np.bincount(system, numbers[rows])
             errors += (np.sqrt(np.maximum(total, 0) / measure["n_draws"]) / np.bincount(system)).tolist()
         said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
-        notes.append(f"{', '.join(map(str, own))}: {model.summary}{said}")
+        estimands = "; ".join(f"{one}: {one.estimand(model)}" for one in own)
+        cautions = dict.fromkeys(model.caution(one.cutoff) for one in own)
+        notes.append("; ".join([estimands, f"{model.summary}{said}", *filter(None, cautions)]))
     return notes
 
 

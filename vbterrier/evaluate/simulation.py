@@ -359,9 +359,10 @@ def simulate(
     Notes
     -----
     Models of unjudged documents are fitted to all evidence runs of a simulation, with the depth of the complete pool as
-    their horizon: their ideal rankings refer to the same judgments as those of true scores. True scores treat documents
-    without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning reports them. To avoid this,
-    drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set of judgments is prepared once.
+    ``pool_cutoff``: their ideal rankings refer to the same judgments as those of true scores. True scores treat
+    documents without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning reports them. To
+    avoid this, drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set of judgments is
+    prepared once.
 
     Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR
     2023, section 4.
@@ -393,7 +394,7 @@ def simulate(
     simulated = [
         simulated_run(name, target, truths[run], asked, wanted, models)
         for name, target, run, models in tracked(
-            _taken(incomplete, truths, asked, _horizon(truths, complete, wanted), labels),
+            _taken(incomplete, truths, asked, _pool_cutoff(truths, complete, wanted), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -413,12 +414,14 @@ def simulate(
     return Simulation(*result_frames(simulated, truths.values(), asked), topics)
 
 
-def _horizon(truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure) -> int:
+def _pool_cutoff(
+    truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure
+) -> int | None:
     """The depth of the complete pool, to which the ideal rankings of true scores refer."""
     cutoff = measure.params.get("cutoff")
     runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
     if cutoff is None or not runs:
-        return 0
+        return None
     return pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
 
 
@@ -426,7 +429,7 @@ def _taken(
     incomplete: Iterable[Any],
     truths: Mapping[str, TrueScores],
     estimators: Sequence[ScoreEstimator],
-    horizon: int,
+    pool_cutoff: int | None,
     labels: Any,
 ) -> Iterator[tuple[str, EvaluationTarget, str, Mapping[str, EvidenceModel]]]:
     """Name, judgments, run and models of each evaluation; judgments and models are prepared once for all runs."""
@@ -453,7 +456,9 @@ def _taken(
             )
         target = target_of(qrels, None, None)
         evidence_runs = {run: truths[run].run for run in evidence}
-        fit = partial(models_of, measures, target=target, labels=labels, horizon=horizon)
+        # A simulation measures what warnings say.
+        options: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "cautious": False}
+        fit = partial(models_of, measures, target=target, **options)
         shared = fit(evidence_runs) if evidence_runs and not set(wanted).isdisjoint(evidence_runs) else {}
         for run in wanted:
             # A model estimates scores of its own runs alone.

@@ -197,6 +197,11 @@ class Estimated(UnjudgedMeasure):
         """Refuse parameters that the metric refuses."""
         _ = self.metric
 
+    def estimand(self, model: EvidenceModel) -> str:
+        """The estimated score in words, as ``"nDCG@10, judged to depth 28"``."""
+        plain = "nDCG" if self.NAME == "ENDCG" else self.NAME.removeprefix("E")
+        return f"{plain}{'' if self.cutoff is None else f'@{self.cutoff}'}, {model.judged_to(self.cutoff)}"
+
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target."""
         _ = target.judgments().lookup
@@ -225,14 +230,15 @@ def models_of(
     target: EvaluationTarget,
     *,
     labels: MachineLabels | None = None,
-    horizon: int = 0,
+    pool_cutoff: int | None = None,
     model: EvidenceModel | StrPath | None = None,
+    cautious: bool = True,
 ) -> dict[str, EvidenceModel]:
     """Return the models of the estimated measures by name.
 
     The empty name is that of measures without one: the given ``model``, or one fitted to all runs of the call, their
-    judgments and machine labels, with a horizon (0 for the depth of the pool). Labels or a model that no measure uses
-    are an error.
+    judgments and machine labels, for complete judgments to ``pool_cutoff`` (``None`` for the depth of the pool).
+    Options that no measure uses are an error. ``cautious``: warn of models whose estimates should not be trusted.
     """
     measures = list(measures)
     require_use(measures, labels=labels, model=model)
@@ -240,16 +246,21 @@ def models_of(
     models = {name: evidence_model(name) for name in {measure["model"] for measure in estimated} if name}
     cutoffs = [measure.cutoff for measure in estimated if not measure["model"]]
     if cutoffs and model is not None:
-        if labels is not None or horizon:
-            raise ParameterError("labels=, horizon=: are those of a fit; give them to vbterrier.unjudged.fit")
+        if labels is not None or pool_cutoff is not None:
+            raise ParameterError("labels=, pool_cutoff=: are those of a fit; give them to vbterrier.unjudged.fit")
         models[""] = evidence_model(model)
     elif cutoffs:
         deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
-        models[""] = fit_loaded(runs, target.judgments(), deepest, horizon, labels)
+        models[""] = fit_loaded(runs, target.judgments(), deepest, pool_cutoff, labels, cautious=cautious)
         for measure in estimated:
             if not measure["model"]:
                 models[""].draw(measure.cutoff, measure["n_draws"], measure["seed"])
     return models
+
+
+def estimand(measure: ir_measures.Measure, models: Mapping[str, EvidenceModel]) -> str:
+    """The score that a measure of the E family estimates in words; empty for other measures."""
+    return measure.estimand(models[measure["model"]]) if isinstance(measure, Estimated) else ""
 
 
 def draw_models(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> None:
@@ -259,11 +270,11 @@ def draw_models(measures: Iterable[ir_measures.Measure], models: Mapping[str, Ev
             models[measure["model"]].draw(measure.cutoff, measure["n_draws"], measure["seed"])
 
 
-def require_use(measures: Iterable[ir_measures.Measure], *, labels: Any, model: Any) -> None:
-    """Refuse labels or a model that none of the measures uses."""
+def require_use(measures: Iterable[ir_measures.Measure], **options: Any) -> None:
+    """Refuse options of the model of the call (``labels``, ``model``, ``pool_cutoff``) that no measure uses."""
     measures = list(measures)
-    if (labels is not None or model is not None) and not needs_model(measures):
-        option = "labels=" if model is None else "model="
+    option = next((f"{name}=" for name in ("model", "labels", "pool_cutoff") if options.get(name) is not None), "")
+    if option and not needs_model(measures):
         raise ParameterError(
             f"{option}: {', '.join(map(str, measures))} would not use it; add a measure of the E family without a "
             "model of its own, as ENDCG@10, or leave it out"

@@ -67,9 +67,9 @@ class EstimatedDistribution(ScoreDistributions):
 
     @property
     def source(self) -> str:
-        """The evidence that the model is fitted to, and its horizon."""
+        """The evidence that the model is fitted to, and the depth of complete judgments."""
         evidence = self.drawn.evidence
-        return f"model of {counted(evidence.n_runs, 'run')} with horizon {evidence.depth}"
+        return f"model of {counted(evidence.n_runs, 'run')}, judged to depth {evidence.depth}"
 
     @property
     def drawn(self) -> GradeDraws:

@@ -16,7 +16,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, excerpt, nearest, path_of, whole
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    examples,
+    excerpt,
+    nearest,
+    path_of,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.source import (
     MAX_BYTES,
@@ -53,12 +64,19 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-_FORMAT = 2
+_FORMAT = 3
 _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "labels.parquet"
 # Bytes of the names of runs, and of numbers.
 _MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
+# Intervals of means do not cover the truth often enough if the unjudged shares of two runs differ by more than this, and
+# nothing is known about runs with a larger share than this; see docs/explanation/evidence.md.
+_DOUBTFUL_GAP, _DOUBTFUL_SHARE = 0.4, 0.9
+# Documents to judge that a warning names.
+_NAMED = 3
+# A smaller weight of the shift of unjudged documents shows no selection for judging.
+_LEAST_GATE = 0.05
 # Draws that a model keeps, for other measures and runs.
 _MOST_DRAWS = 8
 # Models by registered name; by digest, as long as they exist; and by folder, with the state of its files.
@@ -79,9 +97,9 @@ class EvidenceModel(Shown):
     ----------
     runs, judgments, labels
         The evidence runs, the judgments, and labels of machines.
-    cutoff, horizon, seed
-        The deepest cutoff of the measures that use it (``None`` for whole rankings), the requested horizon (0 for the
-        depth of the pool), and the seed of the draws that tables summarise.
+    cutoff, pool_cutoff, seed
+        The deepest cutoff of the measures that use it (``None`` for whole rankings), the depth to which complete
+        judgments judge the runs (``None`` for the depth of the pool), and the seed of the draws that tables summarise.
 
     Examples
     --------
@@ -94,7 +112,7 @@ class EvidenceModel(Shown):
     runs: Mapping[str, Run] | None
     judgments: Judgments
     cutoff: int | None
-    horizon: int = 0
+    pool_cutoff: int | None = None
     seed: int = 0
     labels: MachineLabels | None = None
     _fits: dict[int | None, GradeModel] = field(default_factory=dict, init=False)
@@ -107,12 +125,12 @@ class EvidenceModel(Shown):
     @property
     def depth(self) -> int | None:
         """The rank to which runs are evidence, and the largest cutoff; ``None`` for whole rankings."""
-        return None if self.cutoff is None else max(DEPTH, self.cutoff, self.horizon)
+        return None if self.cutoff is None else max(DEPTH, self.cutoff, self.pool_cutoff or 0)
 
     @cached_property
     def digest(self) -> str:
-        """16 hexadecimal digits that determine the model: of its runs, judgments, labels, horizon and version."""
-        parts = [f"{_FORMAT} {self.depth} {self.horizon}".encode()]
+        """16 hexadecimal digits that determine the model: of its runs, judgments, labels, pool depth and version."""
+        parts = [f"{_FORMAT} {self.depth} {self.pool_cutoff}".encode()]
         topics = set(self.judgments.topics)
         for name, run in (self.runs or {}).items():
             parts += [name.encode(), run.fingerprint(self.depth, topics)]
@@ -123,14 +141,48 @@ class EvidenceModel(Shown):
 
     @property
     def summary(self) -> str:
-        """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
+        """The digest, the numbers of runs and topics, copies among the runs, and the signs of selection for judging."""
         fitted = self.at(self.cutoff)
         evidence = fitted.evidence
-        gate = fitted.gate
-        looks = "seem to be missing at random" if not gate else f"seem to be selected (gate {gate:.2f})"
+        looks = "seem to be missing at random"
+        if fitted.gate >= _LEAST_GATE:
+            looks = f"seem to be selected: weight {fitted.gate:.2f} of the shift of unjudged documents"
+        copies = "".join(f"; {examples(same)} are copies and count as one run" for same in evidence.copies)
+        sizes = f"{counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}"
+        return f"model {self.digest}: {sizes}{copies}; judgments {looks}"
+
+    def judged_to(self, cutoff: int | None) -> str:
+        """The depth to which the complete judgments of the estimates at a cutoff judge the runs, as words."""
+        return f"judged to depth {self.at(cutoff).evidence.depth}"
+
+    def caution(self, cutoff: int | None) -> str:
+        """The reason not to trust estimates at a cutoff, with documents to judge first; empty if there is none.
+
+        The unjudged shares of the cuts of two runs differ by more than .4, so that one of them was pooled and the other
+        was not, or one of them is above .9.
+        """
+        evidence = self.at(cutoff).evidence
+        share = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
+        if not len(share) or not (evidence.level >= 0).any():
+            return ""
+        high, low = int(share.argmax()), int(share.argmin())
+        differ = share[high] - share[low] > _DOUBTFUL_GAP
+        if not differ and share[high] <= _DOUBTFUL_SHARE:
+            return ""
+        first, second = (printable(evidence.names[int(np.argmax(evidence.distinct == place))]) for place in (high, low))
+        entries = np.flatnonzero((evidence.run == high) & (evidence.level[evidence.item] < 0))
+        topic = evidence.topic[evidence.item[entries]]
+        order = entries[np.lexsort((topic, -evidence.n_retrieving[evidence.item[entries]], evidence.rank[entries]))]
+        items = evidence.item[order[:_NAMED]]
+        named = [
+            f"{docno!r} of query {evidence.topics[topic]!r}"
+            for docno, topic in zip(evidence.docno.take(items).text.to_pylist(), evidence.topic[items], strict=True)
+        ]
+        beside = f", and {share[low]:.0%} of those of {second}" if differ else ""
         return (
-            f"model {self.digest}: {evidence.n_runs} run{'s' * (evidence.n_runs != 1)}, {len(evidence.topics)} "
-            f"topic{'s' * (len(evidence.topics) != 1)}, horizon {evidence.depth}; judgments {looks}"
+            f"{share[high]:.0%} of the first {evidence.cutoff} documents of {first} are unjudged{beside}: estimates and "
+            "differences of these runs can be wrong by more than their intervals; judge documents of it first, such as "
+            f"{', '.join(named)}, or those that vbterrier.judge_next selects"
         )
 
     def at(self, cutoff: int | None) -> GradeModel:
@@ -146,7 +198,7 @@ class EvidenceModel(Shown):
                 raise InputError(
                     f"model {self.digest}: without its runs, which other processes do not get; fit it there"
                 )
-            self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.horizon, self.labels)
+            self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.pool_cutoff, self.labels)
             # The temporary arrays of many documents.
             if len(self._fits[cutoff].evidence) > MANY:
                 release_unused()
@@ -261,8 +313,8 @@ class EvidenceModel(Shown):
         if self.labels is not None:
             tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
         # Runs without documents are names without rows.
-        meta: dict[str, Any] = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
-        meta |= {"runs": list(self.runs), "digest": self.digest}
+        meta: dict[str, Any] = {"format": _FORMAT, "cutoff": self.cutoff, "pool_cutoff": self.pool_cutoff}
+        meta |= {"seed": self.seed, "runs": list(self.runs), "digest": self.digest}
         with new_folder(folder, parents=True) as part:
             for name, table in tables.items():
                 pq.write_table(table, part / name)
@@ -279,8 +331,8 @@ class EvidenceModel(Shown):
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
         is_model = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
-        numbers = is_model and all(type(meta.get(key)) is int for key in ("horizon", "seed"))
-        numbers = numbers and type(meta.get("cutoff", "")) in (int, type(None))
+        numbers = is_model and type(meta.get("seed")) is int
+        numbers = numbers and all(type(meta.get(key, "")) in (int, type(None)) for key in ("cutoff", "pool_cutoff"))
         if not numbers or not isinstance(meta.get("runs"), list):
             raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
         runs = _by_name(_frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score"))
@@ -290,7 +342,7 @@ class EvidenceModel(Shown):
         if (folder / _LABELS).exists():
             labels_frame = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
             labels = _by_name(labels_frame.rename(columns={"grade": "label"}))
-        options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
+        options = {name: meta[name] for name in ("cutoff", "pool_cutoff", "seed")}
         named = {str(name): runs.get(str(name), empty) for name in meta["runs"]}
         try:
             model = fit(named, qrels, labels=labels, **options)
@@ -350,14 +402,15 @@ class EvidenceModel(Shown):
         return pd.DataFrame({**judged, **counts, "low": low, "high": high, "level": level})
 
     def selection(self) -> pd.DataFrame:
-        """Return why documents were not judged, as far as it shows: sigma, ks, gate, horizon, judged_share, n_runs.
+        """Return why documents were not judged, as far as it shows: sigma, ks, gate, depth, judged_share, n_runs.
 
-        ``gate`` is 0 for judgments that are missing at random or below a depth, 1 for documents of runs that were not
-        pooled; see :func:`vbterrier.unjudged.evidence.selection`.
+        ``gate`` is the weight of the shift of unjudged documents, 0 for judgments that are missing at random or below a
+        depth, 1 for documents of runs that were not pooled; ``depth`` that of complete judgments; see
+        :func:`vbterrier.unjudged.selection.selection`.
         """
         model, evidence = self._fitted, self._fitted.evidence
         judged = 1 - evidence.n_unjudged.sum() / max(evidence.n_cut.sum(), 1)
-        row = {"sigma": model.sigma, "ks": model.ks, "gate": model.gate, "horizon": evidence.depth}
+        row = {"sigma": model.sigma, "ks": model.ks, "gate": model.gate, "depth": evidence.depth}
         return pd.DataFrame([{**row, "judged_share": judged, "n_runs": evidence.n_runs, "cutoff": self.cutoff}])
 
     def calibration(self) -> pd.DataFrame:
@@ -395,7 +448,7 @@ class EvidenceModel(Shown):
         evidence = self._fitted.evidence
         return (
             f"{counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, cutoff {self.cutoff}, "
-            f"horizon {evidence.depth}: {len(evidence.unjudged)} of {len(evidence)} documents unjudged"
+            f"{self.judged_to(self.cutoff)}: {len(evidence.unjudged)} of {len(evidence)} documents unjudged"
         )
 
     def _panels(self) -> Iterator[Panel]:
@@ -426,7 +479,7 @@ def fit(
     qrels: Any,
     *,
     cutoff: int | None = 10,
-    horizon: int = 0,
+    pool_cutoff: int | None = None,
     labels: Any = None,
     topics: Any = None,
     seed: int = 0,
@@ -440,10 +493,11 @@ def fit(
         pipeline, which is run once on ``topics``, a frame (qid, query) or a path; and judgments, a frame (qid, docno,
         label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the order of
         runs.
-    cutoff, horizon
-        The deepest cutoff of the measures that use the model, ``None`` for whole rankings; and the depth to which all
-        documents are meant to be judged: the ideal ranking of a drawn pool is that of complete judgments to this depth.
-        0 for the larger of the cutoff and the depth of the pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
+    cutoff, pool_cutoff
+        The deepest cutoff of the measures that use the model, ``None`` for whole rankings; and the depth to which
+        complete judgments judge all runs, at least the cutoff: estimates are those of the scores that judgments to this
+        depth give. ``None`` for the depth of the pool, see :func:`vbterrier.unjudged.selection.pool_depth`, which
+        results name.
     labels, seed
         Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these; seed
         of the draws that tables of the model summarise.
@@ -466,30 +520,38 @@ def fit(
     """
     if cutoff is not None:
         whole("cutoff", cutoff, high=MOST_RANKS)
-    whole("horizon", horizon, low=0, high=MOST_RANKS)
+    if pool_cutoff is not None:
+        whole("pool_cutoff", pool_cutoff, high=MOST_RANKS)
     whole("seed", seed, low=0)
     judgments = Judgments(read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
-    depth = None if cutoff is None else max(DEPTH, cutoff, horizon)
+    depth = None if cutoff is None else max(DEPTH, cutoff, pool_cutoff or 0)
     cut = {}
     for name, run in runs_of(runs, topics).items():
         judged = judgments.judge(run, depth)
         kept = np.sort(judged.rows[judged.rows >= 0])
         cut[name] = Run(run.frame.iloc[kept].reset_index(drop=True), name=run.name)
-    return fit_loaded(cut, judgments, cutoff, horizon, labels_of(labels), seed)
+    return fit_loaded(cut, judgments, cutoff, pool_cutoff, labels_of(labels), seed)
 
 
 def fit_loaded(
     runs: Mapping[str, Run],
     judgments: Judgments,
     cutoff: int | None,
-    horizon: int = 0,
+    pool_cutoff: int | None = None,
     labels: MachineLabels | None = None,
     seed: int = 0,
+    *,
+    cautious: bool = True,
 ) -> EvidenceModel:
-    """Fit the model to runs and judgments that were read and checked, see :func:`fit`."""
+    """Fit the model to runs and judgments that were read and checked, see :func:`fit`.
+
+    ``cautious``: warn if its estimates should not be trusted.
+    """
     # Sorted by name, so that results do not depend on the order of runs.
-    model = EvidenceModel(dict(sorted(runs.items())), judgments, cutoff, horizon, seed, labels)
-    _ = model.at(cutoff)
+    model = EvidenceModel(dict(sorted(runs.items())), judgments, cutoff, pool_cutoff, seed, labels)
+    caution = model.caution(cutoff)
+    if cautious and caution:
+        warn(caution)
     _FITTED[model.digest] = model
     return model
 

@@ -52,6 +52,7 @@ class JudgingPlan(Shown):
       inspected once, otherwise the level is that of the intervals of all looks together
     - ``measure``, ``difference``, ``n_runs``: the measure, the two runs of a difference (``None`` for the runs
       themselves), and the number of runs
+    - ``estimand``: the score that a measure of the E family estimates, as ``"nDCG@10, judged to depth 28"``
     - ``n_unjudged``: number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in
       ``documents`` exceed the budget or do not change the variance
     - ``value``: the expected mean, or mean difference, now; for several runs, the mean over them
@@ -67,6 +68,7 @@ class JudgingPlan(Shown):
     n_runs: int = 1
     value: float = float("nan")
     look: int | None = None
+    estimand: str = ""
 
     @property
     def low(self) -> float:
@@ -102,9 +104,10 @@ class JudgingPlan(Shown):
     @property
     def target(self) -> str:
         """The quantity that the interval estimates."""
+        measure = f"{self.measure} ({self.estimand})" if self.estimand else self.measure
         if self.difference is not None:
-            return f"{self.measure}, {' minus '.join(self.difference)}"
-        return self.measure if self.n_runs == 1 else f"{self.measure}, mean over {self.n_runs} runs"
+            return f"{measure}, {' minus '.join(self.difference)}"
+        return measure if self.n_runs == 1 else f"{measure}, mean over {self.n_runs} runs"
 
 
 def plan_judging(

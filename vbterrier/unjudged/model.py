@@ -293,13 +293,13 @@ def fit_model(
     runs: Mapping[str, Run],
     judgments: Judgments,
     cutoff: int | None,
-    horizon: int = 0,
+    pool_cutoff: int | None = None,
     labels: MachineLabels | None = None,
 ) -> GradeModel:
     """Fit the model to the evidence runs and the judgments.
 
-    ``cutoff``: ``None`` for the length of the longest list. ``horizon``: the depth to which all documents are meant to
-    be judged; 0 for the larger of the cutoff and the depth of the pool.
+    ``cutoff``: ``None`` for the length of the longest list. ``pool_cutoff``: the depth to which complete judgments
+    judge the runs, at least the cutoff; ``None`` for the larger of the cutoff and the depth of the pool.
     """
     if not runs:
         raise InputError("no systems; name at least one, to fit a model of unjudged documents to")
@@ -308,14 +308,16 @@ def fit_model(
     if labels is not None:
         labels.require_match(judgments)
         _warn_of_few(labels, judgments)
-    evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff), labels)
-    if not horizon:
+    evidence = evidence_of(runs, judgments, cutoff, max(pool_cutoff or DEPTH, cutoff), labels)
+    if pool_cutoff is None:
         # Runs whose first k documents are all judged have their score, whatever stands below.
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
     if len(evidence.unjudged):
         require_identified(judgments)
     model = fit_evidence(evidence)
-    fitted = "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d"
+    fitted = (
+        "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), judged to depth %d"
+    )
     sizes = (evidence.n_runs, len(evidence.topics), len(evidence), len(evidence.unjudged), evidence.depth)
     _LOG.info(fitted, *sizes)
     return model

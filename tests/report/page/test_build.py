@@ -136,7 +136,7 @@ def test_the_page_names_command_versions_and_settings(written, small):
         "k = 10",
     ):
         assert said in text
-    assert re.search(r"ENDCG@10: model [0-9a-f]{16}: 2 runs, 10 topics, horizon 10", text)
+    assert re.search(r"ENDCG@10: nDCG@10, judged to depth 10; model [0-9a-f]{16}: 2 runs, 10 topics", text)
 
 
 def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
