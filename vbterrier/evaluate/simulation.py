@@ -457,8 +457,7 @@ def _taken(
         target = target_of(qrels, None, None)
         evidence_runs = {run: truths[run].run for run in evidence}
         # A simulation measures what warnings say.
-        options: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "cautious": False}
-        fit = partial(models_of, measures, target=target, **options)
+        fit = partial(models_of, measures, target=target, labels=labels, pool_cutoff=pool_cutoff, cautious=False)
         shared = fit(evidence_runs) if evidence_runs and not set(wanted).isdisjoint(evidence_runs) else {}
         for run in wanted:
             # A model estimates scores of its own runs alone.

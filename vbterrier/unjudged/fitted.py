@@ -70,9 +70,11 @@ _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "
 _MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
-# Intervals of means do not cover the truth often enough if the unjudged shares of two runs differ by more than this, and
-# nothing is known about runs with a larger share than this; see docs/explanation/evidence.md.
+# Intervals of means cover the truth too rarely if the unjudged shares of two runs differ by more than the first, and
+# hardly anything is known about runs with a larger share than the second; see docs/explanation/evidence.md.
 _DOUBTFUL_GAP, _DOUBTFUL_SHARE = 0.4, 0.9
+# Signs above this show a pool shallower than the cutoff, and fewer effective runs do not show what lies below it.
+_SHALLOW, _FEW_RUNS = 0.6, 2.5
 # Documents to judge that a warning names.
 _NAMED = 3
 # A smaller weight of the shift of unjudged documents shows no selection for judging.
@@ -158,31 +160,38 @@ class EvidenceModel(Shown):
     def caution(self, cutoff: int | None) -> str:
         """The reason not to trust estimates at a cutoff, with documents to judge first; empty if there is none.
 
-        The unjudged shares of the cuts of two runs differ by more than .4, so that one of them was pooled and the other
-        was not, or one of them is above .9.
+        The unjudged shares of the cuts of two runs differ by more than .4: one of them was pooled and the other was
+        not; one of them is above .9; or the judgments look like a pool shallower than the cutoff, with one or two
+        runs, which do not show how much lies below it.
         """
-        evidence = self.at(cutoff).evidence
+        fitted = self.at(cutoff)
+        evidence, k = fitted.evidence, fitted.evidence.cutoff
         share = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
-        if not len(share) or not (evidence.level >= 0).any():
+        if not len(share) or not share.any() or not (evidence.level >= 0).any():
             return ""
         high, low = int(share.argmax()), int(share.argmin())
-        differ = share[high] - share[low] > _DOUBTFUL_GAP
-        if not differ and share[high] <= _DOUBTFUL_SHARE:
-            return ""
         first, second = (printable(evidence.names[int(np.argmax(evidence.distinct == place))]) for place in (high, low))
+        of_first = f"{share[high]:.0%} of the first {k} documents of {first} are unjudged"
+        is_shallow = min(fitted.ks, fitted.sigma) > _SHALLOW and evidence.n_effective < _FEW_RUNS
+        if share[high] - share[low] > _DOUBTFUL_GAP:
+            reason = f"{of_first}, and {share[low]:.0%} of those of {second}"
+        elif share[high] > _DOUBTFUL_SHARE:
+            reason = of_first
+        elif is_shallow:
+            reason = f"the pool looks shallower than {k}, and {counted(evidence.n_distinct, 'run')} of it are known"
+        else:
+            return ""
         entries = np.flatnonzero((evidence.run == high) & (evidence.level[evidence.item] < 0))
-        topic = evidence.topic[evidence.item[entries]]
-        order = entries[np.lexsort((topic, -evidence.n_retrieving[evidence.item[entries]], evidence.rank[entries]))]
-        items = evidence.item[order[:_NAMED]]
+        item = evidence.item[entries]
+        order = np.lexsort((evidence.topic[item], -evidence.n_retrieving[item], evidence.rank[entries]))
+        item = item[order[:_NAMED]]
         named = [
             f"{docno!r} of query {evidence.topics[topic]!r}"
-            for docno, topic in zip(evidence.docno.take(items).text.to_pylist(), evidence.topic[items], strict=True)
+            for docno, topic in zip(evidence.docno.take(item).text.to_pylist(), evidence.topic[item], strict=True)
         ]
-        beside = f", and {share[low]:.0%} of those of {second}" if differ else ""
         return (
-            f"{share[high]:.0%} of the first {evidence.cutoff} documents of {first} are unjudged{beside}: estimates and "
-            "differences of these runs can be wrong by more than their intervals; judge documents of it first, such as "
-            f"{', '.join(named)}, or those that vbterrier.judge_next selects"
+            f"{reason}: estimates at this cutoff can be wrong by more than their intervals; judge first, as "
+            f"vbterrier.judge_next plans it, documents of {first} such as {', '.join(named)}"
         )
 
     def at(self, cutoff: int | None) -> GradeModel:

@@ -76,9 +76,9 @@ class Constants:
     topic_selected: float = 0.5
     topic_higher: float = 0.5
     # Relevant documents that no run could find, in those of the evidence, and the deviation of the logarithm. With n
-    # effective runs there are more of them, by the factor 1 + few_hidden/n: few runs find less of what there is.
+    # effective runs there are more of them, by the factor 1 + few_hidden/n²: few runs find less of what there is.
     hidden: float = 0.5
-    few_hidden: float = 10.0
+    few_hidden: float = 16.0
     hidden_sd: float = 0.6
     # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
@@ -138,7 +138,7 @@ class GradeModel:
     @property
     def hidden(self) -> float:
         """Relevant documents that no run could find, in those of the evidence; the median of the draws."""
-        return self.constants.hidden * (1 + self.constants.few_hidden / max(self.evidence.n_effective, 1.0))
+        return self.constants.hidden * (1 + self.constants.few_hidden / max(self.evidence.n_effective, 1.0) ** 2)
 
     @cached_property
     def shift(self) -> Shift:
