@@ -450,9 +450,10 @@ def test_a_machine_that_labels_relevant_documents_alone_does_no_harm(without_lab
 
 
 @pytest.mark.filterwarnings("ignore:.*none of its documents is judged:vbterrier.errors.DegenerateWarning")
-def test_a_run_of_invented_documents_is_worse_than_real_ones():
+def test_a_run_of_invented_documents_is_worse_than_real_ones_and_warned_of():
     strange = RUNS["a"].assign(docno="s" + RUNS["a"]["docno"])
-    scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["ENDCG@10"])
+    with pytest.warns(DegenerateWarning, match="100% of the first 10 documents of strange are unjudged"):
+        scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["ENDCG@10"])
     rows = scores.intervals.query("method == 'unjudged (normal)'").set_index("name")
     assert rows.loc["strange", "high"] < rows["value"].drop("strange").min()
     # Its documents are unknown: twice the estimate is possible.

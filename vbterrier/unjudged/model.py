@@ -78,7 +78,7 @@ class Constants:
     # Relevant documents that no run could find, in those of the evidence, and the deviation of the logarithm. With n
     # effective runs there are more of them, by the factor 1 + few_hidden/n²: few runs find less of what there is.
     hidden: float = 0.5
-    few_hidden: float = 16.0
+    few_hidden: float = 12.0
     hidden_sd: float = 0.6
     # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
