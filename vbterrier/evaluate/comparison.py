@@ -153,8 +153,8 @@ def compare(
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``), ``duplicates``
-        (``"error"``), ``system``. ``"all"`` needs runs.
+        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``), ``system``. ``"all"`` needs runs.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),

@@ -184,8 +184,8 @@ def score(
         ``"query"``: means over topics. ``"collection"``, for ES, VB, VarPenalty and TopIntent: ``intervals`` has the
         scores of the joint intents of all queries, as one evaluation; see :func:`vbterrier.evaluate_intents`.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``model``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
-        ``duplicates`` (``"error"``), ``system``.
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics``
+        (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``; not ``"nested"``), ``level`` (0.95),
         ``n_resamples`` (2,000), ``seed`` (0).
