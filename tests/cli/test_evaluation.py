@@ -90,8 +90,8 @@ def test_the_demo_says_what_each_way_of_scoring_makes_of_two_systems(command):
     assert naive > other
     assert good < better
     # The new system was not pooled; the judgments of twelve of its documents bring the order of complete judgments.
-    assert means["ENDCG@10", "estimated"] == [0.74, 0.725]
-    assert means["ENDCG@10, 12 judged", "estimated"] == [0.71, 0.781]
+    assert means["ENDCG@10", "estimated"] == [0.738, 0.717]
+    assert means["ENDCG@10, 12 judged", "estimated"] == [0.698, 0.773]
 
 
 def test_the_demos_further_judgments_are_those_that_the_judge_command_lists(command):
@@ -103,7 +103,7 @@ def test_the_demos_further_judgments_are_those_that_the_judge_command_lists(comm
     labels = vbterrier.read_qrels(demo_folder() / "complete.txt").merge(chosen, on=["qid", "docno"])
     judged = pd.concat([vbterrier.read_qrels(demo_folder() / "qrels.txt"), labels])
     means = vbterrier.score(runs, judged, ["ENDCG@10"]).means()["ENDCG@10"]
-    assert {name: round(value, 3) for name, value in means.items()} == {"lexical": 0.71, "dense": 0.781}
+    assert {name: round(value, 3) for name, value in means.items()} == {"lexical": 0.698, "dense": 0.773}
 
 
 def _verdicts(out):
