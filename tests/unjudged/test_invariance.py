@@ -36,7 +36,7 @@ def collections(shared_data):
     def made(name, regime):
         runs, qrels, *_ = bench.COLLECTIONS[name](shared_data)
         runs = {name: runs[name] for name in sorted(runs)[:4]}
-        return runs, subsample_qrels(qrels, 0.7, 1) if regime == "thinned" else shallow_pool(runs, qrels, 5)
+        return runs, subsample_qrels(qrels, 0.7, 1) if regime == "thinned" else shallow_pool(runs, qrels, cutoff=5)
 
     return made
 
