@@ -794,3 +794,25 @@ def test_an_estimate_by_a_named_model(frames, topics, qrels):
     assert alone.iloc[0, 1] == together.set_index("name").loc["words", "ENDCG@10"]
     assert model.digest in alone.attrs["notes"][0]
     assert list(alone.columns) == ["name", "ENDCG(model='experiment')@10"]
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni"])
+def test_condensed_lists_and_their_replacement_are_tested_alike_in_both_experiments(frames, topics, qrels, correction):
+    names = ["words", "lexical", "dense"]
+    systems = [frames[name] for name in names]
+    measures = [nDCG @ 10, nDCG(judged_only=True) @ 10, BNDCG @ 10]
+    options = {"names": names, "baseline": 0, "correction": correction}
+    ours, theirs = both(systems, topics, qrels, measures, **options)
+    text = Experiment(systems, topics, qrels, list(map(str, measures)), **options)
+    assert ours["name"].tolist() == theirs["name"].tolist() == names
+    pd.testing.assert_frame_equal(text, ours)
+    for measure in map(str, measures):
+        columns = [f"{measure}{column}" for column in ("", " +", " -", " p-value", " reject", " p-value corrected")]
+        expected = theirs[columns].astype(float)
+        pd.testing.assert_frame_equal(ours[columns].astype(float), expected, rtol=1e-9)
+        # A p-value for each system but the baseline.
+        assert expected[f"{measure} p-value corrected"].notna().tolist() == [False, True, True]
+    values = ours.set_index("name")
+    # A third of the documents of dense is not judged: nDCG is too low, the condensed list too high.
+    assert values.loc["dense", "nDCG@10"] < values.loc["dense", "BNDCG@10"] < values.loc["dense", str(measures[1])]
+    assert values.loc["lexical", "nDCG@10"] == pytest.approx(values.loc["lexical", "BNDCG@10"], abs=1e-9)

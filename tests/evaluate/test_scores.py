@@ -166,6 +166,7 @@ def test_ours_are_those_of_the_distribution():
     assert scores.means().loc["run"].tolist() == pytest.approx([values.mean() for values in expected], abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*no documents for 20 of 50 topics:vbterrier.errors.DegenerateWarning")
 def test_real_runs_score_as_ir_measures_says(shared_data):
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -20,7 +21,6 @@ from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.frames.files import blocks
 from vbterrier.frames.files.blocks import Place, RunBlock
-from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.files.writing import write_qrels
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
@@ -125,12 +125,17 @@ def assert_streamed(path, run, *given, **options):
     return also, warned
 
 
+def of_runs(messages):
+    """Messages without those about ties, and without means, which need whole runs in memory."""
+    return {re.sub(r"as unjudged: .*?;", "as unjudged;", each) for each in messages if "tied" not in each}
+
+
 @pytest.mark.parametrize("kind", ["run", "shuffled", *map(at_night, ("gz", "parquet", "folder"))])
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
     also, warned = assert_streamed(as_files(run, tmp_path, kind), run, qrels, MEASURES)
     assert any("1 topic is not in qrels" in message for message in also)
-    assert {message for message in also if "tied" not in message} == {m for m in warned if "tied" not in m}
+    assert of_runs(also) == of_runs(warned)
 
 
 @pytest.mark.slow
@@ -209,8 +214,9 @@ def test_empty_and_strange_runs(tmp_path):
     run, qrels = made(5)
     run.assign(rank=1)[:0].to_parquet(tmp_path / "empty.parquet")
     for measures in (["ENDCG@10"], ["AP"]):
-        also, _ = assert_streamed(tmp_path / "empty.parquet", read_run(tmp_path / "empty.parquet"), qrels, measures)
-        assert any("empty; all" in message for message in also)
+        for options in ({}, {"memory": 2**26}):
+            with pytest.raises(FileError, match=r"empty\.parquet: has no rows"):
+                scored(tmp_path / "empty.parquet", qrels, measures, **options)
         path = write(run.assign(qid="x" + run["qid"]), tmp_path / "other.run")
         with pytest.raises(InputError, match="no topic in common"):
             scored(path, qrels, measures, memory=2**26)

@@ -11,7 +11,7 @@ import pytest
 from trectools import TrecQrel, TrecRun
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
 from vbterrier.evaluate import diagnose, leaderboard, release_gate
 from vbterrier.settings import Execution, Inference
 
@@ -184,3 +184,129 @@ def test_doctor_separates_runs_of_another_id_space():
     assert [note for note in found.serious if words in note] == [note for note in found.notes if words in note]
     assert found.notes[0].startswith("run 'odd'") or any(note.startswith("run 'odd'") for note in found.notes)
     assert not any(words in note for note in diagnose({"good": collection()[0]}, qrels).notes)
+
+
+# Half a run.
+
+# Values are those of ir_measures, whose tables have no place for a note.
+OURS = [host for host in HOSTS if host not in ("pt.Experiment", "ir_measures")]
+
+
+@pytest.mark.parametrize("host", OURS)
+@pytest.mark.parametrize(("n_missing", "is_reported"), [(0, False), (1, False), (6, True)])
+def test_a_run_of_half_the_topics_is_reported_once(host, n_missing, is_reported, tmp_path):
+    run, qrels = collection()
+    half = run[~run["qid"].isin([f"t{topic}" for topic in range(n_missing)])].reset_index(drop=True)
+    # Experiment restricts the judgments to its topics, of which the run has a part.
+    if host == "Experiment":
+        found = messages_of(
+            lambda: vbterrier.Experiment([half], topics_of(run), qrels, ["BNDCG@10"], filter_by_topics=False)
+        )
+        assert any("6 of 12 topics" in note for note in found[0].attrs["notes"]) == is_reported
+    else:
+        found = messages_of(HOSTS[host], half, qrels, "BNDCG@10", tmp_path)
+    assert len([message for message in found[1] if "no documents for 6 of 12 topics" in message]) == is_reported
+
+
+def test_a_run_of_half_the_topics_is_named_where_scores_are_printed(command, tmp_path):
+    run, qrels = collection()
+    half = run[~run["qid"].isin([f"t{topic}" for topic in range(6)])]
+    scores, _ = messages_of(lambda: vbterrier.score({"a": half}, qrels, ["BNDCG@10"], inference=FEW))
+    assert any("run 'a': no documents for 6 of 12 topics" in note for note in scores.notes)
+    assert "no documents for 6 of 12 topics" in str(scores)
+    paths = files_of(half, qrels, tmp_path)
+    _, out, err = command("score", paths[0], "-q", paths[1], "-m", "BNDCG@10")
+    assert out.count("6 of 12 topics") == err.count("6 of 12 topics") == 1
+
+
+# Labels below 0.
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_condensed_lists_name_both_treatments_of_labels_below_zero(host, tmp_path):
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "label": [-2, 1, 0]})
+    run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+    value, messages = messages_of(HOSTS[host], run, qrels, "nDCG(judged_only=True)@10", tmp_path)
+    (message,) = [message for message in messages if "label below 0" in message]
+    assert round(value, 4) == 0.6309
+    if host not in ("memory", "n_jobs"):
+        assert "0.6309 and 1.0000 of " in message
+    assert by_ir_measures(run, qrels, "nDCG(judged_only=True)@10") == 1.0
+    kept = vbterrier.Condense(qrels)(run)
+    assert by_ir_measures(kept, qrels, "nDCG@10") == pytest.approx(value)
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_condensed_lists_without_labels_below_zero_have_no_warning(host, tmp_path):
+    run, qrels = collection()
+    value, messages = messages_of(HOSTS[host], run, qrels, "nDCG(judged_only=True)@10", tmp_path)
+    assert messages == []
+    assert value == pytest.approx(by_ir_measures(run, qrels, "nDCG(judged_only=True)@10"))
+
+
+# Contradicting judgments and topics.
+
+LABELS = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a", "a", "b"], "label": [1, 0, 2, 0, 0], "iteration": "0"})
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_contradicting_judgments_are_counted_and_refused(host, tmp_path):
+    run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
+    with pytest.raises(InputError, match=r"labels 1 \(row 0\) and 2 \(row 2\).*1 document has contradicting labels"):
+        messages_of(HOSTS[host], run, LABELS, "BNDCG@10", tmp_path)
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("first", [1, 0]), ("last", [0, 0]), ("max", [2, 0])])
+def test_a_rule_chooses_one_of_contradicting_judgments(command, rule, expected, tmp_path):
+    run = pd.DataFrame({"qid": "q1", "docno": ["b", "a"], "score": [2.0, 1.0]})
+    paths = files_of(run, LABELS, tmp_path)
+    with pytest.warns(DegenerateWarning, match=f"3 repeated judgments are dropped: the {rule} label counts"):
+        qrels = vbterrier.read_qrels(paths[1], contradictions=rule)
+    assert qrels.sort_values("docno")["label"].tolist() == expected
+    _, out, _ = command("score", paths[0], "-q", paths[1], "-m", "P@2", "--contradictions", rule, "-f", "csv")
+    assert f",P@2,{0.5 if expected[0] else 0.0}" in out
+
+
+def test_topics_with_two_texts_are_refused_with_and_without_pipelines():
+    run, qrels = collection()
+    topics = pd.DataFrame({"qid": ["t0", "t0", "t1"], "query": ["a", "b", "c"]})
+    data = vbterrier.Data(topics=topics)
+    for runs in ({"a": run}, {"a": pt.Transformer.from_df(run)}):
+        with pytest.raises(InputError, match="query 't0' is duplicated"):
+            vbterrier.score(runs, qrels, ["P@1"], data=data)
+    with pytest.raises(InputError, match="query 't0' is duplicated"):
+        vbterrier.Experiment([run], topics, qrels, ["P@1"])
+
+
+# Runs without rows.
+
+
+@pytest.mark.parametrize("options", [(), ("--memory", "1 GiB")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("empty.txt", ""),
+        ("blank.txt", "\n\n"),
+        ("comment.txt", "# a run\n"),
+        ("header.csv", "qid,docno,score\n"),
+        ("header.tsv", "qid\tdocno\tscore\n"),
+        ("lines.jsonl", ""),
+        ("nested.json", "{}"),
+        ("queries.json", '{"t0": {}, "t1": {}}'),
+    ],
+)
+def test_files_of_runs_without_rows_are_refused_with_their_name(command, name, text, options, tmp_path):
+    run, qrels = collection()
+    paths = files_of(run, qrels, tmp_path)
+    (tmp_path / name).write_text(text)
+    code, out, err = command("score", tmp_path / name, "-q", paths[1], "-m", "nDCG@10", *options)
+    assert (code, out) == (1, "")
+    assert name in err.splitlines()[-1]
+
+
+def test_a_parquet_run_without_rows_is_refused(tmp_path):
+    run, qrels = collection()
+    run.iloc[:0].to_parquet(tmp_path / "none.parquet")
+    for execution in (Execution(), Execution(memory="1 GiB")):
+        with pytest.raises(VBTerrierError, match=r"none\.parquet"):
+            vbterrier.score({"a": tmp_path / "none.parquet"}, qrels, ["nDCG@10"], execution=execution)

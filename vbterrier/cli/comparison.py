@@ -22,6 +22,7 @@ def compare(
     measures: option.MeasuresIfAny = None,
     qrels: option.QrelsIfAny = None,
     negative: option.Negative = "nonrelevant",
+    contradictions: option.Contradictions = "error",
     unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
@@ -48,7 +49,7 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    judged = option.judgments_of(qrels, negative, unit, measures or ())
+    judged = option.judgments_of(qrels, negative, unit, measures or (), contradictions)
     data: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
     data["labels"] = option.labels_of(labels)
     if values is not None and (runs or any(value is not None for value in data.values())):
@@ -94,6 +95,7 @@ def table(
     ] = None,
     qrels: option.QrelsIfAny = None,
     negative: option.Negative = "nonrelevant",
+    contradictions: option.Contradictions = "error",
     unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
@@ -129,7 +131,7 @@ def table(
     tested = [measure for measure in measures if measure not in unordered]
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
-    judged = option.judgments_of(qrels, negative, unit, measures)
+    judged = option.judgments_of(qrels, negative, unit, measures, contradictions)
     data = Data(
         labels=option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates, system=system
     )

@@ -66,6 +66,7 @@ def score(
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
     negative: option.Negative = "nonrelevant",
+    contradictions: option.Contradictions = "error",
     unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
@@ -160,7 +161,7 @@ def score(
             duplicates=duplicates,
             system=system,
         )
-        judged = option.judgments_of(qrels, negative, unit, measures)
+        judged = option.judgments_of(qrels, negative, unit, measures, contradictions)
         settings = {"data": data, "inference": inference, "execution": execution}
         scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **settings)
     deliver(scores, style, output, topics=per_query)

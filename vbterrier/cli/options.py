@@ -65,6 +65,9 @@ Unit = Annotated[
     ),
 ]
 Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
+Contradictions = Annotated[
+    str, Option(help="The label of a document with several in --qrels: error (refuse them), first, last or max.")
+]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
@@ -173,18 +176,21 @@ def renamed(names: Sequence[str] | None) -> dict[str, str]:
     return dict(name.split("=", 1) for name in names or ())
 
 
-def judgments_of(qrels: Path | None, negative: str, unit: float = 1.0, measures: Sequence[str] = ()) -> Any:
+def judgments_of(
+    qrels: Path | None, negative: str, unit: float = 1.0, measures: Sequence[str] = (), contradictions: str = "error"
+) -> Any:
     """Qrels as a path, or as a frame if labels below 0 mean that documents are unjudged, or labels are fractions."""
-    from vbterrier.frames.contracts import NEGATIVE
+    from vbterrier.frames.contracts import CONTRADICTIONS, NEGATIVE
     from vbterrier.frames.files.reading import read_qrels
     from vbterrier.measures.text import require_proportional
 
     choice("--negative", negative, NEGATIVE)
-    if qrels is None or (negative == NEGATIVE[0] and unit == 1):
+    choice("--contradictions", contradictions, CONTRADICTIONS)
+    if qrels is None or (negative == NEGATIVE[0] and unit == 1 and contradictions == CONTRADICTIONS[0]):
         return qrels
     if unit != 1:
         require_proportional(measures)
-    return read_qrels(qrels, negative=negative, unit=unit)
+    return read_qrels(qrels, negative=negative, contradictions=contradictions, unit=unit)
 
 
 def labels_of(texts: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:

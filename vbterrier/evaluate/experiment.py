@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
+from itertools import filterfalse
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -226,7 +227,8 @@ def Experiment(
         merge_into(Path(save_dir) / _SAVED_TABLES[0], averages, values.models)
         merge_into(Path(save_dir) / _SAVED_TABLES[1], per_query, values.models)
     values.warn(of_means=perquery is not True)
-    for note in values.notes[len({one["model"] for one in measures if isinstance(one, Estimated)}) :]:
+    n_models = len({one["model"] for one in measures if isinstance(one, Estimated)})
+    for note in filterfalse(values.reported.__contains__, values.notes[n_models:]):
         warn(note)
     if perquery:
         milliseconds, averages = None, averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore")
@@ -389,7 +391,9 @@ def _evaluated(
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
     text_columns = {column for column in ("qid", "docno") if column in judged and not is_integer(judged[column])}
     runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
-    scores = scores_on_all_topics(runs, judged, list(measures))
+    scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures)))
+    for message in messages:
+        warn(message)
     means, rows = scores.means().loc[keys], scores.values
     topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
@@ -400,7 +404,8 @@ def _evaluated(
     if "model" in rows.columns:
         models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()
     columns = list(measures.values())
-    return ExperimentValues(names, columns, topics, len(judged_qids), values, means.to_numpy(), models, scores.notes)
+    table, n_judged = means.to_numpy(), len(judged_qids)
+    return ExperimentValues(names, columns, topics, n_judged, values, table, models, scores.notes, frozenset(messages))
 
 
 def scores_on_all_topics(

@@ -142,6 +142,7 @@ class ExperimentValues:
     means: Floats  # over the judged topics with a value, shape (n_systems, n_measures)
     models: list[str]  # digests of the models of estimated measures, empty for other measures, shape (n_measures,)
     notes: tuple[str, ...]
+    reported: frozenset[str] = frozenset()  # the warnings of the evaluation, which may be notes, too
 
     def n_undefined(self) -> dict[Any, dict[str, int]]:
         """Numbers of judged topics for which a measure is undefined, by system and measure, where there are any."""

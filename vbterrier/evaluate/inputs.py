@@ -20,7 +20,7 @@ from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends,
 from vbterrier.frames.files.reading import read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
-from vbterrier.frames.pipelines import is_pipeline, retrieved
+from vbterrier.frames.pipelines import input_of, is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, ranked, run_places, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.frames.trectools import is_trectools, name_of_trectools
@@ -67,7 +67,11 @@ def named_systems(systems: Any) -> Any:
 
 def named_runs(runs: Any, topics: Any = None, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:
     """Frames of runs by name, see :func:`split_runs`; pipelines are run on the topics, and refused without topics."""
-    return retrieved(split_runs(runs, system, reads=reads), topics)
+    systems = split_runs(runs, system, reads=reads)
+    if topics is not None and not any(map(is_pipeline, systems.values())):
+        # Refused alike, whether runs need them or not.
+        input_of(topics)
+    return retrieved(systems, topics)
 
 
 def split_runs(runs: Any, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:

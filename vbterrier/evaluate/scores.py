@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import choice, number, printable, whole
+from vbterrier.errors import choice, number, printable, warn, whole
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
@@ -27,10 +27,16 @@ from vbterrier.frames.results import Caveat, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
-from vbterrier.measures.external import is_mean, mean_of
+from vbterrier.measures.external import external_values, is_mean, mean_of
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import aligned, check_subtopics, require_one_tagger, warn_of_few_non_relevant
+from vbterrier.measures.target import (
+    EvaluationTarget,
+    aligned,
+    check_subtopics,
+    require_one_tagger,
+    warn_of_few_non_relevant,
+)
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
@@ -63,6 +69,10 @@ if TYPE_CHECKING:
 
 
 # Smaller differences between an estimate and the score of a fully judged run need no explanation.
+# The share of topics without documents, and the number of topics, from which a run is reported.
+_MANY_MISSING, _LEAST_TOPICS = 0.1, 5
+# Runs that a note names.
+_NAMED = 3
 _APART = 5e-4
 
 
@@ -309,17 +319,20 @@ def score(
     if models:
         digests = {str(one): models[one["model"]].digest for one in asked if isinstance(one, Estimated)}
         values = values.assign(model=values["measure"].map(digests).fillna(""))
-    notes = _notes_on_models(asked, models, keys, numbers)
-    if shares:
-        notes += differences_of_judged_runs(asked, _frame(keys, numbers))
-    notes += [
+    missing = missing_topics(target.topics, loaded)
+    whole_runs = loaded if in_this_process and not scorer.is_in_parts else {}
+    has_intents = judged.intents is not None or "prob" in judged.frame.columns
+    notes = [
+        *_notes_on_models(asked, models, keys, numbers),
+        *(differences_of_judged_runs(asked, _frame(keys, numbers)) if shares else ()),
+        *_warned([*missing_notes(missing), *_notes_on_condensed(asked, target, whole_runs)]),
         *negative_labels(target.frame),
-        *(notes_on_intents(judged, loaded) if judged.intents is not None or "prob" in judged.frame.columns else ()),
+        *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
     return Scores(
         values,
         intervals,
-        missing_topics(target.topics, loaded),
+        missing,
         model=models.get(""),
         notes=tuple(notes),
         joint=joint,
@@ -405,6 +418,55 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
     """Number of topics for which each run retrieved nothing: name, n_qids, n_missing."""
     n_missing = [len(set(topics).difference(run.topics)) for run in runs.values()]
     return pd.DataFrame({"name": list(runs), "n_qids": len(topics), "n_missing": n_missing})
+
+
+def _warned(notes: list[str]) -> list[str]:
+    """Notes that are warnings, too."""
+    for note in notes:
+        warn(note)
+    return notes
+
+
+def _notes_on_condensed(
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, runs: Mapping[str, Any]
+) -> list[str]:
+    """Return the treatments of labels below 0 by condensed measures here and in ir_measures, with the means of runs."""
+    condensed = [measure for measure in measures if measure.params.get("judged_only")]
+    if not condensed or not {"docno", "label"} <= target.columns:
+        return []
+    is_negative = integers_of(target.frame["label"], "qrels column 'label'") < 0
+    if not is_negative.any():
+        return []
+    targets = [target]
+    if not is_negative.all():
+        targets.append(EvaluationTarget(target.frame[~is_negative].reset_index(drop=True)))
+    notes = []
+    for measure in condensed:
+        means = []
+        for name, run in runs.items() if len(targets) > 1 else ():
+            rows = [external_values([measure], each, run, warned=True) for each in targets]
+            here, there = (np.sum([value for *_, value in each]) / len(target.topics) for each in rows)
+            means.append(f"{here:.4f} and {there:.4f} of {printable(name)}")
+        shown = f": {', '.join(means[:_NAMED])}{', ...' * (len(means) > _NAMED)}" if means else ""
+        notes.append(
+            f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J drop "
+            f"them as unjudged{shown}; where they mean 'not judged', ask for read_qrels(path, negative='unjudged')"
+        )
+    return notes
+
+
+def missing_notes(missing: pd.DataFrame) -> list[str]:
+    """Return a note for each run that retrieved nothing for at least a tenth of five or more topics.
+
+    ``missing``: the frame of :func:`missing_topics`. Empty runs have a warning of their own.
+    """
+    share = missing["n_missing"] / missing["n_qids"]
+    rows = missing[(share >= _MANY_MISSING) & (share < 1) & (missing["n_qids"] >= _LEAST_TOPICS)].to_dict("records")
+    return [
+        f"run {row['name']!r}: no documents for {row['n_missing']:,} of {row['n_qids']:,} topics, which score as empty "
+        "rankings: it may be incomplete; on_topics='common' leaves these topics out"
+        for row in rows
+    ]
 
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import ParameterError, heard, printable, warn
+from vbterrier.errors import FileError, ParameterError, heard, printable, warn
 from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
 from vbterrier.execution.chunks import SHALLOW, Work, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
@@ -109,6 +109,8 @@ def streamed_runs(
         for own, result in streamed_systems(name, parts_of(run), work, workers, **how):
             loaded = named_once([*loaded.items(), (own, result.run)])
             results[own] = result
+            if not result.run.topics:
+                raise FileError(parts_of(run)[0], "has no rows; wanted a ranking: was the file written to its end?")
     return loaded, results
 
 

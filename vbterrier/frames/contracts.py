@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, nearest, number, warn
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, nearest, number, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
 from vbterrier.frames.trectools import frame_of_trectools, is_trectools
+from vbterrier.kernels import fingerprints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -253,10 +254,12 @@ class LabelFrame:
         if clash.any():
             first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
             hint = "; diversity qrels? flatten them first with vbterrier.frames.flatten_qrels" if diversity else ""
+            odd = np.unique(fingerprints.keys(topic[rows[1:]], prints[1:])[clash])
             raise InputError(
                 f"{self.name}: document {docno.text[int(first)].as_py()!r} of query {self.topics[topic[first]]!r} has "
                 f"the labels {label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a "
-                f"document{hint}"
+                f"document{hint}; {agreeing(len(odd), 'documents have')} contradicting labels: to choose, ask for "
+                "vbterrier.read_qrels(path, contradictions='first'), 'last' or 'max'"
             )
         keep[rows[1:][same]] = False
         warn(f"{self.name}: {int(same.sum())} repeated judgments with the same label count once")
@@ -281,6 +284,32 @@ def text_of_large_labels(labels: Any) -> str:
         f"labels up to {largest:,.15g} are gains of measures such as nDCG; are they grades? Map bit masks of aspects, "
         "ids and years to grades first"
     )
+
+
+# Rules that choose one of several labels of a document.
+CONTRADICTIONS = ("error", "first", "last", "max")
+
+
+def chosen_labels(qrels: pd.DataFrame, rule: str) -> pd.DataFrame:
+    """Return qrels with one label of each document of a topic and iteration: the first, the last or the highest one.
+
+    With ``"error"``, all rows are returned, and contradicting labels are refused where judgments are used.
+
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a"], "label": [2, 0, 1]})
+    >>> [chosen_labels(qrels, rule)["label"].tolist() for rule in ("first", "last", "max")]
+    [[2, 0], [0, 1], [2, 0]]
+    """
+    choice("contradictions", rule, CONTRADICTIONS)
+    if rule == CONTRADICTIONS[0]:
+        return qrels
+    keys = [column for column in ("qid", "iteration", "docno") if column in qrels.columns]
+    # Of equal labels, the first one.
+    ordered = qrels.sort_values("label", ascending=False, kind="stable") if rule == "max" else qrels
+    is_dropped = ordered.duplicated(keys, keep="last" if rule == "last" else "first")
+    kept = qrels[~is_dropped.reindex(qrels.index)].reset_index(drop=True)
+    if len(kept) < len(qrels):
+        warn(f"qrels: {agreeing(len(qrels) - len(kept), 'repeated judgments are')} dropped: the {rule} label counts")
+    return kept
 
 
 def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:

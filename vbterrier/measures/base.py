@@ -288,7 +288,8 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         scoring = Scoring(target, run, deepest(measures))
         found = values_by_topic(measures, scoring)
-        warn_of_id_mismatch(target, run, only_misspelt=True)
+        if scoring.reads_judgments or not scoring.has_judged:
+            warn_of_id_mismatch(target, run, only_misspelt=True, all_topics=scoring.reads_judgments)
         for measure, by_topic in found:
             if len(by_topic) < len(target.topics):
                 without = [topic for topic in target.topics if topic not in by_topic]

@@ -198,6 +198,11 @@ class Scoring(Memo):
         return top
 
     @property
+    def reads_judgments(self) -> bool:
+        """True if a measure looked up the judgments of documents."""
+        return any(isinstance(made, JudgedTop) for made in self.kept.values())
+
+    @property
     def has_judged(self) -> bool:
         """True if a measure looked at a judged document of the run."""
         return any(
@@ -331,17 +336,20 @@ _CUTOFF, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
 _SOME_TOPICS, _EXAMPLE_TOPICS = 16, 20
 
 
-def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
+def warn_of_id_mismatch(
+    target: EvaluationTarget, run: Run, *, only_misspelt: bool = False, all_topics: bool = True
+) -> None:
     """Warn if a run and the judgments share topics but hardly a document, or documents in another spelling.
 
     Of five or more topics, less than 1 % of the first ten documents are judged. Of fewer topics, none of all documents
     is judged. With ``only_misspelt``, as a part of a run may well hold no judged document, fewer topics only count if
-    ids differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`.
+    ids differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`;
+    without ``all_topics``, as measures of intents may not read judgments, this holds for any number of topics.
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= target.columns or not len(run):
         return
-    if text := mismatch_text(target, run):
+    if all_topics and (text := mismatch_text(target, run)):
         warn(f"{run.name}: {text}")
         return
     docnos, n_first = target.docno.text, min(len(run), _FEW if only_misspelt else FEW_ROWS)

@@ -139,6 +139,8 @@ def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
         if name not in frame.columns:
             frame[name] = value
     if kind.is_ranked:
+        if not len(frame):
+            raise FileError(path, "has no rows; wanted a ranking: was the file written to its end?")
         frame = with_scores(path, frame, is_named=is_named)
     frame = _typed(path, kind, frame)
     first = [name for name in kind.columns if name in frame.columns]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, agreeing, examples, number, printable, warn
-from vbterrier.frames.contracts import misfit_of, steps_of, treat_negative
+from vbterrier.frames.contracts import chosen_labels, misfit_of, steps_of, treat_negative
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
     ANSWERS,
@@ -105,7 +105,12 @@ def run_table(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
 
 
 def read_qrels(
-    path: StrPath, *, negative: str = "nonrelevant", unit: float = 1.0, max_bytes: int | None = MAX_BYTES
+    path: StrPath,
+    *,
+    negative: str = "nonrelevant",
+    contradictions: str = "error",
+    unit: float = 1.0,
+    max_bytes: int | None = MAX_BYTES,
 ) -> pd.DataFrame:
     r"""Read qrels: a TREC file, a table with a header line, JSON, plain or compressed, or a Parquet file.
 
@@ -125,6 +130,9 @@ def read_qrels(
     negative
         Labels below 0 are those of ``"nonrelevant"`` documents, or mean ``"unjudged"`` (-1 in samples, -2 for spam) and
         are dropped; see :func:`vbterrier.frames.contracts.treat_negative`.
+    contradictions
+        The label of a document with several ones, after ``negative``: ``"first"``, ``"last"`` or ``"max"``; with
+        ``"error"`` they are refused where judgments are used.
     unit
         The step of a scale with fractions, above 0: labels are divided by it. Ratings of 0, 0.25, 0.5 and 1 are the
         grades 0, 1, 2 and 4 with ``unit=0.25``. nDCG with linear gains is that of the ratings; measures of binary
@@ -145,12 +153,12 @@ def read_qrels(
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
     if number("unit", unit, low=0, open_low=True) == 1:
-        return treat_negative(_read(path, max_bytes, QRELS), negative)
+        return chosen_labels(treat_negative(_read(path, max_bytes, QRELS), negative), contradictions)
     frame = _read(path, max_bytes, FRACTIONS)
     steps, odd = steps_of(frame["label"].to_numpy(), unit)
     if odd.any():
         raise FileError(Path(path), misfit_of(frame, odd, unit))
-    return treat_negative(frame.assign(label=steps), negative)
+    return chosen_labels(treat_negative(frame.assign(label=steps), negative), contradictions)
 
 
 def read_prels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
