@@ -105,6 +105,7 @@ def test_rerankers_get_all_rows_of_their_topics(frames, topics, qrels):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*which score as empty rankings:vbterrier.errors.DegenerateWarning")
 def test_topics_that_the_pipelines_do_not_get_score_as_empty_rankings(frames, topics, qrels):
     pipeline = Counting(frames["dense"])
     found = vbterrier.score(

@@ -462,6 +462,7 @@ def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
     assert 0 < taken < cap
 
 
+@pytest.mark.filterwarnings("ignore:.*which score as empty rankings:vbterrier.errors.DegenerateWarning")
 def test_arrow_gets_its_own_memory_back(tmp_path):
     (run, qrels), usual = made(3), pa.default_memory_pool().backend_name
     path = write(run, tmp_path / "r.run")
