@@ -191,6 +191,7 @@ def test_a_p_at_the_level_is_significant():
 # Flags.
 
 
+@pytest.mark.filterwarnings("ignore:.*which score as empty rankings:vbterrier.errors.DegenerateWarning")
 def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     runs = {**RUNS, "cut": run(["d1", "d2", "d3"], TOPICS[:3]), "half": run(["d1", "d2", "d3"], TOPICS[:4])}
     said = "cut retrieved nothing for 5 of 8 topics"
