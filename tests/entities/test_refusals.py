@@ -66,11 +66,10 @@ REFUSALS = [
     *refusals(
         "links",
         lambda change: LinkedPool.from_frame(change(LINKS), name="links"),
-        (lambda links: links.assign(entity_id=""), "links: an entity_id is the empty text; leave it missing if a document has no entity"),
         (lambda links: links.assign(rank=links["rank"] - 1), "links: row 0 has rank -1, wanted at least 0, the first rank"),
         (lambda links: links.assign(weight=[None] + [1.0] * (len(links) - 1)), "links: row 0 has no weight, wanted 0 to 1; for linkers without weights, use 1 for all"),
-        (lambda links: links.assign(weight=2.0), "links: row 0 has weight 2, wanted 0 to 1"),
-        (lambda links: links.assign(weight=math.inf), "links: row 0 has weight inf, wanted 0 to 1"),
+        (lambda links: links.assign(weight=2.0), "links: row 0 has weight 2, wanted 0 to 1; convert scores to probabilities first: exp(x) of log probabilities, 1 / (1 + exp(-x)) of logits, or a softmax over the candidates of each mention; or leave the column out, which counts every link as 1"),
+        (lambda links: links.assign(weight=math.inf), "links: row 0 has weight inf, wanted 0 to 1; convert scores to probabilities first: exp(x) of log probabilities, 1 / (1 + exp(-x)) of logits, or a softmax over the candidates of each mention; or leave the column out, which counts every link as 1"),
         (lambda links: links.assign(mentions=0), "links: row 0 has 0 mentions; a link has at least one"),
         (lambda links: links.assign(label=0.5), "links column 'label': row 0 holds 0.5, wanted a whole number; map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"),
         (lambda links: links.drop(columns="rank"), "links: wanted columns qid, docno, entity_id, label, rank, weight; missing rank; found qid, docno, entity_id, label, weight, mentions."),
@@ -81,7 +80,8 @@ REFUSALS = [
     *refusals(
         "tags of a pool",
         lambda change: link_pool(RUN, TAGS.assign(**change)),
-        ({"entity_id": ""}, "tags: an entity_id is the empty text; leave it missing if a document has no entity"),
+        ({"entity_id": ""}, "tags: no link of the pool has an entity, all are NIL; check the column entity_id"),
+        ({"entity_id": ["wd:Q1", "wd:Q2", "dbr:Paris", "wd:Q3"]}, "tags column 'entity_id': entity 'dbr:Paris' is of dbpedia, 'wd:Q3' is of wikidata: ids of different spaces are different entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids wikidata --mapping TABLE` or read_entity_links(ids=, mapping=)"),
         ({"docno": range(4)}, "tags column 'docno' holds integers, pool column 'docno' holds text: they can never match; cast tags column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
         ({"docno": [*"wxyz"]}, "none of the 5 documents of the pool has an entity in tags; check the document ids (tags: ['w', 'x', 'y'], pool: ['d1', 'd2', 'd3'])"),
     ),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.entities import WEIGHT_REMEDY
+from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 from vbterrier.kernels.rankings import stable_order
 
@@ -35,11 +36,13 @@ class LinkArrays(NamedTuple):
     mentions: Ints
 
 
-def coded(ids: Ids) -> tuple[Ids, Ints]:
-    """Return the distinct ids, and the index of each row's id among them."""
-    encoded = ids.text.dictionary_encode()
+def coded(ids: Ids, name: str) -> tuple[Ids, Ints, str]:
+    """Return the distinct entities, the index of each row's entity among them, -1 for NIL, and their id space."""
+    plain = entity_ids(ids, name)
+    encoded = plain.ids.text.dictionary_encode()
     # Entities are text from here on, because rankers return text.
-    return Ids(encoded.dictionary), encoded.indices.to_numpy().astype(np.int64)
+    entity = np.where(plain.is_nil, -1, encoded.indices.to_numpy().astype(np.int64))
+    return Ids(encoded.dictionary), entity, plain.space
 
 
 def links_of(
@@ -82,10 +85,10 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    vocabulary, code = coded(_ids(frame[linked], "entity_id", name))
-    require_named(vocabulary, name)
-    entity = np.zeros(len(frame), dtype=np.int64)
+    vocabulary, code, space = coded(_ids(frame[linked], "entity_id", name), f"{name} column 'entity_id'")
+    entity = np.full(len(frame), -1)
     entity[linked] = code
+    linked = entity >= 0
     rows, new = _by_document(topic, rank, docno)
     columns: Any = label, linked, entity, weight, mentions
     label, linked, entity, weight, mentions = (column[rows] for column in columns)
@@ -94,7 +97,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
     _require_one_document(fields, label, document, name)
     links = links_of(len(first), document[linked], vocabulary, entity[linked], weight[linked], mentions[linked])
-    return fields | {"label": np.maximum(label[starts], UNJUDGED), **links._asdict()}
+    return fields | {"label": np.maximum(label[starts], UNJUDGED), **links._asdict(), "space": space}
 
 
 def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
@@ -117,12 +120,6 @@ def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
     return rows, new
 
 
-def require_named(vocabulary: Ids, name: str) -> None:
-    """Refuse empty entity ids: they are often missing ids read as text, which would link unrelated documents."""
-    if len(vocabulary) and pc.any(pc.equal(vocabulary.text, "")).as_py():
-        raise InputError(f"{name}: an entity_id is the empty text; leave it missing if a document has no entity")
-
-
 def _weights(frame: pd.DataFrame, name: str) -> Floats:
     missing = (frame["weight"].isna() & frame["entity_id"].notna()).to_numpy()
     hint = "for linkers without weights, use 1 for all"
@@ -130,7 +127,7 @@ def _weights(frame: pd.DataFrame, name: str) -> Floats:
     # The weight of a document without entities is not used.
     weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
-    _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1")
+    _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1; {WEIGHT_REMEDY}")
     return weight
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
+from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of
 from vbterrier.errors import FileError, InputError, path_of, whole_or_none
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import require_columns
 from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run, places
@@ -51,6 +52,8 @@ class LinkedPool(Shown):
     entity, weight, mentions
         For each link, shape (n_links,): index into ``entities``; the highest confidence of the document's mentions of
         the entity, 0 to 1, and their number.
+    space
+        The id space of the entities, such as ``"wikidata"``; empty if neither addresses nor the form of the ids say it.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class LinkedPool(Shown):
     entity: Ints
     weight: Floats
     mentions: Ints
+    space: str = ""
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -167,8 +171,13 @@ class LinkedPool(Shown):
         return self.label >= max(rel, 0)
 
     def entities_of(self, ids: Ids) -> Ints:
-        """Return indices into :attr:`entities` of ids, -1 for ids that no document mentions, shape (n,)."""
-        return Lookup(None, self.entities).find_one(None, ids)
+        """Return indices into :attr:`entities` of ids, -1 for ids that no document mentions, shape (n,).
+
+        Addresses match names of the same space; ids of two spaces are refused.
+        """
+        plain = entity_ids(ids, "entities", space=self.space)
+        own = self.entities if plain.space == self.space else entity_ids(self.entities, "links", space=plain.space).ids
+        return Lookup(None, own).find_one(None, plain.ids)
 
     def rows(self) -> tuple[Ints, Ints]:
         """Return the document and link of each row of the K frame, link -1 if a document has none; shape (n_rows,)."""
@@ -231,12 +240,18 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     ParameterError
         ``cutoff`` is not a whole number of at least 1.
     InputError
-        See the contracts of the frames; ids of different kinds; an empty entity id; no document with an entity.
+        See the contracts of the frames; ids of different kinds or id spaces; no document with an entity.
 
     Notes
     -----
     All mentions of an entity in a document become one link with their number and their highest weight. Entity ids
-    become text, numbers included; map ids of different knowledge bases to one of them before linking.
+    become text, numbers included, in the spelling of their id space: ``http://www.wikidata.org/entity/Q42``,
+    ``wd:Q42`` and ``Q42`` are one entity, and ``dbr:Michael_Jordan`` is that of the name beside it. Addresses of two id
+    spaces are refused: map them to one of them before linking.
+
+    Mentions without an entity are no links, and their documents stay in the pool. These are ``NIL``, ``NIL0012``,
+    ``<NIL>``, ``--NME--``, ``<unk_wiki>``, ``notInWiki`` and empty text; ``null``, ``NA`` and ``O`` are names among
+    names, and no entity if all other ids are codes of Wikidata or addresses.
 
     References
     ----------
@@ -267,13 +282,17 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
             f"{linked.docno.text[:3].to_pylist()}, pool: {docno.text[:3].to_pylist()})"
         )
     # Ids are encoded before they are repeated for documents of several pools.
-    vocabulary, entity = coded(linked.entity)
-    require_named(vocabulary, linked.name)
+    vocabulary, entity, space = coded(linked.entity, f"{linked.name} column 'entity_id'")
+    if len(row) and (entity[row] < 0).all():
+        raise InputError(f"{linked.name}: no link of the pool has an entity, all are NIL; check the column entity_id")
+    document, row = document[entity[row] >= 0], row[entity[row] >= 0]
     links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
     label = np.full(len(topic), UNJUDGED)
     if qrels is not None:
         label = judged(LabelFrame(qrels), run.topic_ids, run.topics, topic, docno, ("pool", "pool"))
-    return LinkedPool(topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict())
+    return LinkedPool(
+        topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict(), space=space
+    )
 
 
 def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
@@ -323,6 +342,8 @@ _SCHEMA = pa.schema(
         ("mentions", pa.int64()),
     ]
 )
+# The id space of the entities, in the metadata of the file.
+_SPACE = b"vbterrier:id_space"
 # Rows per write.
 _CHUNK = 1 << 20
 
@@ -361,7 +382,8 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
         )
     document, link = pool.rows()
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
-    with replacing(path_of("path", path)) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
+    schema = _SCHEMA.with_metadata({_SPACE: pool.space.encode()})
+    with replacing(path_of("path", path)) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(link), _CHUNK):
             at, of = document[start : start + _CHUNK], link[start : start + _CHUNK]
             codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
@@ -371,7 +393,7 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
                 for code, values in zip(codes, text, strict=True)
             ]
             columns = [*ids, pool.label[at], pool.rank[at], of_rows(pool.weight, of), of_rows(pool.mentions, of)]
-            writer.write_table(pa.table([pa.array(column) for column in columns], schema=_SCHEMA))
+            writer.write_table(pa.table([pa.array(column) for column in columns], schema=schema))
 
 
 def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPool:
@@ -424,7 +446,8 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     except (pa.ArrowException, OSError) as error:
         raise FileError(source.path, f"is not a readable Parquet file ({error}): write it again") from error
     try:
-        return LinkedPool.from_frame(table.replace_schema_metadata(None).to_pandas(), name="links")
+        pool = LinkedPool.from_frame(table.replace_schema_metadata(None).to_pandas(), name="links")
+        return replace(pool, space=pool.space or (schema.metadata or {}).get(_SPACE, b"").decode(errors="replace"))
     except FileError:
         raise
     except InputError as error:

@@ -20,6 +20,7 @@ from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import InputError, agreeing, examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame
+from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier
@@ -175,7 +176,7 @@ def linked_as(pool: LinkedPool, document: Ints, bare: LinkedPool) -> LinkedPool:
     label[inside] = pool.label[document[inside]]
     starts = np.searchsorted(inside[owner], np.arange(len(document) + 1))
     links = {name: getattr(pool, name)[link] for name in ("entity", "weight", "mentions")}
-    return replace(bare, label=label, entities=pool.entities, starts=starts, **links)
+    return replace(bare, label=label, entities=pool.entities, space=pool.space, starts=starts, **links)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +204,7 @@ class TopEntities:
         place, rank = np.nonzero(top.rows >= 0)
         rows = top.rows[place, rank]
         topic, ids = places(own.topics, pool.topics)[place], own.docno.take(rows)
+        ids = entity_ids(ids, run.name, space=pool.space).ids
         pair = pool.find(topic, pool.entities_of(ids))
         inside = np.flatnonzero(pair >= 0)
         owner, link = pool.mentioned(pair[inside])

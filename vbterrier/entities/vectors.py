@@ -79,7 +79,7 @@ class VectorFile(Mapping[str, "Floats"]):
         return numbers
 
     def __contains__(self, each: object) -> bool:
-        return isinstance(each, str) and bool(self.rows([each])[0] >= 0)
+        return isinstance(each, str) and each.encode("utf-8", errors="surrogateescape") in self._rows
 
     def __getitem__(self, each: str) -> Floats:
         row = self.rows([each])

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 # Twice the error of a probability that was rounded to six decimals.
 ROUNDING = 1e-6
+WEIGHT_REMEDY = (
+    "convert scores to probabilities first: exp(x) of log probabilities, 1 / (1 + exp(-x)) of logits, or a softmax "
+    "over the candidates of each mention; or leave the column out, which counts every link as 1"
+)
 
 
 def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
@@ -103,7 +107,7 @@ class TagFrame:
             row = int(np.argmax(bad))
             raise InputError(
                 f"{name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:g}, "
-                "wanted 0 to 1"
+                f"wanted 0 to 1; {WEIGHT_REMEDY}"
             )
         self.topics: list[str] | None = None
         self.topic: Ints | None = None

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterator, Sequence
+
+    from vbterrier.annotations import Bools
 
 
 # The spaces of public linkers; an edition in another language is a space of its own, as "dbpedia:de".
@@ -30,6 +35,15 @@ _ADDRESSES = (
     (PAGE, re.compile(rf"https?://{_EDITION}(?:m\.)?wikipedia\.org/(?:wiki/?|w/index\.php)\?curid=(?P<name>\d+)")),
     (TITLE, re.compile(rf"https?://{_EDITION}(?:m\.)?wikipedia\.org/wiki/(?P<name>[^?]+)")),
 )
+# The linkers' placeholders for no entity, which are no names in any knowledge base: TAC and neleval, ReFinED, AIDA,
+# BLINK, ELEVANT, GERBIL; and empty text.
+_NEVER_NAMES = (
+    r"NIL\d*|<(?i:nil)>|--NME--|<unk_wiki>|<NO_MAPPING>|(?:<?https?://(?:www\.)?aksw\.org/)?notInWiki(?:/.*)?|"
+)
+# Placeholders that are also names (HIPE, CoNLL, JSON, CSV, ELEVANT): no entity among codes and addresses alone.
+_SOMETIMES_NAMES = r"(?i:null|none|nil|na|nan|o|_|-)|Unknown.*"
+_ADDRESS = r"^<?(?:https?://|wd:|dbr:|dbpedia:)"
+_CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
 _PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
 
 
@@ -52,6 +66,119 @@ def place_of(entity: str, own: str = "") -> tuple[str, str]:
     if not own and _PLAIN[WIKIDATA].fullmatch(entity):
         own = WIKIDATA
     return own, entity.strip().replace(" ", "_") if own.partition(":")[0] in (DBPEDIA, TITLE) else entity
+
+
+class EntityIds(NamedTuple):
+    """A column of ids of entities in one spelling."""
+
+    ids: Ids
+    is_nil: Bools  # True for ids that mean no entity, shape (n,)
+    space: str  # the id space, empty if neither an address nor the form of the ids says it
+
+
+def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
+    """Return ids of entities in the spelling of their id space, and those that mean no entity.
+
+    An address says its space; ids that are all codes of Wikidata are of that space, other ids of the one space of the
+    addresses beside them, or of ``space``. In a known space, an address and its name are one id, and so are upper and
+    lower case of codes, blanks and underscores, and percent-encoded names of DBpedia and Wikipedia. Ids of an unknown
+    space are kept as they are.
+
+    NIL, NIL0012, <NIL>, --NME--, <unk_wiki>, <NO_MAPPING>, notInWiki and empty text mean no entity. Null, none, NA, O,
+    _ and - are names, too: they mean no entity only in a column whose other ids are all codes or addresses.
+
+    - ``name``: the frame and its column, for messages
+    - ``space``: the space of the ids that these are compared with, empty if unknown
+
+    Raises InputError: addresses of two spaces, or of another one than ``space``.
+
+    >>> from vbterrier.frames.ids import ids_of
+    >>> ids = ids_of(pd.Series(["http://www.wikidata.org/entity/Q42", "wd:Q42", "Q5", "null"]), "tags")
+    >>> plain = entity_ids(ids, "tags")
+    >>> plain.ids.text.to_pylist()[:3], plain.is_nil.tolist(), plain.space
+    (['Q42', 'Q42', 'Q5'], [False, False, False, True], 'wikidata')
+    """
+    if ids.integers or not len(ids):
+        return EntityIds(ids, np.zeros(len(ids), dtype=bool), space)
+    encoded = ids.text.dictionary_encode()
+    distinct, rows = encoded.dictionary, encoded.indices.to_numpy()
+    is_nil, may_be_nil = (_matches(distinct, f"^(?:{form})$") for form in (_NEVER_NAMES, _SOMETIMES_NAMES))
+    is_address = _matches(distinct, _ADDRESS) & ~is_nil
+    addresses = distinct.filter(pa.array(is_address)).to_pylist()
+    places = [place_of(address) for address in addresses]
+    spaces = {where: address for (where, _), address in zip(places, addresses, strict=True) if where}
+    is_plain = ~(is_nil | may_be_nil | is_address)
+    has_codes, has_names = bool(is_plain.any() and _matches(distinct, _CODE)[is_plain].all()), bool(is_plain.any())
+    if has_codes and (WIKIDATA in {space, *spaces} or _matches(distinct, "^Q")[is_plain].any()):
+        spaces.setdefault(WIKIDATA, distinct.filter(pa.array(is_plain))[0].as_py())
+        has_names = False
+    _require_one_space(spaces, space, name)
+    own = next(iter(spaces), space)
+    if not has_names and (spaces or own in _PLAIN):
+        is_nil |= may_be_nil
+    changed = _in_space(distinct, own)
+    names = [plain if where else address for (where, plain), address in zip(places, addresses, strict=True)]
+    changed = pc.replace_with_mask(changed, pa.array(is_address), pa.array(names, pa.large_string()))
+    if changed.equals(distinct):
+        return EntityIds(ids, is_nil[rows], own)
+    return EntityIds(Ids(changed.take(encoded.indices)), is_nil[rows], own)
+
+
+# The prefixes of addresses, by id space.
+_PREFIXES = {
+    WIKIDATA: ("wd:", "http://www.wikidata.org/entity/", "https://www.wikidata.org/wiki/"),
+    DBPEDIA: ("dbr:", "dbpedia:", "http://dbpedia.org/resource/"),
+    TITLE: ("https://en.wikipedia.org/wiki/", "http://en.wikipedia.org/wiki/"),
+}
+
+
+def keys_in(table: Container[str], ids: Sequence[str]) -> list[str]:
+    """Return the key of each id in a table of entities: the id, or else its address or name if the table has that one.
+
+    >>> keys_in({"http://www.wikidata.org/entity/Q42": 1, "Q5": 2}, ["Q42", "wd:Q5", "Q6"])
+    ['http://www.wikidata.org/entity/Q42', 'Q5', 'Q6']
+    """
+    return [each if each in table else next((key for key in _spellings(each) if key in table), each) for each in ids]
+
+
+def _spellings(entity: str) -> Iterator[str]:
+    """The name of an address, and the addresses of a name."""
+    space, name = place_of(entity)
+    if space:
+        yield name
+    for prefix in _PREFIXES.get(space, ()) if space else (*_PREFIXES[DBPEDIA], *_PREFIXES[TITLE]):
+        address = prefix + quote(name, safe="/(),'!*:@&=+$;")
+        yield from (prefix + name, address, f"<{address}>")
+
+
+def _matches(text: Any, pattern: str) -> Bools:
+    matches: Bools = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False).astype(bool)
+    return matches
+
+
+def _in_space(text: Any, space: str) -> Any:
+    """Return ids that are no addresses in the spelling of their space."""
+    kind = space.partition(":")[0]
+    if kind == WIKIDATA:
+        return pc.replace_substring_regex(text, r"^\s*[Qq]([1-9][0-9]*)\s*$", r"Q\1")
+    if kind not in (DBPEDIA, TITLE):
+        return text
+    encoded = pc.match_substring_regex(text, "%[0-9A-Fa-f]{2}")
+    decoded = pa.array([unquote(each) for each in text.filter(encoded).to_pylist()], text.type)
+    return pc.replace_substring(pc.utf8_trim_whitespace(pc.replace_with_mask(text, encoded, decoded)), " ", "_")
+
+
+def _require_one_space(spaces: dict[str, str], space: str, name: str) -> None:
+    """Refuse ids of two spaces; ``spaces`` has an id of each, and ``space`` is that of the other frame of a join."""
+    foreign = [each for each in spaces if each != space] if space else list(spaces)[1:]
+    if foreign:
+        wanted = space or next(iter(spaces))
+        other = f"{spaces[wanted]!r} is of {wanted}" if wanted in spaces else f"wanted ids of {wanted}"
+        raise InputError(
+            f"{name}: entity {spaces[foreign[0]]!r} is of {foreign[0]}, {other}: ids of different spaces are different "
+            f"entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids {wanted} --mapping "
+            "TABLE` or read_entity_links(ids=, mapping=)"
+        )
 
 
 def normalised(

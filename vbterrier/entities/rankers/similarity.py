@@ -11,6 +11,7 @@ from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
 from vbterrier.entities.vectors import VectorFile
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.id_spaces import keys_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +26,13 @@ def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
     A warning reports texts that no entity has: the keys are then usually other ids.
     """
     named = texts or {}
-    if named and ids and not any(each in named for each in ids):
+    keys = keys_in(named, ids)
+    if named and ids and not any(each in named for each in keys):
         warn(
             f"none of {len(set(ids))} entities has a text or name, and their ids are used ({examples(ids)}); check "
             "that the texts have the same entity ids as the links and runs"
         )
-    return [named[each] if each in named else each.replace("_", " ") for each in ids]
+    return [named[key] if key in named else each.replace("_", " ") for key, each in zip(keys, ids, strict=True)]
 
 
 def unit(vectors: Floats) -> Floats:
@@ -41,6 +43,7 @@ def unit(vectors: Floats) -> Floats:
 
 def raw_vectors(vectors: Mapping[str, Any], ids: list[str]) -> tuple[Floats, Bools]:
     """Return vectors of ids, zeros for ids without a vector, shape (n, d), and True for ids with a vector, (n,)."""
+    ids = keys_in(vectors, ids)
     if isinstance(vectors, VectorFile):
         rows = vectors.rows(ids)
         has_vector, values = rows >= 0, vectors.table(rows[rows >= 0])

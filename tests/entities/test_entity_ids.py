@@ -1,0 +1,123 @@
+"""One meaning of an entity's id at every entrance of pools: addresses, names, and no entity in each spelling."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.entities.coverage import Selection, at_cutoff, reached_shares
+from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
+from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
+from vbterrier.errors import InputError
+from vbterrier.frames.id_spaces import entity_ids
+from vbterrier.frames.ids import ids_of
+
+ALWAYS_NIL = ["NIL", "NIL0012", "<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "http://aksw.org/notInWiki/Tom", ""]
+SOMETIMES_NIL = ["null", "NULL", "None", "NA", "O", "_"]
+RUN = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+QRELS = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "label": 1})
+
+
+def tags_of(*entities):
+    return pd.DataFrame({"docno": [f"d{n + 1}" for n in range(len(entities))], "entity_id": entities})
+
+
+def entities_of(tags):
+    return link_pool(RUN, tags).entities.text.to_pylist()
+
+
+@pytest.mark.parametrize("nil", ALWAYS_NIL)
+@pytest.mark.parametrize("entity", ["Q42", "Paris", "http://dbpedia.org/resource/Paris"])
+def test_nil_is_no_entity(nil, entity):
+    pool = link_pool(RUN, tags_of(entity, nil, entity), QRELS)
+    assert (len(pool.entities), len(pool), np.diff(pool.starts).tolist()) == (1, 3, [1, 0, 1])
+    frame = link_pool(RUN, tags_of(entity, entity, entity)).to_frame()
+    again = LinkedPool.from_frame(frame.assign(entity_id=[entity, nil, entity]))
+    assert np.diff(again.starts).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("nil", SOMETIMES_NIL)
+def test_null_is_an_entity_among_names_only(nil):
+    assert entities_of(tags_of("Q42", nil)) == ["Q42"]
+    assert entities_of(tags_of("http://de.dbpedia.org/resource/Berlin", nil)) == ["Berlin"]
+    assert entities_of(tags_of("Paris", nil)) == sorted(["Paris", nil])
+    assert entities_of(tags_of(nil, nil)) == [nil]
+
+
+@pytest.mark.parametrize(
+    ("spellings", "entity"),
+    [
+        (["http://www.wikidata.org/entity/Q42", "wd:Q42", "Q42"], "Q42"),
+        (["<http://www.wikidata.org/entity/Q42>", "q42", "https://www.wikidata.org/wiki/Q42"], "Q42"),
+        (["dbr:Michael_Jordan", "Michael_Jordan", "Michael Jordan"], "Michael_Jordan"),
+        (["http://dbpedia.org/resource/Caf%C3%A9", "Caf%C3%A9", "Café"], "Café"),
+        (["https://en.wikipedia.org/wiki/New_York", "New York", "New%20York"], "New_York"),
+    ],
+)
+def test_spellings_of_a_space_are_one_entity(spellings, entity):
+    pool = link_pool(RUN, tags_of(*spellings))
+    assert pool.entities.text.to_pylist() == [entity]
+    # Each spelling finds the entity, and the vectors and texts of another spelling.
+    assert pool.entities_of(ids_of(pd.Series(spellings, dtype=object), "ids")).tolist() == [0, 0, 0]
+    for spelling in spellings[:1]:
+        assert raw_vectors({spelling: [1.0, 2.0]}, [entity])[1].tolist() == [True]
+        assert entity_texts([entity], {spelling: "its text"}) == ["its text"]
+
+
+def test_names_of_no_known_space_stay_apart():
+    assert entities_of(tags_of("Michael Jordan", "Michael_Jordan", "michael jordan")) == [
+        "Michael Jordan",
+        "Michael_Jordan",
+        "michael jordan",
+    ]
+
+
+def relevant_coverage(run, pool):
+    return at_cutoff(reached_shares(Selection(pool, run), pool.relevant()), 2).item()
+
+
+def test_entity_runs_match_addresses():
+    pool = link_pool(RUN, tags_of("Michael_Jordan", "Chicago"), QRELS)
+    run = pd.DataFrame({"qid": "q1", "docno": ["dbr:Michael_Jordan", "dbr:Chicago"], "score": [2.0, 1.0]})
+    assert relevant_coverage(run, pool) == 1.0
+    # Names of an unknown space take the space of the addresses that they are compared with.
+    blanks = link_pool(RUN, tags_of("Michael Jordan", "Chicago"), QRELS)
+    assert relevant_coverage(run, blanks) == 1.0
+
+
+def test_space_is_kept_in_files_and_joins_of_two_are_refused(tmp_path):
+    pool = link_pool(RUN, tags_of("dbr:Paris", "Rome"), QRELS)
+    write_links(pool, tmp_path / "links.parquet")
+    again = read_links(tmp_path / "links.parquet")
+    assert (pool.space, again.space) == ("dbpedia", "dbpedia")
+    ids = ids_of(pd.Series(["wd:Q90"], dtype=object), "ids")
+    with pytest.raises(InputError, match=r"'wd:Q90' is of wikidata, wanted ids of dbpedia.*convert .*--ids dbpedia"):
+        again.entities_of(ids)
+
+
+def test_numbers_are_no_codes_of_wikidata():
+    ids = ids_of(pd.Series(["7", "NA", "q1"], dtype=object), "ids")
+    assert entity_ids(ids, "ids").is_nil.tolist() == [False, False, False]
+    assert entity_ids(ids, "ids").ids.text.to_pylist() == ["7", "NA", "q1"]
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_discrimination_with_the_links_of_refined_as_delivered(shared_data):
+    folder = shared_data / "aida_ambiguous_labels"
+    with gzip.open(folder / "candidates.refined.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [(doc["doc"], link[2]) for doc in map(json.loads, file) for link in doc["links"]]
+    tags = pd.DataFrame(rows, columns=["docno", "entity_id"])
+    assert (tags["entity_id"] == "<NIL>").mean() == pytest.approx(0.113, abs=1e-3)
+    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text().splitlines()]
+    dominant = {topic["qid"]: max(topic["intents"], key=lambda intent: intent["p"])["intent"] for topic in topics}
+    lines = (line.split() for line in (folder / "qrels.intents.txt").read_text().splitlines())
+    qrels = pd.DataFrame([(q, d, 1) for q, i, d, _ in lines if i == dominant[q]], columns=["qid", "docno", "label"])
+    run = vbterrier.read_run(folder / "runs" / "bm25.run.gz")
+    entities = ConsensusEntities(tags, cutoff=20).transform(run)
+    report = vbterrier.coverage_report({"consensus": entities}, link_pool(run, tags, qrels))
+    value = report.to_frame().set_index("measure")["value"]
+    assert value[["DiscRatio@20", "NonRelCov@20"]].tolist() == pytest.approx([1.198, 0.797], abs=6e-4)
