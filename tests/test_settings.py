@@ -127,11 +127,9 @@ def test_words_of_settings_are_those_of_the_tests():
 
 def test_help_shows_the_settings_and_defaults_of_a_call():
     signature = str(inspect.signature(vbterrier.compare))
-    assert (
-        "inference: 'Inference' = Inference(interval='percentile', level=0.95, n_resamples=2000, seed=0, " in signature
-    )
-    assert "test='randomisation', correction='auto', family='measure', margin=None)" in signature
-    assert "data: 'Data' = Data(labels=None, subtopics=None, topics=None, on_topics='same'" in signature
+    assert "inference: 'Inference' = Inference(interval='unseen', level=0.95, n_resamples=2000, seed=0, " in signature
+    assert "test='moderated', correction='auto', family='measure', margin=None)" in signature
+    assert "data: 'Data' = Data(labels=None, subtopics=None, queries=None, topics=None, on_topics='same'" in signature
 
 
 @pytest.mark.parametrize("name", WITH_SETTINGS)

@@ -19,9 +19,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # Legal words, which the modules that implement them share.
-INTERVALS = ("percentile", "bca", "studentised", "poisson", "normal", "bounded", "nested")
-TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
-CORRECTIONS = ("auto", "holm", "bh", "max-t", "none")
+INTERVALS = ("unseen", "percentile", "bca", "studentised", "poisson", "normal", "bounded", "nested")
+TESTS = ("moderated", "t", "randomisation", "wilcoxon", "bootstrap")
+CORRECTIONS = ("auto", "bonferroni", "holm", "bh", "max-t", "none")
 FAMILIES = ("measure", "all")
 TOPICS = ("same", "all", "common")
 
@@ -75,7 +75,8 @@ def completed(call: str, settings: S, defaults: S) -> S:
                 f"{call}: {type(defaults).__name__}({name}={excerpt(value)}) has no effect; leave {name} out, it uses "
                 f"{', '.join(used)}"
             )
-    return replace(defaults, **{name: value for name, value in given.items() if name in used})  # type: ignore[type-var]  # settings are dataclasses
+    return replace(defaults, **{name: value for name, value in given.items() if name in used})  # type: ignore[type-var]
+    # settings are dataclasses
 
 
 def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
@@ -113,10 +114,11 @@ class Inference(Options):
     Parameters
     ----------
     interval
-        Method of the intervals of means over topics. ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap
-        over topics; ``"poisson"``: percentiles of the Poisson bootstrap, which draws every topic independently;
-        ``"normal"``: Student's t; ``"bounded"``: for any distribution within the range of the measure; ``"nested"``:
-        resampled topics and draws (:func:`vbterrier.evaluate.variance_shares`).
+        Method of the intervals of means over topics. ``"unseen"``: Student's t, corrected for skewness and for topics
+        that were not sampled (:func:`vbterrier.stats.intervals`). ``"percentile"``, ``"bca"`` or ``"studentised"``: the
+        bootstrap over topics; ``"poisson"``: percentiles of the Poisson bootstrap, which draws every topic
+        independently; ``"normal"``: Student's t; ``"bounded"``: for any distribution within the range of the measure;
+        ``"nested"``: resampled topics and draws (:func:`vbterrier.evaluate.variance_shares`).
     level
         Nominal coverage of intervals, and 1 - the significance level of tests, between 0 and 1.
     n_resamples
@@ -248,6 +250,10 @@ class Data(Options):
         All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
         prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
         with a relevant document, as ndeval does.
+    queries
+        How the queries were sampled, and how much each counts: a frame (qid, and any of weight, cluster, segment,
+        drawn, covariate) or a path, see :func:`vbterrier.frames.queries.queries_frame`. A call refuses a column that
+        it does not honour.
     topics
         The queries, a frame (qid, query) or a path; pipelines are run on them, once each.
     documents
@@ -290,6 +296,7 @@ class Data(Options):
     labels: Any = UNSET
     model: Any = UNSET
     subtopics: Any = UNSET
+    queries: Any = UNSET
     topics: Any = UNSET
     documents: Any = UNSET
     on_topics: str = UNSET

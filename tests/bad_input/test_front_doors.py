@@ -82,7 +82,7 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
         (lambda: gate(qrels=spelt(TRUTH)), InputError, f"qrels: query .*{SPELT}"),
         (lambda: gate(run=spelt(RUNS["a"])), InputError, f"run 'new': query 'Q1' and 'q1' .*{SPELT}"),
         (lambda: gate(labels={"llm": spelt(LABELS)}), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
-        (lambda: gate(traffic=TRAFFIC.replace("q1", "Q1")), InputError, f"traffic: query 'Q1' and 'q1' .*{SPELT}"),
+        (lambda: gate(queries=TRAFFIC.replace("q1", "Q1")), InputError, f"queries: query 'Q1' and 'q1' .*{SPELT}"),
         (lambda: track(qrels=spelt(HUMAN)), InputError, f"qrels: query .*{SPELT}"),
         (lambda: track({**RUNS, "c": spelt(RUNS["c"])}), InputError, f"run 'c': query 'Q1' and 'q1' .*{SPELT}"),
         (lambda: track(labels={"llm": spelt(LABELS)}), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
@@ -93,11 +93,11 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
             f"qrels of 'two': query .*{SPELT}",
         ),
         (
-            lambda: gate(traffic=TRAFFIC.assign(weight=0)),
+            lambda: gate(queries=TRAFFIC.assign(weight=0)),
             InputError,
-            "traffic: all 20 weights are 0; wanted at least one above 0",
+            "queries: all 20 weights are 0; wanted at least one above 0",
         ),
-        (lambda: gate(traffic=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a finite"),
+        (lambda: gate(queries=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a finite"),
         (
             lambda: track(budget=JudgingBudget(3, costs=dict.fromkeys(TRAFFIC["qid"], 0))),
             ParameterError,
@@ -126,7 +126,7 @@ def test_an_error_says_what_is_wrong(call, error, message):
 
 
 def test_segments_with_one_query_and_weights_of_zero_are_counted():
-    found = gate(traffic=TRAFFIC.assign(weight=[0] * 3 + [1] * 17))
+    found = gate(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17))
     excluded = found.excluded.set_index("reason")[["n", "examples"]]
     assert excluded.loc["queries of weight 0"].tolist() == [3, "'q0', 'q1', 'q2'"]
     assert excluded.loc["segments with one query, without limits"].tolist() == [1, "'u'"]

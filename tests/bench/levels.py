@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from vbterrier.kernels.mean_limits import moments
 from vbterrier.kernels.resample import bounded_limits
-from vbterrier.stats.comparisons import _equivalence, _is_discrete, bounded_equivalence
+from vbterrier.stats.comparisons import adjusted as adjusted_p
+from vbterrier.stats.comparisons import equivalence
 from vbterrier.stats.inverted_intervals import confidence_sequence, corrected_levels, inverted_limits
-from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, simultaneous_level
+from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, t_of
 from vbterrier.stats.topic_intervals import METHODS, tail_probabilities
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -97,13 +99,13 @@ def family_errors(correction, test, scores, n, n_samples, *, better=0):
         options = {"n_resamples": N_RESAMPLES, "seed": seed}
         if correction == "max-t":
             _, adjusted = max_t(differences, test, **options)
-            levels = np.full(45, simultaneous_level(differences, test, 0.05, **options))
         else:
-            p = paired_p(differences, test, **options)
-            adjusted = np.minimum(p * len(first), 1.0)
-            levels = corrected_levels(adjusted, correction, 0.05)
-        inverted = "t" if correction == "max-t" else test
-        low, high = inverted_limits(differences, inverted, levels, adjusted <= 0.05, BOUNDS, **options)
+            adjusted = adjusted_p(paired_p(differences, test, **options), correction)
+        levels = corrected_levels(adjusted, correction, 0.05)
+        # Beside step-down p-values, intervals are Bonferroni's.
+        agree = adjusted <= 0.05 if correction == "bonferroni" else None
+        inverted = "moderated" if correction == "max-t" else test
+        low, high = inverted_limits(differences, inverted, levels, agree, BOUNDS, **options)
         rejected += int((adjusted[truth == 0] <= 0.05).any())
         missed += int(((low > truth + 1e-12) | (high < truth - 1e-12)).any())
     return rejected / n_samples, missed / n_samples
@@ -130,9 +132,9 @@ def equivalence_level(kind, n, n_samples):
     false = np.zeros(2)
     for seed, k in columns(n_samples):
         differences = draw(np.random.default_rng([seed, n, 3]), (n, k))
-        by_t = _equivalence(differences, margin)
-        bounded = bounded_equivalence(differences, margin, BOUNDS, 4 * N_RESAMPLES, seed)
-        reported = np.where(_is_discrete(differences) & ~np.isnan(by_t), bounded, by_t)
+        nearer = np.minimum(t_of(differences, -margin), -t_of(differences, margin))
+        by_t = special.stdtr(n - 1, -nearer)
+        reported = equivalence(moments(differences), margin, BOUNDS)
         false += [(by_t <= 0.05).sum(), (reported <= 0.05).sum()]
     return tuple(false / n_samples)
 
@@ -187,7 +189,7 @@ def main(n_samples):
             *(family_errors(by, test, scores, n, few, better=better) for n in SIZES),
         )
         for scores in SCORES
-        for test, by in (("randomisation", "max-t"), ("bootstrap", "max-t"), ("t", "holm"))
+        for test, by in (("moderated", "bonferroni"), ("randomisation", "max-t"), ("bootstrap", "max-t"), ("t", "holm"))
         for better in (0, 5)
     ]
     print(markdown(pd.DataFrame(rows, columns=["scores", "tests", *sizes])), "\n")

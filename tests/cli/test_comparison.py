@@ -67,10 +67,10 @@ def test_a_table_for_people(command, files):
     notes = "\n".join(text[11:])
     for said in (
         "8 topics",
-        "sign-flip randomisation",
-        "max-t",
-        "of means, topics (percentile)",
-        "300 resamples, seed 0",
+        "moderated paired t",
+        "bonferroni over 3 tests",
+        "of means, topics (unseen)",
+        "of differences, inverted moderated paired t, simultaneous",
     ):
         assert said in notes
 
@@ -119,7 +119,7 @@ def test_values_of_score_are_compared(command, files):
 def test_intents_and_tags_in_place_of_judgments(command, files):
     (files / "intents.tsv").write_text("".join(f"{qid}\tE{at}\t0.5\n" for qid in QIDS for at in (1, 2)))
     (files / "tags.tsv").write_text("d1\tE1\nd3\tE2\n")
-    options = ["--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@1", "--resamples", "300"]
+    options = ["--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@1", "--test", "randomisation"]
     code, out, _ = command("compare", "good.run", "[p]oor_%.run", *options)
     assert code == 0
     assert "good scores higher by 0.5000" in out

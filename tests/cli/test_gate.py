@@ -124,7 +124,7 @@ def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, file
         "--max-share",
         1,
     ]
-    code, out, err = command(*arguments, "--judge", "next.csv", "--traffic", "traffic.csv")
+    code, out, err = command(*arguments, "--judge", "next.csv", "--queries", "traffic.csv")
     assert (code, err) == (3, "")
     lines = (files / "next.csv").read_text().splitlines()
     assert lines[0] == "query,docid,rating"
@@ -140,7 +140,7 @@ def test_repeated_baselines_of_compare_are_one_family(command):
     code, out, _ = command("compare", *runs, "-q", "qrels.txt", "-m", "P@1", "--baseline", "old", "--baseline", "new")
     assert code == 0
     assert "P@1, against old at the level 0.05: lower: bad, against new at the level 0.05: lower: bad" in out
-    assert "max-t over 2 tests" in out
+    assert "bonferroni over 2 tests" in out
     assert "* differs significantly from old or new" in out
 
 

@@ -51,7 +51,7 @@ RUNS = {"good": run(["d1", "d2", "d3"]), "bad": run(["d3", "d2", "d1"])}
 
 
 def test_differences_letters_and_p_values_of_three_systems_by_hand():
-    found = compare(VALUES)
+    found = compare(VALUES, inference=Inference(test="randomisation"))
     pairs = found.pairs.set_index(["name_a", "name_b"])
     assert list(pairs.index) == [("a", "c"), ("a", "b"), ("c", "b")], "the higher mean first"
     assert pairs["diff"].tolist() == pytest.approx([0.05, 0.1, 0.05])
@@ -87,7 +87,7 @@ def test_options_reach_tests_and_intervals(options):
     varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
     found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), **grouped("compare", **options, **FEW))
     asked = {**options, **FEW}
-    method = asked.pop("interval", "percentile")
+    method = asked.pop("interval", "unseen")
     ordered = frame(a=A, d=C[::-1], b=b, c=varied)
     pd.testing.assert_frame_equal(found.pairs.drop(columns="flag"), comparisons(ordered, **asked), check_dtype=False)
     kept = {key: asked[key] for key in ("level", "n_resamples", "seed") if key in asked}
@@ -139,8 +139,11 @@ def test_measures_are_chosen_by_object_or_text_in_their_order():
             "AP",
             "VB@10",
         ]
-    assert len(compare(both, measures=None, **grouped("compare", **FEW)).pairs) == 9
-    assert compare(both, measures="mine", **grouped("compare", **FEW)).pairs["measure"].unique().tolist() == ["mine"]
+    # The range of "mine" is unknown.
+    for measures, n_pairs in ((None, 9), ("mine", 3)):
+        with pytest.warns(DegenerateWarning, match="3 of . intervals are withheld: method='unseen' needs"):
+            assert len(compare(both, measures=measures, **grouped("compare", **FEW)).pairs) == n_pairs
+    assert compare(both, measures="mine", inference=Inference(interval="normal")).systems["low"].notna().all()
     with pytest.raises(ParameterError, match=r"no values of P@10; found 'VB@10', 'AP', 'mine'"):
         compare(both, measures=["P@10"])
 
@@ -302,16 +305,17 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
     with pytest.warns(
         DegenerateWarning, match=r"sign flips of 8 topics, corrected for 28 pairs, leave no p below 0.22"
     ):
-        compare(many, inference=Inference(correction="holm"))
+        compare(many, inference=Inference(test="randomisation", correction="holm"))
     with pytest.warns(DegenerateWarning, match="sign flips of 4 topics leave no p below 0.12"):
-        compare(frame(a=A[:4], b=B[:4]))
+        compare(frame(a=A[:4], b=B[:4]), inference=Inference(test="randomisation"))
     # Signed ranks are flipped, too, even without correction.
     for options in ({"test": "wilcoxon"}, {"correction": "none"}, {"correction": "bh"}, {"correction": "max-t"}):
         with pytest.warns(DegenerateWarning, match="4 topics leave no p below 0.12: .* at the level 0.05; compare on"):
-            compare(frame(a=A[:4], b=C[:4]), **grouped("compare", **options))
+            compare(frame(a=A[:4], b=C[:4]), **grouped("compare", **{"test": "randomisation", **options}))
     # 2/32 is significant at this level; other tests do not warn.
-    compare(frame(a=A[:5], b=B[:5]), inference=Inference(level=0.9))
-    compare(many, baseline="s00", inference=Inference(level=0.9))
+    compare(frame(a=A[:5], b=B[:5]), inference=Inference(test="randomisation", level=0.9))
+    compare(many, baseline="s00", inference=Inference(test="randomisation", level=0.9))
+    compare(many, inference=Inference(test="randomisation"))
     compare(many)
     compare(many, inference=Inference(test="t"))
 

@@ -148,7 +148,7 @@ def test_segments_are_corrected_and_those_of_one_query_are_counted():
     new, old, qrels = collection(n=60)
     qids = qrels["qid"].unique()
     traffic = pd.DataFrame({"qid": qids, "segment": ["only"] + ["head"] * 30 + ["tail"] * 28 + [""], "weight": 2.0})
-    found = gate(new, old, qrels, traffic=traffic)
+    found = gate(new, old, qrels, queries=traffic)
     assert found.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 28, 2]]
     assert found.segments["weight"].sum() == pytest.approx(58 / 60)
     counts = found.excluded.set_index("reason")["n"].to_dict()
@@ -169,11 +169,11 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
     new, old, qrels = collection(n=40, loss=0.3)
     weight = np.arange(40.0)
     traffic = pd.DataFrame({"qid": [*qrels["qid"].unique(), "other"], "weight": [*weight, 5.0]})
-    found = gate(new, old, qrels, traffic=traffic)
+    found = gate(new, old, qrels, queries=traffic)
     assert found.pairs.loc[0, "n_qids"] == 39
     assert found.pairs.loc[0, "diff"] == pytest.approx(np.average(differences(new, old, qrels), weights=weight))
     counts = found.excluded.set_index("reason")["n"].to_dict()
-    assert counts == {"queries of weight 0": 1, "queries of traffic without ratings": 1}
+    assert counts == {"queries of weight 0": 1, "queries without ratings": 1}
 
 
 @pytest.mark.parametrize("step", [1, -1])
@@ -248,11 +248,11 @@ def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
     heavy, none = rest[-2:], rest[0]
     weights = {qid: 10.0 if qid in heavy else 0.0 if qid == none else 1.0 for qid in qrels["qid"].unique()}
     traffic = pd.DataFrame({"qid": list(weights), "weight": list(weights.values())})
-    found = undecided(new, old, qrels, measure, budget=40, traffic=traffic).judge
+    found = undecided(new, old, qrels, measure, budget=40, queries=traffic).judge
     assert set(found["qid"].head(2)) == set(heavy)
     assert none not in set(found["qid"])
     # Equal weights are no weights, and their unit does not matter.
-    same = undecided(new, old, qrels, measure, budget=40, traffic=traffic.assign(weight=7.0)).judge
+    same = undecided(new, old, qrels, measure, budget=40, queries=traffic.assign(weight=7.0)).judge
     pd.testing.assert_frame_equal(same, plain)
 
 
@@ -315,18 +315,18 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         ({"measure": "ENDCG(stat='std')@4"}, ParameterError, "higher values are better"),
         ({"measure": "BNDCG(stat='lo')@4"}, ParameterError, "leave out stat='lo'"),
         (
-            {"traffic": pd.DataFrame({"qid": ["query 0"], "weight": 1.0})},
+            {"queries": pd.DataFrame({"qid": ["query 0"], "weight": 1.0})},
             InputError,
             "no row for 19 of 20 rated queries",
         ),
-        ({"traffic": pd.DataFrame({"text": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
+        ({"queries": pd.DataFrame({"text": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
         (
-            {"traffic": pd.DataFrame({"qid": ["query 0"] * 2, "weight": 1.0})},
+            {"queries": pd.DataFrame({"qid": ["query 0"] * 2, "weight": 1.0})},
             InputError,
             "query 'query 0' is duplicated",
         ),
         (
-            {"traffic": pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan})},
+            {"queries": pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan})},
             InputError,
             "row 0 holds nan (query 'query 0'), wanted a number",
         ),

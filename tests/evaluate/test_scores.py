@@ -116,7 +116,10 @@ def test_values_are_the_frame_of_the_design():
 
 def test_intervals_are_the_frame_of_the_design_and_name_their_method():
     intervals = score(
-        {"a": RUN}, QRELS, [BNDCG, "nDCG@10"], inference=Inference(level=0.9, n_resamples=50, seed=3)
+        {"a": RUN},
+        QRELS,
+        [BNDCG, "nDCG@10"],
+        inference=Inference(interval="percentile", level=0.9, n_resamples=50, seed=3),
     ).intervals
     assert list(intervals.columns) == C_COLUMNS
     assert intervals[["measure", "method", "level", "n_qids", "n_resamples", "seed"]].to_numpy().tolist() == [
@@ -250,13 +253,14 @@ def test_only_the_mean_gets_an_interval_over_unjudged_documents():
     others = ["BNDCG(prior='run',stat='median')@5", "BNDCG(prior='run',stat='std')@5", "Unjudged@5", "nDCG@5"]
     intervals = score(run, qrels, ["BNDCG(prior='run')@5", *others], inference=Inference(n_resamples=9)).intervals
     assert intervals["measure"].tolist() == ["BNDCG(prior='run')@5"] * 2 + others
-    assert intervals["method"].tolist() == ["topics (percentile)", "unjudged (normal)"] + ["topics (percentile)"] * 4
+    assert intervals["method"].tolist() == ["topics (unseen)", "unjudged (normal)"] + ["topics (unseen)"] * 4
 
 
 def test_the_seed_decides_intervals_and_nothing_else():
     qrels, run = collection()
     first, again, other = (
-        score(run, qrels, [BNDCG], inference=Inference(n_resamples=50, seed=seed)) for seed in (1, 1, 2)
+        score(run, qrels, [BNDCG], inference=Inference(interval="percentile", n_resamples=50, seed=seed))
+        for seed in (1, 1, 2)
     )
     assert_frame_equal(first.intervals, again.intervals)
     assert_frame_equal(first.values, other.values)
@@ -267,7 +271,7 @@ def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_
     with pytest.warns(DegenerateWarning, match="at least two") as said:
         intervals = score(RUN.iloc[:4], QRELS.iloc[:3], [BNDCG]).intervals.set_index("method")
     assert len(said) == 1
-    assert intervals.loc["topics (percentile)", ["low", "high"]].isna().all()
+    assert intervals.loc["topics (unseen)", ["low", "high"]].isna().all()
     assert intervals.loc["unjudged (normal)", "low"] == 1.0
 
 

@@ -10,6 +10,7 @@ from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.reading import read_subtopics, read_tags
 from vbterrier.intents.sources import from_diversity
 from vbterrier.linking import DictionaryLinker
+from vbterrier.settings import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 SHARES = ("prior", "score", "probability", "prob", "p", "Confidence", "Weight_")
@@ -84,11 +85,16 @@ def test_traffic_of_queries_is_not_ignored():
     run = qrels[["qid", "docno"]].assign(score=1.0)
     traffic = pd.DataFrame({"qid": ["q1", "q2", "q3"], "probability": [1, 2, 3]})
     for frame in (traffic, traffic.assign(segment="x")):
-        with pytest.raises(InputError, match="traffic: column 'probability' is not read; if it is the weight"):
-            vbterrier.evaluate.release_gate(run, qrels, "nDCG@10", baseline=run, margin=0.1, traffic=frame)
-    with pytest.raises(InputError, match="traffic: wanted a column weight, a column segment, or both; found neither"):
+        with pytest.raises(InputError, match="queries: column 'probability' is not read; if it is the weight"):
+            vbterrier.evaluate.release_gate(run, qrels, "nDCG@10", baseline=run, margin=0.1, data=Data(queries=frame))
+    with pytest.raises(InputError, match="queries: wanted a column weight, cluster, segment, drawn or covariate"):
         vbterrier.evaluate.release_gate(
-            run, qrels, "nDCG@10", baseline=run, margin=0.1, traffic=traffic.rename(columns={"probability": "x"})
+            run,
+            qrels,
+            "nDCG@10",
+            baseline=run,
+            margin=0.1,
+            data=Data(queries=traffic.rename(columns={"probability": "x"})),
         )
 
 

@@ -52,7 +52,7 @@ COMMANDS = [
     f"{TRACK} -f markdown",
     *(f"{GATE} -b {of}" for of in ("lexical.run --margin .02", "lexical.run --margin .9 -b words.run --look 2")),
     f"{GATE} -b lexical.run --margin .01 --max-share 1 --level .6",
-    f"{GATE} -b lexical.run --margin .05 --traffic traffic.tsv -f markdown",
+    f"{GATE} -b lexical.run --margin .05 --queries traffic.tsv -f markdown",
     f"{GATE} -b lexical.run --margin .05 -f junit",
     "gate copy.run -b lexical.run -q qrels.txt -m nDCG@10 --margin .9 --daily -f markdown",
     f"judge {RUNS} {QRELS} --budget 3",

@@ -13,7 +13,7 @@ from vbterrier.report.comparison import comparison_report, verdicts
 from vbterrier.settings import Inference
 
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
-FEW = {"n_resamples": 300}
+FEW = {"n_resamples": 300, "test": "randomisation", "interval": "percentile"}
 ODD = r"[1] *a*_b & 50% \ {c} ~^ <d> | $e$ #†"
 
 
@@ -116,7 +116,7 @@ def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
     many = pd.concat([frame(a=A, b=less(0.1)).assign(qid=lambda f, at=at: f["qid"] + f"-{at}") for at in range(5)])
     rng = compare(
         many.assign(value=lambda f: f["value"] + f["qid"].str[0].astype(int) / 100),
-        inference=Inference(n_resamples=200_000),
+        inference=Inference(test="randomisation", n_resamples=200_000),
     )
     assert "5.0e-06*" in comparison_report(rng, "table")
 
@@ -151,7 +151,7 @@ def test_notes_give_test_correction_and_intervals():
 def wide(**options):
     """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
     both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
-    found = compare(both, **grouped("compare", **FEW, **options))
+    found = compare(both, **grouped("compare", **{**FEW, **options}))
     return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
 
 

@@ -30,13 +30,17 @@ def scores():
         QRELS,
         ["nDCG@2", "BNDCG@2", "Unjudged@2"],
         data=Data(on_topics="all"),
-        inference=Inference(n_resamples=40, seed=3, level=0.9),
+        inference=Inference(interval="percentile", n_resamples=40, seed=3, level=0.9),
     )
 
 
 def compared(baseline=None, margin=None):
     values = score(RUNS, QRELS, ["nDCG@2"], data=Data(on_topics="all"), inference=Inference(n_resamples=40))
-    return compare(values, baseline=baseline, inference=Inference(margin=margin, n_resamples=400, seed=5))
+    return compare(
+        values,
+        baseline=baseline,
+        inference=Inference(test="randomisation", interval="percentile", margin=margin, n_resamples=400, seed=5),
+    )
 
 
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
@@ -112,11 +116,11 @@ def test_significance_is_marked_in_means_and_explained():
     means, pairs = " ".join(comparison_caption(compared())), " ".join(pairs_caption(compared()))
     assert "differs significantly" not in means
     # The caption gives the level even if nothing is significant.
-    assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
+    assert "Differences: sign-flip randomisation, bonferroni over 1 test, at the level 0.05." in text
     # All topics have the same scores, and the same differences.
     assert "Intervals, 95%: topics (bounded)" in means
     assert "Intervals, 95%: bounded" in pairs
-    assert "holm over 1 test; level 0.05." in pairs
+    assert "bonferroni over 1 test; level 0.05." in pairs
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.weightstats import ttost_paired
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.stats.comparisons import COLUMNS, adjusted, bounded_equivalence, comparisons, letters
+from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
+from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, equivalence, letters
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
 
 
@@ -31,9 +32,11 @@ def test_every_pair_of_every_measure_corrected_over_the_pairs_of_one():
     found = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]))
     assert list(found) == list(COLUMNS)
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
-    assert (set(found["correction"]), set(found["n_tests"]), set(found["n_qids"])) == ({"max-t"}, {3}, {30})
+    assert (set(found["correction"]), set(found["n_tests"]), set(found["n_qids"])) == ({"bonferroni"}, {3}, {30})
+    flips = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]), test="randomisation")
+    assert set(flips["correction"]) == {"max-t"}
     # None of 2,000 flips is as extreme as the observed statistic, which counts too.
-    assert found["p_value"].iloc[1] == pytest.approx(1 / 2001)
+    assert flips["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
     assert (found["diff"] < found["high"]).all()
 
@@ -53,7 +56,21 @@ def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
     [
         # Other topics may differ by up to 1: the limit of n equal differences x is x + (1 - x)(1 - .025^(1/n)).
         (2, 0, 1, -(1 - 0.025**0.5), 1 - 0.025**0.5),
-        (12, 0.25, pytest.approx(2 / 2**12, abs=1e-3), 0, 0.25 + 0.75 * (1 - 0.025 ** (1 / 12))),
+        # The limit excludes 0 from p = .05 on: 2 (1/1.25)^n.
+        (
+            16,
+            0.25,
+            pytest.approx(2 * 0.8**16),
+            0.25 - 1.25 * (1 - 0.025 ** (1 / 16)),
+            0.25 + 0.75 * (1 - 0.025 ** (1 / 16)),
+        ),
+        (
+            12,
+            0.25,
+            pytest.approx(2 * 0.8**12),
+            0.25 - 1.25 * (1 - 0.025 ** (1 / 12)),
+            0.25 + 0.75 * (1 - 0.025 ** (1 / 12)),
+        ),
     ],
 )
 def test_a_constant_difference_has_an_interval_with_room_for_others(n, diff, p, low, high):
@@ -61,13 +78,16 @@ def test_a_constant_difference_has_an_interval_with_room_for_others(n, diff, p, 
     expected = [[diff, pytest.approx(low), pytest.approx(high), p, p]]
     assert found[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == expected
     unknown = comparisons(values("own", a=[0.25 + diff] * n, b=[0.25] * n))
-    assert unknown[["low", "high"]].to_numpy().tolist() == [[low and -np.inf, np.inf]]
+    assert unknown[["low", "high", "p_value"]].to_numpy().tolist() == [[-np.inf, np.inf, 1.0]]
 
 
 def test_rows_in_any_order_and_the_same_seed():
     table = values(a=np.random.default_rng(1).random(40), b=np.random.default_rng(2).random(40))
     mixed = pd.concat([table[table["name"] == "a"].sample(frac=1, random_state=1), table[table["name"] == "b"]])
-    first, again, other = (comparisons(given, seed=seed) for given, seed in ((table, 4), (mixed, 4), (table, 5)))
+    first, again, other = (
+        comparisons(given, test="randomisation", seed=seed) for given, seed in ((table, 4), (mixed, 4), (table, 5))
+    )
+    pd.testing.assert_frame_equal(comparisons(table), comparisons(mixed))
     pd.testing.assert_frame_equal(first, again)
     assert (first.loc[0, ["low", "p_value"]] != other.loc[0, ["low", "p_value"]]).all()
 
@@ -79,14 +99,15 @@ SCORES["b"] = SCORES["a"] + np.random.default_rng(32).normal(0.05, 0.1, 40)
 
 
 @pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh", "none"])
 def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
     table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"], b=SCORES["b"])])
     found = comparisons(table, test=test, correction=correction, n_resamples=199)
     for _, family in found.groupby("measure"):
         p_values = family["p_value"].to_numpy()
         assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted(p_values, correction))
-    assert found["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[-1], abs=1e-12)
+    if test != "moderated":
+        assert found["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[-1], abs=1e-12)
     used = 199 if test in RESAMPLED else 0
     about = found[["correction", "test", "n_resamples"]].drop_duplicates()
     assert about.to_numpy().tolist() == [[correction, TESTS[test], used]]
@@ -111,9 +132,9 @@ def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
 def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
     # 10 pairs: the smallest p is 10/200 = .05 with 199 resamples, and larger with fewer.
     with pytest.warns(DegenerateWarning, match="over 10 tests leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
-        comparisons(values(**SCORES), correction="holm", n_resamples=197)
+        comparisons(values(**SCORES), test="randomisation", correction="holm", n_resamples=197)
     for options in ({"n_resamples": 199, "correction": "holm"}, {"n_resamples": 9, "correction": "max-t"}):
-        comparisons(values(**SCORES), **options)
+        comparisons(values(**SCORES), test="randomisation", **options)
     comparisons(values(**SCORES), n_resamples=9, test="t")
 
 
@@ -123,18 +144,20 @@ def test_families_of_one_measure_or_of_all(test):
     apart, together = (comparisons(table, test=test, family=family, n_resamples=499) for family in ("measure", "all"))
     assert (set(apart["n_tests"]), set(together["n_tests"])) == ({10}, {20})
     pd.testing.assert_series_equal(apart["p_value"], together["p_value"])
+    corrected = "bonferroni" if test in {"moderated", "t", "wilcoxon"} else "max-t"
+    assert set(together["correction"]) == {corrected}
     assert (together["p_adjusted"] >= apart["p_adjusted"]).all()
     assert (together["high"] - together["low"] > apart["high"] - apart["low"]).any()
-    if test in {"t", "wilcoxon"}:
-        assert together["p_adjusted"].to_numpy() == pytest.approx(adjusted(together["p_value"].to_numpy(), "holm"))
+    if corrected == "bonferroni":
+        assert together["p_adjusted"].to_numpy() == pytest.approx(np.minimum(20 * together["p_value"], 1))
 
 
-def test_measures_on_different_topics_are_one_family_for_holm_alone():
+def test_measures_on_different_topics_are_one_family_without_max_t():
     table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"][:20], b=SCORES["b"][:20])])
-    found = comparisons(table, family="all", n_resamples=999)
-    assert (set(found["correction"]), set(found["n_tests"])) == ({"holm"}, {11})
+    found = comparisons(table, test="randomisation", family="all", n_resamples=999)
+    assert (set(found["correction"]), set(found["n_tests"])) == ({"bonferroni"}, {11})
     with pytest.raises(ParameterError, match=r"measures have different topics.*use correction='holm'"):
-        comparisons(table, family="all", correction="max-t")
+        comparisons(table, test="randomisation", family="all", correction="max-t")
 
 
 @pytest.mark.parametrize(
@@ -156,26 +179,112 @@ def test_effect_size_and_topics_won(a, b, expected):
 
 def test_a_constant_difference_has_no_spread():
     table = values(a=[0.5] * 12, b=[0.3] * 12, c=[0.5] * 12)
-    found = comparisons(table).set_index(["name_a", "name_b"])
+    found = comparisons(table, margin=0.1).set_index(["name_a", "name_b"])
     assert found["effect_size"].tolist() == [np.inf, 0.0, -np.inf]
-    with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same amount: t is infinite"):
-        found = comparisons(table, test="t", margin=0.1)
-    assert found["p_value"].tolist() == [0.0, 1.0, 0.0]
+    # Other topics may differ by up to 1.
+    p = 2 * (1 / 1.2) ** 12
+    assert found["p_value"].tolist() == pytest.approx([p, 1.0, p])
+    assert comparisons(table, test="t")["p_value"].tolist() == pytest.approx([p, 1.0, p])
     with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same"):
         resampled = comparisons(table, test="bootstrap", n_resamples=99)
     assert resampled["p_value"].tolist() == [0.01, 1.0, 0.01]
-    # Equal differences say nothing about the spread of other topics.
-    assert found["p_equivalence"].isna().all()
-    assert found.columns[found.isna().any()].tolist() == ["effect_low", "effect_high", "p_equivalence"]
+    assert found["p_equivalence"].tolist() == pytest.approx([1.0, 0.9**12, 1.0])
+    assert found.columns[found.isna().any()].tolist() == ["effect_low", "effect_high"]
 
 
-@pytest.mark.parametrize("margin", [0.01, 0.08, 0.3])
-def test_equivalence_is_that_of_statsmodels(margin):
-    found = comparisons(values(**SCORES), margin=margin)
-    for row in found.itertuples():
-        expected = ttost_paired(SCORES[row.name_a], SCORES[row.name_b], -margin, margin)[0]
-        assert row.p_equivalence == pytest.approx(expected, rel=1e-9)
+def test_equivalence_is_that_of_both_limits():
+    a = SCORES["a"]
+    for shift, margin in ((0.0, 0.2), (0.1, 0.2), (-0.1, 0.3)):
+        d = np.random.default_rng(1).normal(shift, 0.1, 40)
+        p = comparisons(values(a=a, b=a - d), margin=margin)["p_equivalence"][0]
+        d = np.sort(d)[:, None]
+        of = moments(d)
+        # The nearer limit at this level is the margin.
+        low, high = (float(each(of, p, 1.0, special.stdtrit)[0]) for each in (lower_limit, upper_limit))
+        assert min(margin + low, margin - high) == pytest.approx(0, abs=2e-4)
     assert comparisons(values(**SCORES))["p_equivalence"].isna().all()
+    assert comparisons(values("own", **SCORES), margin=0.1)["p_equivalence"].isna().all()
+
+
+@pytest.mark.parametrize("n", [50, 400])
+def test_rare_large_differences_are_rarely_taken_for_equivalence(n):
+    rng = np.random.default_rng(n)
+    d = np.where(rng.random((n, 300)) < 0.06, -0.9, np.where(rng.random((n, 300)) < 0.45, 0.0, 0.004))
+    p = equivalence(moments(d), 0.05, (-1.0, 1.0))
+    # The mean is -.052: two t-tests are wrong in up to .45 of such samples.
+    assert stats.binom.sf(int((p <= 0.05).sum()) - 1, 300, 0.05) > 1e-3
+
+
+@pytest.mark.parametrize(("n_systems", "n"), [(2, 10), (8, 30), (12, 12)])
+@pytest.mark.parametrize("test", ["moderated", "t"])
+def test_intervals_and_effects_exclude_zero_exactly_where_the_test_rejects(test, n_systems, n):
+    scores = np.random.default_rng([n_systems, n]).beta(2, 3, (n_systems, n)) + np.arange(n_systems)[:, None] / 20
+    systems = {f"s{i}": own for i, own in enumerate(scores)}
+    for correction in ("bonferroni", "bh", "none"):
+        found = comparisons(values(**systems), test=test, correction=correction)
+        rejected = found["p_adjusted"] <= 0.05
+        assert ((found["low"] > 0) | (found["high"] < 0)).tolist() == rejected.tolist()
+        assert ((found["effect_low"] > 0) | (found["effect_high"] < 0)).tolist() == rejected.tolist()
+        assert (found["effect_low"] <= found["effect_size"]).all()
+        assert (found["effect_size"] <= found["effect_high"]).all()
+
+
+@pytest.mark.parametrize(
+    ("test", "correction", "label"),
+    [
+        ("moderated", "bonferroni", "inverted moderated paired t, simultaneous"),
+        ("moderated", "holm", "inverted moderated paired t, simultaneous by Bonferroni"),
+        ("randomisation", "max-t", "inverted moderated paired t, simultaneous by Bonferroni"),
+        ("randomisation", "holm", "inverted moderated paired t, simultaneous by Bonferroni"),
+        ("wilcoxon", "bonferroni", "inverted Wilcoxon signed-rank of the shift, simultaneous"),
+        ("wilcoxon", "none", "inverted Wilcoxon signed-rank of the shift"),
+    ],
+)
+def test_intervals_name_their_method(test, correction, label):
+    found = comparisons(values(**SCORES), test=test, correction=correction, n_resamples=999)
+    assert set(found["method"]) == {label}
+    if "by Bonferroni" in label:
+        own = comparisons(values(**SCORES))
+        assert found["low"].tolist() == pytest.approx(own["low"].tolist())
+        # Effects agree with the test that is reported.
+        rejected = found["p_adjusted"] <= 0.05
+        excluded = (found["effect_low"] > 0) | (found["effect_high"] < 0)
+        assert not (excluded & ~rejected).any()
+
+
+def test_variances_are_moderated_by_the_median_of_all_pairs():
+    n, rng = 12, np.random.default_rng(3)
+    systems = {"a": rng.random(n), "b": rng.random(n), "c": rng.random(n)}
+    systems["d"] = systems["a"] + 0.01 + rng.normal(0, 1e-4, n)
+    found = comparisons(values(**systems)).set_index(["name_a", "name_b"])
+    d = np.stack([systems[a] - systems[b] for a, b in found.index], axis=1)
+    v = d.var(axis=0, ddof=1)
+    v = np.maximum(v, (v * (n - 1) + 4 * np.median(v)) / (n + 3))
+    t = d.mean(axis=0) / np.sqrt(v / n)
+    assert found["p_value"].tolist() == pytest.approx((2 * stats.t.sf(np.abs(t), n - 1)).tolist())
+    assert found["effect_size"].tolist() == pytest.approx((t / np.sqrt(n)).tolist())
+    # Without moderation, a difference of .01 by chance would be certain.
+    assert found.loc[("a", "d"), "p_value"] > 0.5
+    assert comparisons(values(**systems), test="t").set_index(["name_a", "name_b"]).loc[("a", "d"), "p_value"] < 1e-6
+    half = stats.t.isf(0.05 / 12, n - 1) * np.sqrt(v / n)
+    assert (found["high"] - found["low"]).tolist() == pytest.approx((2 * half).tolist())
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_weights_and_clusters_are_those_of_students_t(weighted):
+    rng = np.random.default_rng(4)
+    systems = {name: rng.random(20) for name in "ab"}
+    w, code = rng.lognormal(0, 1, 20), np.arange(20) // 2
+    sample = SampledQueries(w if weighted else np.ones(20), clusters=None if weighted else code)
+    order = np.argsort([*map(str, range(20))])
+    sorted_sample = SampledQueries(sample.weights[order], clusters=None if weighted else code[order])
+    found = comparisons(values(**systems), sample=lambda _: sorted_sample).iloc[0]
+    of = sample.moments((systems["a"] - systems["b"])[:, None])
+    t = of.mean / np.sqrt(of.variance)
+    assert found["p_value"] == pytest.approx(float(2 * special.stdtr(of.df, -abs(t))[0]))
+    assert found["diff"] == pytest.approx(float(of.mean[0]))
+    with pytest.raises(ParameterError, match="test='randomisation' has no weights or clusters"):
+        comparisons(values(**systems), test="randomisation", sample=lambda _: sorted_sample)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -195,7 +304,9 @@ def test_swapping_two_systems_turns_signs_alone(test):
 def test_names_of_systems_change_no_p_value(correction):
     renamed = {f"x{9 - i}": own for i, own in enumerate(SCORES.values())}
     found, again = (
-        comparisons(values(**systems), correction=correction, n_resamples=199).drop(columns=["name_a", "name_b"])
+        comparisons(values(**systems), test="randomisation", correction=correction, n_resamples=199).drop(
+            columns=["name_a", "name_b"]
+        )
         for systems in (SCORES, renamed)
     )
     pd.testing.assert_frame_equal(found, again)
@@ -300,10 +411,3 @@ def test_letters_of_few_systems_by_hand(n, pairs, expected):
 def test_letters_go_on_after_z():
     found = letters(~np.eye(60, dtype=bool))
     assert (found[25:28], found[52], len(set(found))) == (["z", "a1", "b1"], "a2", 60)
-
-
-def test_the_smallest_p_of_an_equivalence_for_any_distribution_is_that_of_its_draws():
-    """No draw lies beyond a wide margin, and all do beyond a narrow one: 1/(n + 1) and 1."""
-    differences = np.random.default_rng(1).normal(0.3, 0.01, (50, 1))
-    assert bounded_equivalence(differences, 0.99, (-1.0, 1.0), 199, 0) == pytest.approx([1 / 200])
-    assert bounded_equivalence(differences, 0.01, (-1.0, 1.0), 199, 0) == pytest.approx([1.0])

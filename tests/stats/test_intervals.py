@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, ParameterError, check_level
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, check_level
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.stats import topic_intervals
@@ -198,10 +198,24 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
         assert (row.low, row.high) == pytest.approx((expected.low[0], expected.high[0]), abs=1e-12)
         assert row.value == pytest.approx(values.mean())
         assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(own), 7)
-        assert row.n_resamples == (0 if method == "normal" else 99)
+        assert row.n_resamples == (0 if method in {"normal", "unseen"} else 99)
     mixed = intervals(table.sample(frac=1, random_state=2), method=method, level=0.8, n_resamples=99, seed=7)
     one, other = (each.sort_values(["name", "measure"], ignore_index=True) for each in (mixed, found))
     pd.testing.assert_frame_equal(one, other, rtol=1e-12)
+
+
+def test_intervals_are_continuous_and_end_within_the_bounds():
+    zeros = {f"q{i}": 0.0 for i in range(50)}
+    for scores in (zeros, {**zeros, "q3": 0.001}, {**zeros, "q3": 1e-9}):
+        found = intervals(frame("a", "AP", scores)).iloc[0]
+        assert (found["low"], found["high"]) == pytest.approx((0, 1 - 0.025 ** (1 / 50)), abs=1e-4)
+        assert found["method"] == "topics (unseen)"
+    hundred = intervals(frame("a", "own", {q: 100 * value for q, value in zeros.items()}), bounds=(0, 100)).iloc[0]
+    assert hundred["high"] == pytest.approx(100 * (1 - 0.025 ** (1 / 50)))
+    with pytest.warns(DegenerateWarning, match="method='unseen' needs a measure with a known range"):
+        assert intervals(frame("a", "own", {"q1": 1.0, "q2": 3.0}))["low"].isna().all()
+    with pytest.raises(InputError, match=r"scores are outside bounds=\(0, 1\)"):
+        intervals(frame("a", "own", {"q1": 1.0, "q2": 3.0}), bounds=(0, 1))
 
 
 def test_frames_without_rows_and_with_one_topic():

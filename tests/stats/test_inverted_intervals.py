@@ -17,15 +17,10 @@ from vbterrier.stats.inverted_intervals import (
     inverted_limits,
     spent_level,
 )
-from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, simultaneous_level
+from vbterrier.stats.paired_tests import TESTS, paired_p, t_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-CORRECTIONS = [
-    (test, by)
-    for test in TESTS
-    for by in ("none", "holm", "bh", "max-t")
-    if by != "max-t" or test in {"randomisation", "bootstrap"}
-]
+CORRECTIONS = [(test, by) for test in TESTS for by in ("none", "bonferroni", "bh")]
 
 
 def limits(differences, test, level=0.95, *, n_resamples=499, seed=3, bounds=(-np.inf, np.inf)):
@@ -57,6 +52,8 @@ def test_an_interval_excludes_0_only_if_the_test_rejects(test, correction, kind)
         found = comparisons(frame, test=test, correction=correction, n_resamples=499, seed=n)
         rejected = is_significant(found["p_adjusted"], found["level"])
         excludes = (found["low"] > 0) | (found["high"] < 0)
+        effects = (found["effect_low"] > 0) | (found["effect_high"] < 0)
+        assert not (effects & ~rejected).any()
         # A limit of 0 is the open end of the interval of a rejected difference.
         at_zero = (found["low"] == 0) | (found["high"] == 0)
         assert not (excludes & ~rejected).any()
@@ -147,47 +144,25 @@ def test_equal_differences_have_the_limits_of_bounded_scores():
 def test_levels_of_corrections():
     adjusted = np.array([0.01, 0.03, 0.2, 0.9])
     assert corrected_levels(adjusted, "none", 0.05).tolist() == [0.05] * 4
-    assert corrected_levels(adjusted, "holm", 0.05).tolist() == [0.0125] * 4
+    for by in ("bonferroni", "holm", "max-t"):
+        assert corrected_levels(adjusted, by, 0.05).tolist() == [0.0125] * 4
     # Two tests are rejected.
     assert corrected_levels(adjusted, "bh", 0.05).tolist() == [0.025] * 4
     assert corrected_levels(adjusted + 0.1, "bh", 0.05).tolist() == [0.0125] * 4
 
 
-@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
-def test_the_simultaneous_level_is_that_of_a_single_step(test):
-    rng = np.random.default_rng(2)
-    # One column alone has nearly its own level; copies of it share it; independent columns have about Bonferroni's.
-    one = rng.normal(size=(60, 1))
-    options = {"n_resamples": 3999, "seed": 1}
-    alone = simultaneous_level(one, test, 0.05, **options)
-    assert alone == pytest.approx(0.05, abs=0.012)
-    assert simultaneous_level(np.repeat(one, 4, axis=1), test, 0.05, **options) == pytest.approx(alone, abs=1e-9)
-    apart = simultaneous_level(rng.normal(size=(60, 6)), test, 0.05, **options)
-    assert apart == pytest.approx(1 - 0.95 ** (1 / 6), abs=0.003)
-    # The true differences decide nothing.
-    d = rng.normal(size=(60, 6))
-    both = [simultaneous_level(d + shift, test, 0.05, **options) for shift in (0.0, 0.8)]
-    assert both[0] == pytest.approx(both[1], rel=1e-9)
-    # Without differences among the others, the largest is rejected nearly if its interval excludes 0.
-    for shift in (0.0, 0.2, 0.6, 0.8):
-        d = rng.normal(size=(60, 6)) + shift * np.array([1, 0, 0, 0, 0, 0])
-        _, adjusted = max_t(d, test, **options)
-        level = simultaneous_level(d, test, 0.05, **options)
-        p = stats.ttest_1samp(d, 0).pvalue
-        assert (p.min() <= level) == (adjusted.min() <= 0.05)
-    assert simultaneous_level(one[:3], test, 0.001, n_resamples=99, seed=0) == 0
-
-
 def test_effect_sizes_have_intervals_by_the_noncentral_t():
     d = np.random.default_rng(6).normal(0.3, 1, (15, 3))
-    low, high = effect_limits(d, np.full(3, 0.1))
+    p = stats.ttest_1samp(d, 0).pvalue
+    low, high = effect_limits(t_test(d, moderated=False), np.full(3, 0.1), p <= 0.1)
     for place, t in enumerate(stats.ttest_1samp(d, 0).statistic):
         for limit, tail in ((low[place], 0.95), (high[place], 0.05)):
             root = optimize.brentq(lambda nc, t=t, tail=tail: stats.nct.cdf(t, 14, nc) - tail, -30, 30)
             assert limit == pytest.approx(root / 15**0.5, abs=1e-6)
     # Equal differences have no spread; an interval of the effect excludes 0 exactly if t rejects.
-    assert np.isnan(effect_limits(np.ones((5, 1)), np.array([0.05]))).all()
-    found = effect_limits(d, stats.ttest_1samp(d, 0).pvalue)
+    constant = t_test(np.ones((5, 1)), moderated=False)
+    assert np.isnan(effect_limits(constant, np.array([0.05]), np.array([True]))).all()
+    found = effect_limits(t_test(d, moderated=False), p, np.ones(3, bool))
     assert np.abs(found).min(axis=0) == pytest.approx(np.zeros(3), abs=1e-6)
 
 

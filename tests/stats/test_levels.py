@@ -41,7 +41,8 @@ def test_paired_tests_and_the_intervals_that_invert_them_hold_their_level(scores
 
 @pytest.mark.parametrize("better", [0, 5])
 @pytest.mark.parametrize(
-    ("test", "correction"), [("randomisation", "max-t"), at_night("bootstrap", "max-t"), ("t", "holm")]
+    ("test", "correction"),
+    [("moderated", "bonferroni"), ("randomisation", "max-t"), at_night("bootstrap", "max-t"), ("t", "holm")],
 )
 @pytest.mark.parametrize("scores", ["often zero", "normal"])
 def test_families_of_ten_systems_hold_their_level_and_their_intervals_cover_together(scores, test, correction, better):

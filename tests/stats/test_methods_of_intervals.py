@@ -23,7 +23,8 @@ LIMITS = constant_limits(0.0, 12, (0.0, 1.0), tail_probabilities(0.95))
 def test_scores_that_are_equal_on_all_topics_have_bounded_intervals(method):
     values = np.stack([np.zeros(12), np.tile([0.0, 1.0], 6)], axis=1)
     found = topics_intervals(values, method=method, n_resamples=50, bounds=(0.0, 1.0))
-    assert [found.method_of(place) for place in (0, 1)] == ["topics (bounded)", f"topics ({method})"]
+    equal = "unseen" if method == "unseen" else "bounded"
+    assert [found.method_of(place) for place in (0, 1)] == [f"topics ({equal})", f"topics ({method})"]
     assert [found.low[0], found.high[0]] == pytest.approx(LIMITS.tolist())
     # Without bounds, there is no interval.
     assert topics_intervals(values, method="percentile", n_resamples=50).method_of(0) == "topics (percentile)"
@@ -31,7 +32,10 @@ def test_scores_that_are_equal_on_all_topics_have_bounded_intervals(method):
 
 def test_the_interval_of_unjudged_zero_is_not_called_percentile():
     scores = vbterrier.score(
-        {"all": ALL, "half": HALF}, QRELS, ["Unjudged@10", "nDCG@10"], inference=Inference(n_resamples=50)
+        {"all": ALL, "half": HALF},
+        QRELS,
+        ["Unjudged@10", "nDCG@10"],
+        inference=Inference(interval="percentile", n_resamples=50),
     )
     table = scores.intervals.set_index(["name", "measure"])
     assert table["method"].to_dict() == {
@@ -52,13 +56,16 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
 
 def test_differences_that_are_equal_on_all_topics_are_not_inverted_from_a_test():
     found = vbterrier.compare(
-        {"all": ALL, "same": ALL, "half": HALF}, QRELS, ["nDCG@10"], inference=Inference(n_resamples=50)
+        {"all": ALL, "same": ALL, "half": HALF},
+        QRELS,
+        ["nDCG@10"],
+        inference=Inference(test="t", interval="percentile", n_resamples=50),
     )
     methods = found.pairs.set_index(["name_a", "name_b"])["method"]
     assert methods["all", "same"] == "bounded, simultaneous"
-    assert methods["all", "half"] == "inverted sign-flip randomisation, simultaneous"
+    assert methods["all", "half"] == "inverted paired t, simultaneous"
     said = " ".join(caption_of(found))
-    assert "95%: inverted sign-flip randomisation, simultaneous and bounded, simultaneous; 50 resamples" in said
+    assert "95%: inverted paired t, simultaneous and bounded, simultaneous" in said
     assert "topics (percentile) and topics (bounded), 50 resamples" in " ".join(comparison_caption(found))
 
 

@@ -30,7 +30,7 @@ def compare(
     subtopics: option.Subtopics = None,
     values: Annotated[Path | None, Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
     baseline: option.Baselines = None,
-    test: option.Test = "randomisation",
+    test: option.Test = "moderated",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
     margin: Annotated[float | None, Option(help="Also test for equivalence: differences below this margin.")] = None,
@@ -39,7 +39,7 @@ def compare(
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     system: option.System = None,
-    interval: option.Interval = "percentile",
+    interval: option.Interval = "unseen",
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
@@ -105,7 +105,7 @@ def table(
         list[str] | None, Option("--name", help="A system's name in the text, as lexical=BM25; repeatable.")
     ] = None,
     baseline: option.Baselines = None,
-    test: option.Test = "randomisation",
+    test: option.Test = "moderated",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
     style: Format = "table",
@@ -162,7 +162,9 @@ def gate(
     ],
     margin: Annotated[float, Option(help="The largest acceptable loss, as .01.")],
     measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
-    traffic: Annotated[Path | None, Option(help="Weights and segments: query, weight, segment.")] = None,
+    queries: Annotated[
+        Path | None, Option(help="A table: query, and any of weight, cluster, segment, drawn, covariate.")
+    ] = None,
     guarantee: Annotated[
         str,
         Option(help="mean+losses (the mean, and the share of large losses) or any (the mean, any differences)."),
@@ -175,6 +177,14 @@ def gate(
     max_share: Annotated[
         float, Option(help="Acceptable share of queries with a large loss; 1 leaves this criterion out.")
     ] = 0.05,
+    covariate: Annotated[
+        str | None,
+        Option(help="labels (differences by --labels) or earlier (column covariate of --queries)."),
+    ] = None,
+    guardrail: Annotated[
+        list[str] | None,
+        Option(help="A further measure that must pass, with its margin, as RR@10=.05; repeatable."),
+    ] = None,
     level: Annotated[float, Option(help="Confidence level of each one-sided limit.")] = 0.95,
     look: Annotated[int | None, Option(help="Number of this inspection, from 1.", min=1)] = None,
     daily: Annotated[
@@ -221,10 +231,14 @@ def gate(
         max_share=max_share,
         look=look,
         daily=daily,
+        covariate=covariate,
+        guardrails=option.guardrails_of(guardrail),
     )
-    settings: dict[str, Any] = {"traffic": traffic, "budget": budget}
+    settings: dict[str, Any] = {"budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
-    settings["data"] = Data(labels=option.labels_of(labels), duplicates=duplicates, system=system, **rated)
+    settings["data"] = Data(
+        labels=option.labels_of(labels), queries=queries, duplicates=duplicates, system=system, **rated
+    )
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
@@ -311,13 +325,13 @@ def report(
     ] = None,
     title: Annotated[str, Option(help="Title of the page.")] = "",
     baseline: option.Baseline = None,
-    test: option.Test = "randomisation",
+    test: option.Test = "moderated",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     system: option.System = None,
-    interval: option.Interval = "percentile",
+    interval: option.Interval = "unseen",
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,

@@ -94,7 +94,7 @@ def score(
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     system: option.System = None,
-    interval: option.Interval = "percentile",
+    interval: option.Interval = "unseen",
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
     seed: option.Seed = 0,

@@ -106,15 +106,18 @@ Baselines = Annotated[
     list[str] | None, Option(help="The run to compare all other runs with; repeated, they are one family of tests.")
 ]
 Baseline = Annotated[list[str] | None, Option(help="The run to compare all other runs with.")]
-Test = Annotated[str, Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
+Test = Annotated[str, Option(help="Significance test: moderated (t), t, randomisation, wilcoxon or bootstrap.")]
 Correction = Annotated[
-    str, Option(help="Correction for multiple tests: max-t, holm, bh, none, or auto (max-t if the test resamples).")
+    str,
+    Option(
+        help="Correction for multiple tests: bonferroni, holm, bh, max-t, none; auto is max-t if the test resamples."
+    ),
 ]
 Family = Annotated[
     str, Option(help="Tests that are corrected together: those of one measure, or of all: measure, all.")
 ]
 Interval = Annotated[
-    str, Option(help="Interval over topics: percentile, bca, studentised, poisson, normal or bounded.")
+    str, Option(help="Interval over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.")
 ]
 Level = Annotated[float, Option(help="Confidence level of the intervals.")]
 LevelOfTests = Annotated[float, Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
@@ -485,3 +488,19 @@ def echo(text: str) -> None:
 def _discard_stdout() -> None:
     """Discard the rest of the buffer, which Python would flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def guardrails_of(given: list[str] | None) -> dict[str, float] | None:
+    """Measures and margins of --guardrail MEASURE=MARGIN."""
+    if not given:
+        return None
+    margins: dict[str, float] = {}
+    for one in given:
+        measure, sign, margin = one.rpartition("=")
+        try:
+            margins[measure] = float(margin)
+        except ValueError:
+            sign = ""
+        if not sign or not measure:
+            raise ParameterError(f"--guardrail {one}: wanted a measure and its margin, as RR@10=.05")
+    return margins

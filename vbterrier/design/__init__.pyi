@@ -10,4 +10,5 @@ from .removal import simulate_query_addition as simulate_query_addition
 from .removal import simulate_query_removal as simulate_query_removal
 from .sampled_judgments import score_sampled as score_sampled
 from .sampling import horvitz_thompson as horvitz_thompson
+from .sampling import sample_by_traffic as sample_by_traffic
 from .sampling import sample_queries as sample_queries

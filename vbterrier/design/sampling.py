@@ -15,6 +15,7 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, numbe
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import bounded_limits, stream
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from vbterrier.frames.contracts import Bounds
 
 
+# Shares of traffic that are equal up to rounding.
+_ROUNDING = 1e-12
 METHODS = (*STAGES, "uniform", "weighted")
 RESERVED = ("n_documents", "stratum", "prob", "n_draws")
 
@@ -433,3 +436,74 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
     if not np.isfinite(y).all():
         raise InputError("values column 'value': contains an infinite value; wanted finite numbers")
     return keys, y
+
+
+def sample_by_traffic(traffic: Any, n: int, *, seed: int = 0) -> pd.DataFrame:
+    """Draw queries to rate by their traffic, for a weighted mean whose error is nearly that of equal weights.
+
+    The heaviest queries are taken for certain while ``(n - k) w/W >= 1`` for the next one, the k taken so far and the
+    traffic W of the rest, at most n/2 of them. The others are drawn with probabilities proportional to their weights,
+    with replacement, so that each draw counts the same.
+
+    Parameters
+    ----------
+    traffic
+        All queries with their traffic: a frame (qid, weight) or a path, see
+        :func:`vbterrier.frames.queries.queries_frame`. Further columns are kept.
+    n
+        Number of queries for certain and draws together, at least 2. Rate each query once, also if it is drawn often.
+    seed
+        Seed of the draws, at least 0. The draws do not depend on the order of rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A W frame for ``Data(queries=...)``, heaviest first: qid, weight (its share of the estimated mean; the shares
+        sum to 1), drawn (the number of draws, 0 for a query that was taken for certain), and the other columns of the
+        traffic.
+
+    Raises
+    ------
+    InputError, ParameterError
+        No column weight; a weight that is negative or no number; fewer than two queries with traffic.
+
+    Notes
+    -----
+    A uniform sample of queries lacks most of the head: of releases that lose there, up to .08 pass falsely, and few
+    harmless ones pass; by traffic, as many pass as with equal weights. See docs/how-to/release-gate.md.
+
+    Source: Hansen and Hurwitz, Annals of Mathematical Statistics 14, 1943 (draws by size).
+
+    Examples
+    --------
+    >>> traffic = pd.DataFrame({"qid": [f"q{i}" for i in range(1, 1001)], "weight": [1 / i for i in range(1, 1001)]})
+    >>> found = sample_by_traffic(traffic, 50)
+    >>> int((found["drawn"] == 0).sum()), int(found["drawn"].sum()), round(float(found["weight"].sum()), 6)
+    (8, 42, 1.0)
+    """
+    whole("n", n, low=2)
+    whole("seed", seed, low=0)
+    frame = queries_frame(traffic, "traffic")
+    if "weight" not in frame.columns:
+        raise InputError("traffic: wanted a column weight, the traffic of each query; found none")
+    frame = frame[frame["weight"] > 0]
+    if len(frame) < 2:  # noqa: PLR2004 - a sample varies
+        raise InputError(f"traffic: {len(frame)} queries have a weight above 0; wanted at least two")
+    # By weight, then id, so that the order of rows has no effect.
+    frame = frame.sort_values(["weight", "qid"], ascending=[False, True], kind="stable", ignore_index=True)
+    weight = frame["weight"].to_numpy()
+    left = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
+    most = min(n // 2, len(frame))
+    taken = np.arange(most)
+    light = np.flatnonzero((n - taken) * weight[:most] < left[:most] * (1 - _ROUNDING))
+    n_certain = int(light[0]) if len(light) else most
+    rest, n_draws = weight[n_certain:], n - n_certain
+    draws = np.zeros(len(frame), dtype=np.int64)
+    share = weight / weight.sum()
+    if len(rest):
+        source = stream(seed, "sample by traffic")
+        draws[n_certain:] = source.multinomial(n_draws, rest / rest.sum())
+        share[n_certain:] = draws[n_certain:] / n_draws * rest.sum() / weight.sum()
+    kept = (np.arange(len(frame)) < n_certain) | (draws > 0)
+    found = frame.assign(weight=share, drawn=draws)[kept].reset_index(drop=True)
+    return found[["qid", "weight", "drawn", *found.columns.difference(["qid", "weight", "drawn"], sort=False)]]

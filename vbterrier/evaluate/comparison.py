@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
-from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.scores import Scores, sample_by, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
     count_answers,
@@ -24,13 +24,14 @@ from vbterrier.evaluate.value_tables import (
 from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.queries import queries_of
 from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
-from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, intervals
+from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN, intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -124,14 +125,21 @@ def compare(
     tags: Any = None,
     baseline: str | Sequence[str] | None = None,
     data: Data = Data(
-        labels=None, pool_cutoff=None, subtopics=None, topics=None, on_topics="same", duplicates="error", system=None
+        labels=None,
+        pool_cutoff=None,
+        subtopics=None,
+        queries=None,
+        topics=None,
+        on_topics="same",
+        duplicates="error",
+        system=None,
     ),
     inference: Inference = Inference(
-        interval="percentile",
+        interval="unseen",
         level=0.95,
         n_resamples=N_RESAMPLES,
         seed=0,
-        test="randomisation",
+        test="moderated",
         correction="auto",
         family="measure",
         margin=None,
@@ -153,11 +161,12 @@ def compare(
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics`` (``"same"``),
-        ``duplicates`` (``"error"``), ``system``. ``"all"`` needs runs.
+        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``queries``, ``topics``, ``on_topics``
+        (``"same"``), ``duplicates`` (``"error"``), ``system``. ``"all"`` needs runs. Of queries, weight and cluster
+        enter means, their intervals, the tests ``"moderated"`` and ``"t"``, and equivalence.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
-        ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0), ``test`` (``"moderated"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),
         ``margin``. The interval is that of means; those of differences invert the test. A difference is significant if
         its adjusted p is at most ``1 - level``. P-values are corrected over the pairs of a measure, which ``n_tests``
         counts, or, with ``family="all"``, over all measures, too; see :func:`vbterrier.stats.comparisons.comparisons`.
@@ -267,10 +276,18 @@ def compare(
         asked = _defined(every_score, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
-    pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options), values)
+    sample = None
+    if data.queries is not None:
+        if interval != UNSEEN:
+            raise ParameterError(f"compare: interval={interval!r} has no weights or clusters; use {UNSEEN!r}")
+        qids = list(dict.fromkeys(compared["qid"].astype(str)))
+        sample = sample_by(queries_of(data.queries, qids, call="compare", honoured=("weight", "cluster")))
+    pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options, sample=sample), values)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(tables, missing)
-    systems = _lettered(intervals(compared, method=interval, **options), pairs, is_complete=baseline is None)
+    systems = _lettered(
+        intervals(compared, method=interval, **options, sample=sample), pairs, is_complete=baseline is None
+    )
     words = "compared %d pairs of systems: %s, correction %s, %d resamples"
     _LOG.info(words, len(pairs), test, pairs["correction"].iloc[0], n_resamples)
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
@@ -343,8 +360,8 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
         return
     for measure, group in pairs.groupby("measure", sort=False):
         n_qids, level = group[["n_qids", "level"]].iloc[0]
-        # Of the corrections, only Holm always multiplies the smallest p by the number of pairs.
-        n_pairs = int(group["n_tests"].iloc[0]) if group["correction"].iloc[0] == "holm" else 1
+        # Bonferroni and Holm always multiply the smallest p by the number of pairs.
+        n_pairs = int(group["n_tests"].iloc[0]) if group["correction"].iloc[0] in {"bonferroni", "holm"} else 1
         # Of 2**n sign flips, two have the most extreme mean.
         smallest = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
         if smallest > 1 - level + _SLACK:

@@ -11,6 +11,7 @@ from vbterrier.errors import ParameterError, choice
 from vbterrier.measures.intents import ES, CandidateMeasure, IntentMeasure, TopIntent, VarPenalty
 from vbterrier.stats.matches import Statistic
 from vbterrier.stats.replicas import REPLICA_METHODS
+from vbterrier.stats.topic_intervals import UNSEEN
 from vbterrier.stats.topic_statistics import PooledScores
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def check_pool(pool: str, measures: Sequence[ir_measures.Measure], interval: str
     choice("pool", pool, POOLS)
     if pool == "query":
         return
-    choice("interval", interval, REPLICA_METHODS)
+    choice("interval", interval, (UNSEEN, *REPLICA_METHODS))
     for measure in measures:
         if not isinstance(measure, IntentMeasure):
             raise ParameterError(

@@ -26,7 +26,7 @@ from vbterrier.evaluate.inputs import (
     require_spelling,
     target_of,
 )
-from vbterrier.evaluate.release_scores import ReleaseScores
+from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, covariates_of
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.results import Figures
+    from vbterrier.unjudged.judge_next import JudgingPlan
 
 
 _LOG = logging.getLogger(__name__)
@@ -72,17 +73,20 @@ _LEAST_QUERIES = 2
 class ReleaseGate(Shown):
     """Result of :func:`release_gate`.
 
-    - ``pairs``: a row per baseline: name, baseline, measure, diff (weighted mean of new - baseline), low, high (limits
+    - ``pairs``: a row per measure and baseline: name, baseline, measure, role (``"decision"`` or ``"guardrail"``), diff
+    (weighted mean of new - baseline), low, high (limits
       of one-sided intervals), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of unjudged
       documents up to the cutoff), losses, losses_low, losses_high (the share of queries that lose more than
       large_loss, and its limits), large_loss, max_share (NaN under ``guarantee="any"``), worst_loss (the largest loss
-      that counts), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit), n_tests
+      that counts), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit), n_effective
+      (queries of equal weight that the sample is worth), correlation and low_without (of a covariate: its correlation
+      with the differences, and the lower limit without it; NaN without one), n_tests
       (baselines corrected for), method, guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more
       queries"``, ``"ratings"`` or ``"too close"``), n_needed (queries such as these that decide with a probability of
       .8) and advice (the reason in words, and the margin and the worst loss with which these queries pass)
     - ``segments``: a row per baseline and segment, with the same columns but reasons, ``segment`` and ``weight`` (its
-      share of the traffic); ``n_tests`` counts baselines and segments. Segments do not change the decision. Empty
-      without segments
+      share of the traffic); ``n_tests`` counts baselines and segments; p_equal is that of equal mean differences of
+      all segments (Welch's test). Segments do not change the decision. Empty without segments
     - ``judge``: if ratings are needed, the documents to judge next: qid, docno, rank, n_runs, worth, reason, ...; see
       :class:`vbterrier.unjudged.judge_next.JudgingPlan`. Empty if the ratings of all unjudged documents would decide
       with a probability below .1
@@ -119,9 +123,15 @@ class ReleaseGate(Shown):
             f"{row['name']} - {one['baseline']} mean {one['diff']:+.4f}, at least {one['low']:+.4f}{unseen}, at most "
             f"{one['high']:+.4f}"
             + ("" if pd.isna(one["low_full"]) else f", at least {one['low_full']:+.4f} if losses count in full")
-            for one in self.pairs.to_dict("records")
+            for one in self.pairs[self.pairs["role"] == "decision"].to_dict("records")
         )
-        return f"{self.decision}: {row['measure']}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
+        text = f"{self.decision}: {row['measure']}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
+        guards = self.pairs[self.pairs["role"] == "guardrail"].to_dict("records")
+        return text + "".join(
+            f"; {one['measure']} {one['decision']}, mean {one['diff']:+.4f}, at least {one['low']:+.4f}, margin "
+            f"{one['margin']:g}"
+            for one in guards
+        )
 
     _line = summary
 
@@ -140,6 +150,8 @@ class ReleaseGate(Shown):
         how = "for any differences"
         if "unseen" in row["method"]:
             how = f"even if some that were not sampled lose {row['worst_loss']:g}"
+        guards = self.pairs[self.pairs["role"] == "guardrail"].drop_duplicates("measure")
+        mean += "".join(f", by {one['measure']} below {one['margin']:g}" for one in guards.to_dict("records"))
         losses = f"; and at most {100 * row['max_share']:g}% of queries lose more than {row['large_loss']:g}"
         return (
             f"PASS: with {100 * row['level']:g}% confidence{looks}, {mean}, {how}"
@@ -150,8 +162,11 @@ class ReleaseGate(Shown):
     def advice(self) -> list[str]:
         """The reason of each UNKNOWN: more queries, ratings, or a difference too close to the margin."""
         rows = self.pairs[self.pairs["decision"] == UNKNOWN]
-        several = len(self.pairs) > 1
-        return [f"{row['baseline']}: {row['advice']}" if several else row["advice"] for row in rows.to_dict("records")]
+        several, guarded = len(set(self.pairs["baseline"])) > 1, len(set(self.pairs["measure"])) > 1
+        return [
+            f"{row['measure'] + ': ' if guarded else ''}{row['baseline'] + ': ' if several else ''}{row['advice']}"
+            for row in rows.to_dict("records")
+        ]
 
     def _verdict(self) -> Iterator[str]:
         row = self.pairs.iloc[0]
@@ -237,6 +252,15 @@ class GateOptions(Options):
         Use confidence sequences of both criteria instead, for any distribution: valid for any number of looks if
         ratings of further queries are appended to the file and those of previous queries, up to the cutoff complete, do
         not change. UNKNOWN while documents up to the cutoff are unjudged.
+    covariate
+        A covariate, chosen before the decision, that is known for more queries than are rated: the mean moves along its
+        regression, and its variance is that of the residuals. ``"labels"``: the difference of the systems by the labels
+        of ``data``, of one machine. ``"earlier"``: the column ``covariate`` of ``queries``, such as earlier scores of
+        the baseline. Known for the rated queries alone, it has no use.
+    guardrails
+        Further measures and their margins, as ``{"RR@10": 0.05}``: the gate passes only if each passes, too, and fails
+        if one fails. PASS needs no correction, since all measures must pass; the probability of a false FAIL is divided
+        among the measures.
 
     Examples
     --------
@@ -250,6 +274,8 @@ class GateOptions(Options):
     max_share: float = 0.05
     look: int | None = None
     daily: bool = False
+    covariate: str | None = None
+    guardrails: Mapping[str, float] | None = None
 
 
 @with_defaults
@@ -260,10 +286,9 @@ def release_gate(
     *,
     baseline: Any,
     margin: float,
-    traffic: Any = None,
     budget: int = 20,
     options: GateOptions = GateOptions(),
-    data: Data = Data(labels=None, duplicates="error", system=None, scale=None, unit=1.0),
+    data: Data = Data(labels=None, queries=None, duplicates="error", system=None, scale=None, unit=1.0),
     inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
@@ -293,15 +318,16 @@ def release_gate(
     margin, budget
         The largest loss that is acceptable, in units of the measure, at least 0 and below its range; the number of
         documents to judge next, if the decision is UNKNOWN.
-    traffic
-        Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
-        Queries of weight 0 are left out.
     options
         A :class:`vbterrier.evaluate.GateOptions`: ``guarantee``, ``worst_loss``, ``large_loss``, ``max_share``,
-        ``look``, ``daily``.
+        ``look``, ``daily``, ``covariate``, ``guardrails``.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``duplicates`` (``"error"``), ``system``, ``scale``, ``unit`` (1.0), for
-        measures that are proportional to ratings.
+        A :class:`vbterrier.Data`: ``labels``, ``queries``, ``duplicates`` (``"error"``), ``system``, ``scale``,
+        ``unit`` (1.0), for measures that are proportional to ratings. ``queries``: weights, clusters, segments, draws
+        and a covariate of all rated queries. Queries of weight 0 are left out; clusters replace queries in all limits;
+        with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries taken for certain are known, and all of
+        them must be rated. UNKNOWN for unequal weights with fewer than 8 degrees of freedom, and for fewer than 10
+        clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.
@@ -357,9 +383,15 @@ def release_gate(
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
     whole("budget", budget, low=0)
     wanted = measures_from(measure)[0]
-    criteria = _criteria(options, wanted, margin, level, n_resamples, seed)
+    margins = {wanted: margin} | {measures_from(name)[0]: at for name, at in (options.guardrails or {}).items()}
+    if len(margins) != 1 + len(options.guardrails or ()):
+        raise ParameterError("guardrails: wanted measures other than that of the decision, each once")
+    criteria = {
+        each: replace(_criteria(options, each, at, level, n_resamples, seed), n_failures=len(margins))
+        for each, at in margins.items()
+    }
     if unit != 1:
-        require_proportional([wanted])
+        require_proportional(list(margins))
     ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
     newest, others = (
         list(named_runs(_named(runs, which), system=data.system).items())
@@ -369,16 +401,25 @@ def release_gate(
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
     tables = named_once([*newest, *others])
     loaded = {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
-    queries, notes = _queries(ratings.labels, traffic, loaded)
+    every = None if data.queries is None else queries_frame(data.queries).set_index("qid")
+    queries, notes = _queries(ratings.labels, every, loaded)
+    _check_sampling(options, queries)
+    pairs = [(newest[0][0], name) for name, _ in others]
+    covariates = {
+        each: covariates_of(options.covariate, pairs, tables, each, labels, every, queries) for each in margins
+    }
     rated = ratings.labels[ratings.labels["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     # Scores of other measures come with the warnings of their own evaluation.
     target, loaded = aligned(target_of(rated, None, None), loaded, "all", warns=isinstance(wanted, UnjudgedMeasure))
-    constants: dict[str, Any] = {"guarantee": criteria.guarantee, "look": options.look}
+    constants: dict[str, Any] = {"guarantee": options.guarantee, "look": options.look}
     constants |= {"n_resamples": n_resamples, "seed": seed, "level": level}
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
-        releases = ReleaseScores(target, loaded, wanted, queries["weight"], labels_of(labels), criteria)
-        pairs = [(newest[0][0], name) for name, _ in others]
+        # Labels are evidence about unjudged documents, or a covariate.
+        evidence = labels_of(labels) if options.covariate != "labels" else None
+        releases = [
+            ReleaseScores(target, loaded, each, queries, evidence, criteria[each], covariates[each]) for each in margins
+        ]
         decided, single = _decided(releases, pairs, target.topics, queries, constants, budget)
     notes.append(("segments with one query, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
@@ -425,33 +466,54 @@ def _criteria(
     )
 
 
+def _check_sampling(options: GateOptions, queries: pd.DataFrame) -> None:
+    """Refuse columns and covariates that a guarantee has no limits for."""
+    if options.covariate is not None:
+        choice("covariate", options.covariate, COVARIATES)
+    by = "daily=True" if options.daily else f"guarantee={ANY!r}" if options.guarantee == ANY else ""
+    refused = ("cluster", "drawn") if options.daily else ("cluster",)
+    for name in refused if by else ():
+        if name in queries.columns:
+            raise ParameterError(f"{by} has no limits for column {name!r} of queries; leave one of them out")
+    if options.covariate is not None and (by or "drawn" in queries.columns):
+        raise ParameterError(f"covariate={options.covariate!r} and {by or 'drawn queries'}: wanted one of them")
+
+
 def _decided(
-    releases: ReleaseScores,
+    releases: list[ReleaseScores],
     names: list[tuple[str, str]],
     topics: list[str],
     queries: pd.DataFrame,
     constants: dict[str, Any],
     budget: int,
 ) -> tuple[ReleaseGate, list[str]]:
-    """The decisions on all baselines and segments, and the segments with one query."""
-    pairs = pd.DataFrame([releases.row(*pair, topics, len(names)) for pair in names]).assign(**constants)
+    """The decisions on all measures, baselines and segments, and the segments with one query."""
     groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
     parts = {str(part): weights for part, weights in groups if len(weights) >= _LEAST_QUERIES}
-    rows = [
-        {"segment": part, **releases.row(*pair, list(weights.index), len(names) * len(parts), part), **constants}
-        | {"weight": weights.sum() / queries["weight"].sum()}
-        for pair in names
-        for part, weights in parts.items()
-    ]
-    segments = pd.DataFrame(rows, columns=["segment", *pairs.columns, "weight"])
-    reasons = [
-        releases.undecided(row, topics, budget) if row["decision"] == UNKNOWN else ("", "", np.nan, None)
-        for row in pairs.to_dict("records")
-    ]
-    pairs[["reason", "advice", "n_needed"]] = [reason[:3] for reason in reasons]
+    rows, of_segments = [], []
+    plans: list[pd.DataFrame] = []
+    for release in releases:
+        role = "decision" if release is releases[0] else "guardrail"
+        for pair in names:
+            row = {**release.row(*pair, topics, len(names)), "role": role, **constants}
+            reason: tuple[str, str, float, JudgingPlan | None] = ("", "", np.nan, None)
+            if row["decision"] == UNKNOWN:
+                reason = release.undecided(row, topics, budget)
+            rows.append({**row, "reason": reason[0], "advice": reason[1], "n_needed": reason[2]})
+            plans += [reason[3].documents] if reason[3] is not None and role == "decision" else []
+            n_tests = len(names) * len(parts)
+            shares = {part: weights.sum() / queries["weight"].sum() for part, weights in parts.items()}
+            of_parts = [
+                {"segment": part, **release.row(*pair, list(weights.index), n_tests, part), "role": role, **constants}
+                for part, weights in parts.items()
+            ]
+            p_equal = release.p_equal(pair, [list(weights.index) for weights in parts.values()])
+            of_segments += [{**each, "weight": shares[each["segment"]], "p_equal": p_equal} for each in of_parts]
+    pairs = pd.DataFrame(rows)
+    columns = ["segment", *pairs.columns.drop(["reason", "advice", "n_needed"]), "weight", "p_equal"]
+    segments = pd.DataFrame(of_segments, columns=columns)
     nothing = pd.DataFrame(columns=["qid", "docno", "reason"])
     decided = ReleaseGate(pairs, segments, nothing, nothing)
-    plans = [plan.documents for *_, plan in reasons if plan is not None]
     if decided.decision == UNKNOWN and budget and plans:
         decided = replace(decided, judge=plans[0])
     return decided, [str(part) for part, _ in groups if part not in parts]
@@ -470,36 +532,35 @@ def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
     return RatedList(frame if unit == 1 else in_units(frame, unit))
 
 
-def _traffic_of(traffic: Any) -> pd.DataFrame:
-    """Weights and segments of queries, by query."""
-    table = queries_frame(traffic, "traffic")
-    if not {"weight", "segment"} & set(table.columns):
-        raise InputError("traffic: wanted a column weight, a column segment, or both; found neither")
-    return table.set_index("qid")
-
-
 def _queries(
-    rated: pd.DataFrame, traffic: Any, runs: Mapping[str, Run]
+    rated: pd.DataFrame, table: pd.DataFrame | None, runs: Mapping[str, Run]
 ) -> tuple[pd.DataFrame, list[tuple[str, list[str]]]]:
-    """Weights and segments of the rated queries, and exclusions: a reason and its queries."""
+    """The W frame of the rated queries, with weight and segment, and exclusions: a reason and its queries."""
     qids = ids_of(rated["qid"], "qrels column 'qid'").codes()[0]
     rated_queries, notes = set(qids), []
     weights = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
-    if traffic is not None:
-        table = _traffic_of(traffic)
-        require_spelling("traffic", table.index, rated_queries)
+    if table is not None:
+        if not len(table.columns):
+            raise InputError("queries: wanted a column weight, cluster, segment, drawn or covariate; found qid alone")
+        require_spelling("queries", table.index, rated_queries)
         lacking = [qid for qid in qids if qid not in table.index]
         if lacking:
             raise InputError(
-                f"traffic: no row for {len(lacking)} of {len(qids)} rated queries ({examples(lacking)}); add them, "
+                f"queries: no row for {len(lacking)} of {len(qids)} rated queries ({examples(lacking)}); add them, "
                 "with weight 0 to leave them out"
             )
-        if "weight" in table.columns:
-            weights["weight"] = table["weight"].loc[qids]
+        unrated = [qid for qid in table.index if qid not in rated_queries]
+        if "drawn" in table.columns and unrated:
+            raise InputError(
+                f"queries: {len(unrated)} of {len(table)} drawn queries are not rated ({examples(unrated)}); rate "
+                "them, since the others alone are no sample by traffic"
+            )
+        weights = weights.assign(**{name: table.loc[qids, name] for name in table.columns})
         if "segment" in table.columns:
-            weights["segment"] = table["segment"].loc[qids]
             notes.append(("queries without a segment", list(weights.index[weights["segment"] == ""])))
-        notes.append(("queries of traffic without ratings", [qid for qid in table.index if qid not in rated_queries]))
+        # A covariate is known for more queries than are rated.
+        if "covariate" not in table.columns:
+            notes.append(("queries without ratings", unrated))
     none = weights["weight"] == 0
     notes.append(("queries of weight 0", list(weights.index[none])))
     weights = weights[~none]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
+from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
-from vbterrier.kernels.mean_limits import SampledQueries
+from vbterrier.kernels.mean_limits import Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
@@ -23,16 +24,21 @@ from vbterrier.settings import Data, Inference
 from vbterrier.stats.noninferiority import (
     ANY,
     FAIL,
+    LEAST_CLUSTERS,
+    LEAST_DF,
     PASS,
     SURE,
+    UNKNOWN,
     Limits,
     decisions,
     limits,
     passing_worst_loss,
     queries_needed,
+    welch_p,
 )
 from vbterrier.unjudged.estimated import joint_of
 from vbterrier.unjudged.judge_next import plan_judging
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import MachineLabels
 
+COVARIATES = ("labels", "earlier")
 # Reasons of UNKNOWN.
 QUERIES, RATINGS, TOO_CLOSE = "more queries", "ratings", "too close"
 # Draws of the scores of unjudged documents; sequences are slow.
@@ -58,14 +65,15 @@ _CUTOFF = 10
 # Ratings are asked for if they decide with at least this probability; the share of predictions of a stated reach.
 _LIKELY, _REACH = 0.1, 0.95
 # The measures of complete judgments that measures of the E family estimate.
-_COMPLETE = {name.upper(): f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ERR")}
+_ESTIMATED = {name: f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ERR")}
+_COMPLETE = {name.upper(): estimate for name, estimate in _ESTIMATED.items()}
 
 
 class ReleaseScores:
     """Scores of the new system and its baselines, and the distributions of measures of unjudged documents.
 
-    ``weights`` are those of queries by id; ``criteria`` are those of one test, whose tail is divided by the number of
-    tests.
+    ``queries`` is the W frame by id, with weights above 0; ``criteria`` are those of one test, whose tail is divided by
+    the number of tests; ``covariates`` are those of pairs, by query, if there are any.
     """
 
     def __init__(
@@ -73,11 +81,13 @@ class ReleaseScores:
         target: EvaluationTarget,
         runs: Mapping[str, Run],
         measure: ir_measures.Measure,
-        weights: pd.Series[float],
+        queries: pd.DataFrame,
         labels: MachineLabels | None,
         criteria: Criteria,
+        covariates: Mapping[tuple[str, str], pd.Series[float]] | None = None,
     ) -> None:
-        self.measure, self._weights, self._criteria = measure, weights, criteria
+        self.measure, self._criteria = measure, criteria
+        self._table, self._covariates = queries, covariates or {}
         self._target, self._runs, self._labels = target, runs, labels
         self._place = {qid: at for at, qid in enumerate(target.topics)}
         self._is_predicted = isinstance(measure, UnjudgedMeasure)
@@ -129,10 +139,10 @@ class ReleaseScores:
     def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
         criteria = replace(self._criteria, tail=self._criteria.tail / n_tests)
-        pair, places, sample = (name, baseline), *self._queries(qids)
+        pair, places, sample = (name, baseline), *self._queries(qids, (name, baseline) if not part else None)
         differences, lost, away = self._differences(pair, places, sample, criteria)
         interval = limits(criteria, differences[:, None], sample, lost[:, None], part)
-        diff = float(sample.mean(differences[:, None])[0])
+        diff = float(sample.estimate(differences[:, None])[0])
         method = "confidence sequence" if criteria.sequential else "t, unseen losses"
         method = "bounded" if criteria.guarantee == ANY and not criteria.sequential else method
         if away[0] > 0 and criteria.sequential:
@@ -143,14 +153,21 @@ class ReleaseScores:
             interval = interval.widened(np.array([diff]), away)
             method += " and prediction"
         full = self._with_full_losses(criteria, differences, sample, lost, away)
+        correlation, without = np.nan, np.nan
+        if sample.covariate is not None:
+            correlation = float(np.corrcoef(np.ravel(sample.covariate.values), differences)[0, 1])
+            plain = sample._replace(covariate=None)
+            without = float(limits(criteria, differences[:, None], plain, lost[:, None]).low[0])
+            method += ", covariate"
         shares = [float(self._shares[each][places].mean()) for each in pair]
-        decision = interval.decisions(criteria)[0]
+        decision = UNKNOWN if _shortage(sample, differences, criteria) else interval.decisions(criteria)[0]
         large = criteria.counts_losses
         return {
             "name": name, "baseline": baseline, "measure": str(self.measure), "diff": float(diff),
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
-            "worst_loss": criteria.worst_loss, "low_full": full,
+            "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
+            "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
             "decision": decision, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
             "losses": float(interval.share[0]) if large else np.nan,
@@ -160,10 +177,33 @@ class ReleaseScores:
             "max_share": criteria.max_share if large else np.nan, "n_tests": n_tests, "method": f"one-sided, {method}",
         }  # fmt: skip
 
-    def _queries(self, qids: list[str]) -> tuple[list[int], SampledQueries]:
-        """The places of queries, whose order matters for sequences alone, and how they were sampled."""
+    def _queries(self, qids: list[str], pair: tuple[str, str] | None = None) -> tuple[list[int], SampledQueries]:
+        """The places of queries, whose order matters for sequences alone, and how they were sampled.
+
+        ``pair``: with the covariate of this pair.
+        """
         order = qids if self._criteria.sequential else sorted(qids)
-        return [self._place[qid] for qid in order], SampledQueries(np.array(self._weights.loc[order], dtype=np.float64))
+        sample = sampled_queries(self._table.loc[order])
+        covariate = self._covariates.get(pair) if pair is not None else None
+        if covariate is not None:
+            known = Covariate(
+                np.asarray(covariate.loc[order], dtype=np.float64), float(covariate.mean()), len(covariate)
+            )
+            sample = sample._replace(covariate=known)
+        return [self._place[qid] for qid in order], sample
+
+    def p_equal(self, pair: tuple[str, str], parts: list[list[str]]) -> float:
+        """P-value of equal mean differences in all segments, by Welch's test; NaN for fewer than two segments."""
+        moments = []
+        for qids in parts:
+            places, sample = self._queries(qids)
+            differences = self._differences(pair, places, sample, self._criteria)[0]
+            _, left, rest = sample.split(differences[:, None])
+            of = sample.drawn.moments(rest)
+            moments.append(
+                (float(sample.mean(differences[:, None])[0]), left**2 * float(of.variance[0]), float(of.df[0]))
+            )
+        return welch_p(*np.array(moments).T) if len(moments) > 1 else np.nan
 
     @staticmethod
     def _with_full_losses(
@@ -214,13 +254,15 @@ class ReleaseScores:
         """The reason of an UNKNOWN, its text, the queries needed (NaN if unknown), and the plan if ratings decide."""
         pair = row["name"], row["baseline"]
         criteria = replace(self._criteria, tail=self._criteria.tail / row["n_tests"])
-        places, sample = self._queries(qids)
+        places, sample = self._queries(qids, pair)
         rated, plan = "", None
         if row["unjudged"] + row["unjudged_baseline"] > 0:
             likely, rated, plan = self._if_rated(pair, places, sample, criteria, budget)
             if likely >= _LIKELY:
                 return RATINGS, f"ratings are needed: those {rated}", np.nan, plan
         differences, lost, away = self._differences(pair, places, sample, criteria)
+        if shortage := _shortage(sample, differences, criteria):
+            return QUERIES, shortage, np.nan, None
         needed = queries_needed(criteria, differences, sample, lost, away)
         also = f"; the ratings {rated}" if rated else ""
         instead = _instead(row, criteria, differences, sample, lost, away)
@@ -254,7 +296,7 @@ class ReleaseScores:
         passed, failed = decided.count(PASS) / n_draws, decided.count(FAIL) / n_draws
         means = sample.mean(draws)
         reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
-        shares = np.asarray(self._weights.reindex(self._target.topics).fillna(0.0), dtype=np.float64)
+        shares = np.asarray(self._table["weight"].reindex(self._target.topics).fillna(0.0), dtype=np.float64)
         about: dict[str, Any] = {"measure": str(self._complete), "difference": pair, "weights": shares}
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
@@ -264,6 +306,77 @@ class ReleaseScores:
             + (f" (PASS {passed:.0%}, FAIL {failed:.0%})" if passed + failed >= _LIKELY else "")
         )
         return passed + failed, text, plan
+
+
+def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -> str:
+    """The reason why weights or clusters leave too few units for limits, as text; empty if they do not."""
+    if criteria.sequential or criteria.guarantee == ANY:
+        return ""
+    n = len(differences)
+    if sample.clusters is not None and (n_clusters := int(sample.clusters.max()) + 1) < LEAST_CLUSTERS:
+        return f"more clusters are needed: at least {LEAST_CLUSTERS}, {n_clusters} now"
+    if sample.certain is None and np.ptp(sample.weights) > 0:
+        of = sample.moments(differences[:, None])
+        if of.df[0] < LEAST_DF:
+            worth = counted(max(round(float(of.n_effective[0])), 1), "query")
+            return f"weights make {counted(n, 'query')} worth {worth}; sample by traffic (design.sample_by_traffic)"
+    return ""
+
+
+def _plain(measure: ir_measures.Measure) -> str:
+    """The measure of complete judgments that a measure of the E family estimates, or the measure itself."""
+    params = str(measure).removeprefix(measure.NAME)
+    return {estimate: f"{name}{params}" for name, estimate in _ESTIMATED.items()}.get(measure.NAME, str(measure))
+
+
+def covariates_of(
+    kind: str | None,
+    pairs: list[tuple[str, str]],
+    runs: Mapping[str, Any],
+    measure: ir_measures.Measure,
+    labels: Any,
+    table: pd.DataFrame | None,
+    rated: pd.DataFrame,
+) -> dict[tuple[str, str], pd.Series[float]]:
+    """The covariate of each pair by query: differences by machine labels, or a column of the queries."""
+    if kind is None:
+        return {}
+    if kind == "earlier":
+        if table is None or "covariate" not in table.columns:
+            raise InputError("covariate='earlier': wanted a column covariate of queries")
+        column = table["covariate"].dropna()
+        found = dict.fromkeys(pairs, column)
+    else:
+        judges = labels_of(labels)
+        if judges is None:
+            raise InputError("covariate='labels': wanted labels of one machine, as Data(labels=...)")
+        frame = judges.frame()
+        if (frame["grade"] % 1 != 0).any():
+            raise InputError("covariate='labels': wanted whole numbers, the grades of the ratings, as labels")
+        frame = frame.astype({"grade": np.int64})
+        if frame.duplicated(["qid", "docno"]).any():
+            raise InputError("covariate='labels': several labels of a document; wanted those of one machine")
+        plain = measures_from(_plain(measure))[0]
+        names = list(dict.fromkeys(name for pair in pairs for name in pair))
+        values = score(
+            {name: runs[name] for name in names},
+            frame.rename(columns={"grade": "label"})[["qid", "docno", "label"]],
+            [plain],
+            data=Data(on_topics="all"),
+            inference=Inference(interval="normal"),
+        ).values
+        scores = values.pivot(index="qid", columns="name", values="value")
+        found = {(one, other): scores[one] - scores[other] for one, other in pairs}
+    for column in found.values():
+        lacking = [qid for qid in rated.index if qid not in column.index]
+        if lacking:
+            raise InputError(
+                f"covariate={kind!r}: unknown for {len(lacking)} of {len(rated)} rated queries ({examples(lacking)}); "
+                "wanted it for all of them, and for others"
+            )
+        if len(column) == len(rated):
+            warn(f"covariate={kind!r} is known for the rated queries alone, for which it has no use")
+    return found
 
 
 def _instead(

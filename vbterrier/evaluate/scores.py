@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import choice, number, printable, warn, whole
+from vbterrier.errors import ParameterError, choice, number, printable, warn, whole
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
@@ -23,6 +23,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.queries import queries_of, sampled_queries
 from vbterrier.frames.results import Caveat, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
@@ -50,6 +51,7 @@ from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
     TOPIC_METHODS,
+    UNSEEN,
     interval_rows,
     tables_of,
     topic_values,
@@ -58,12 +60,13 @@ from vbterrier.stats.topic_intervals import (
 from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
 
     from vbterrier.frames.results import Figures
+    from vbterrier.kernels.mean_limits import SampledQueries
     from vbterrier.stats.topic_statistics import PooledScores
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -87,6 +90,8 @@ class Scores(Shown):
       topics drawn from the same population, ``unjudged (normal)`` for the unjudged documents of these topics
     - ``missing``: name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty
       ranking
+    - ``segments``: with segments of queries, ``intervals`` over the queries of each, with the columns segment and
+      weight (its share); else empty
     - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
     - ``notes``: sentences about models of unjudged documents, and about fully judged runs whose estimate differs from
       the measure of the judgments
@@ -97,6 +102,7 @@ class Scores(Shown):
     values: pd.DataFrame
     intervals: pd.DataFrame
     missing: pd.DataFrame
+    segments: pd.DataFrame = field(default_factory=pd.DataFrame, kw_only=True)
     model: EvidenceModel | None = field(default=None, kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     joint: PooledScores | None = field(default=None, kw_only=True)
@@ -122,6 +128,8 @@ class Scores(Shown):
         if self.joint is not None:
             options |= {"title": "Scores of the joint intents of all queries"}
         yield from of_means(self.intervals, **options)
+        if len(self.segments):
+            yield Panel("Segments of queries", self.segments, value="value", heads=2)
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
             yield Panel("Topics for which a system retrieved nothing", missing)
@@ -162,12 +170,13 @@ def score(
         model=None,
         pool_cutoff=None,
         subtopics=None,
+        queries=None,
         topics=None,
         on_topics="same",
         duplicates="error",
         system=None,
     ),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
 ) -> Scores:
     """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
@@ -192,12 +201,14 @@ def score(
         column ``entity_id`` of the runs, or diversity qrels.
     pool
         ``"query"``: means over topics. ``"collection"``, for ES, VB, VarPenalty and TopIntent: ``intervals`` has the
-        scores of the joint intents of all queries, as one evaluation; see :func:`vbterrier.evaluate_intents`.
+        scores of the joint intents of all queries, as one evaluation, by default with percentile intervals; see
+        :func:`vbterrier.evaluate_intents`.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``model``, ``pool_cutoff``, ``subtopics``, ``topics``, ``on_topics``
-        (``"same"``), ``duplicates`` (``"error"``), ``system``.
+        A :class:`vbterrier.Data`: ``labels``, ``model``, ``pool_cutoff``, ``subtopics``, ``queries``, ``topics``,
+        ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``. Of queries, weight and cluster enter means
+        and intervals, segment gives ``segments``.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``; not ``"nested"``), ``level`` (0.95),
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``; not ``"nested"``), ``level`` (0.95),
         ``n_resamples`` (2,000), ``seed`` (0).
     execution
         An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``resume``, ``progress`` (False). With
@@ -309,10 +320,18 @@ def score(
     numbers = values_of_rows.astype(np.float64)
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     joint = pooled_of_values(_frame(keys, numbers), asked, list(loaded)) if pooled else None
-    intervals = (
-        joint.intervals(method=interval, **drawn)
+    intervals, segments = (
+        (joint.intervals(method=interval, **drawn), pd.DataFrame())
         if joint is not None
-        else _intervals(keys, numbers, asked, list(loaded), interval, **drawn)
+        else _by_segment(
+            keys,
+            numbers,
+            asked,
+            list(loaded),
+            interval,
+            queries_table(data.queries, target.topics, asked, interval),
+            **drawn,
+        )
     )
     shown = _are_among(keys[2], asked)
     values = _frame([key[shown] for key in keys], numbers[shown])
@@ -336,6 +355,7 @@ def score(
         model=models.get(""),
         notes=tuple(notes),
         joint=joint,
+        segments=segments,
     )
 
 
@@ -485,6 +505,50 @@ def _are_among(names: NDArray[np.object_], measures: Sequence[ir_measures.Measur
     return np.array([name in wanted for name in distinct], dtype=bool)[number]
 
 
+def queries_table(
+    queries: Any, qids: Sequence[str], measures: Iterable[ir_measures.Measure], interval: str
+) -> pd.DataFrame | None:
+    """The W frame of the evaluated queries, by id; ``None`` without one."""
+    if queries is None:
+        return None
+    others = [str(measure) for measure in measures if not is_mean(measure)]
+    if others:
+        raise ParameterError(f"score: {', '.join(others)}: no mean over queries, and so without weights; leave it out")
+    if interval != UNSEEN:
+        raise ParameterError(f"score: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
+    return queries_of(queries, qids, call="score", honoured=("weight", "cluster", "segment"))
+
+
+def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQueries] | None:
+    """The sample of some queries of a W frame, by their ids."""
+    columns = [name for name in ("weight", "cluster") if table is not None and name in table.columns]
+    if table is None or not columns:
+        return None
+    return lambda qids: sampled_queries(table.loc[list(qids), columns])
+
+
+def _by_segment(
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
+    measures: Sequence[ir_measures.Measure],
+    names: Sequence[str],
+    interval: str,
+    table: pd.DataFrame | None,
+    **drawn: Any,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The C frame of all queries, and that of each segment."""
+    whole_frame = _intervals(keys, numbers, measures, names, interval, sample=sample_by(table), **drawn)
+    parts = []
+    if table is not None and "segment" in table.columns:
+        weight = table["weight"] if "weight" in table.columns else pd.Series(1.0, index=table.index)
+        for segment, rows in table[table["segment"] != ""].groupby("segment").groups.items():
+            chosen = np.isin(keys[1].astype(str), list(rows))
+            part = [key[chosen] for key in keys]
+            frame = _intervals(part, numbers[chosen], measures, names, interval, sample=sample_by(table), **drawn)
+            parts.append(frame.assign(segment=str(segment), weight=weight.loc[rows].sum() / weight.sum()))
+    return whole_frame, pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
 def _intervals(
     keys: Sequence[NDArray[np.object_]],
     numbers: NDArray[np.float64],
@@ -492,15 +556,18 @@ def _intervals(
     names: Sequence[str],
     interval: str,
     *,
+    sample: Callable[[Sequence[str]], SampledQueries] | None = None,
     level: float,
-    **options: int,
+    n_resamples: int,
+    seed: int,
 ) -> pd.DataFrame:
     averaged = _are_among(keys[2], [measure for measure in measures if is_mean(measure)])
     columns, means = [key[averaged] for key in keys], numbers[averaged]
     # The slower call raises with the first value that is not finite.
     tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))
     # One random stream for all systems and measures: equal values get equal intervals.
-    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
+    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, sample=sample, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}
     by_system = _by_system(keys[0], keys[2], numbers)
     rows: list[tuple[Any, ...]] = []
@@ -511,13 +578,13 @@ def _intervals(
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
         variance = _variance_of(measure)
-        if variance is not None and len(scores):
+        # Variances of weighted means are those of the gate alone.
+        if variance is not None and len(scores) and sample is None:
             end = unjudged_interval(scores, by_system[name, str(variance)], level=level)
             ends.append((end.low, end.high, end.method, 0))
-        head = (name, str(measure), mean_of(measure, scores) if len(scores) else nan)
-        rows += [
-            (*head, low, high, level, method, len(scores), used, options["seed"]) for low, high, method, used in ends
-        ]
+        mean = mean_of(measure, scores) if len(scores) else nan
+        head = (name, str(measure), mean if sample is None or row is None else row["value"])
+        rows += [(*head, low, high, level, method, len(scores), used, seed) for low, high, method, used in ends]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

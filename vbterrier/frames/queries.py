@@ -13,6 +13,7 @@ from vbterrier.frames.columns import QUERIES
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
+from vbterrier.kernels.mean_limits import SampledQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
+# Shares of drawn queries that are proportional to their draws up to rounding in files.
+_PROPORTIONAL = 1e-4
 # The columns beside qid, in the order of a frame.
 COLUMNS = ("weight", "cluster", "segment", "drawn", "covariate")
 
@@ -184,6 +187,45 @@ def split_values(values: Any, what: str = "values") -> tuple[pd.DataFrame, pd.Da
             f"{name!r}; wanted one of each query"
         )
     return frame.drop(columns=names), queries_frame(rows, what)
+
+
+def sampled_queries(frame: pd.DataFrame, what: str = "queries") -> SampledQueries:
+    """Sample that the queries of a checked W frame are: its weights, clusters, and draws by traffic.
+
+    With ``drawn``, weights are shares of the mean as :func:`vbterrier.design.sample_by_traffic` states them: those of
+    queries that were taken for certain are known, those of drawn queries are proportional to their draws.
+
+    Raises
+    ------
+    InputError
+        Draws without weights, with clusters, or with weights that are not proportional to them.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"qid": ["a", "b", "c"], "weight": [0.4, 0.2, 0.4], "drawn": [0, 1, 2]})
+    >>> sampled_queries(queries_frame(table)).certain.tolist()
+    [0.4, 0.0, 0.0]
+    """
+    weights = frame["weight"].to_numpy() if "weight" in frame.columns else np.ones(len(frame))
+    clusters = pd.factorize(frame["cluster"])[0] if "cluster" in frame.columns else None
+    if "drawn" not in frame.columns:
+        return SampledQueries(weights, clusters=clusters)
+    draws = frame["drawn"].to_numpy()
+    if clusters is not None:
+        raise InputError(f"{what}: columns drawn and cluster; wanted one of them: draws are of single queries")
+    if "weight" not in frame.columns and (draws == 0).any():
+        raise InputError(f"{what}: queries that were not drawn have no weight; wanted that of sample_by_traffic")
+    if "weight" not in frame.columns:
+        weights = draws.astype(np.float64)
+    share, is_drawn = weights / weights.sum(), draws > 0
+    per_draw = share[is_drawn] / draws[is_drawn]
+    if len(per_draw) and np.ptp(per_draw) > _PROPORTIONAL * per_draw.max():
+        raise InputError(
+            f"{what}: weights of drawn queries are not proportional to drawn; wanted the columns of sample_by_traffic, "
+            "or weights without drawn"
+        )
+    copies = np.maximum(draws, 1).astype(np.float64)
+    return SampledQueries(np.ones(len(frame)), copies=copies, certain=np.where(is_drawn, 0.0, share))
 
 
 def _weights(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:

@@ -26,7 +26,7 @@ _LARGEST_LEVERAGE = 0.9
 # Skewness without effect, which avoids a division by 0; standard deviations this small are rounding errors.
 _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 # Deviations this small relative to the largest value are rounding errors.
-_ROUNDING = 1e-14
+_ROUNDING = 1e-12
 
 
 class Moments(NamedTuple):
@@ -111,6 +111,10 @@ class SampledQueries(NamedTuple):
         if drawn.copies is not None:
             weights = weights * drawn.copies.reshape(len(rest), -1)
         return np.asarray(known + left * (weights * rest).sum(axis=0) / weights.sum(axis=0))
+
+    def estimate(self, values: Floats) -> Floats:
+        """The estimated mean of each column, shape (m,), with the covariate if there is one."""
+        return self.mean(values) if self.covariate is None else self.moments(values).mean
 
     def moments(self, values: Floats) -> Moments:
         """Moments of the means of values of the drawn queries, shape (n, m)."""

@@ -24,30 +24,35 @@ from vbterrier.errors import (
 )
 from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
-from vbterrier.kernels.resample import mean_draws, stream
+from vbterrier.kernels.mean_limits import p_value
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_level, std_of, t_of
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.contracts import Bounds
+    from vbterrier.kernels.mean_limits import Moments, SampledQueries
+    from vbterrier.stats.paired_tests import TTest
 
 
 _LETTER = re.compile(r"[a-z]\d*")
-CORRECTIONS = ("holm", "bh", "max-t", "none")
+CORRECTIONS = ("bonferroni", "holm", "bh", "max-t", "none")
 
 
 def adjusted(p_values: Floats, correction: str) -> Floats:
-    """Adjust the p-values of a family of tests, shape (k,): ``"holm"``, ``"bh"`` or ``"none"``.
+    """Adjust the p-values of a family of tests, shape (k,): ``"bonferroni"``, ``"holm"``, ``"bh"`` or ``"none"``.
 
-    Holm's step-down adjustment is valid under any dependence between the tests; statsmodels' takes 0.1 s a call.
-    Benjamini and Hochberg's controls the false discovery rate.
+    Bonferroni's is the only one with which simultaneous intervals agree. Holm's step-down adjustment is valid under any
+    dependence between the tests; statsmodels' takes 0.1 s a call. Benjamini and Hochberg's controls the false discovery
+    rate.
     """
     if correction == "none" or not len(p_values):
         return p_values
+    if correction == "bonferroni":
+        return np.minimum(p_values * len(p_values), 1.0)
     if correction == "bh":
         from scipy import stats
 
@@ -65,8 +70,6 @@ COLUMNS = (
     *("level", "method", "n_resamples", "seed"),
 )
 FAMILIES = ("measure", "all")
-# Equivalence is tested without Student's t if at least this share of topics have the same difference.
-_DISCRETE = 0.5
 # Relative differences below this are rounding errors.
 _EQUAL = 1e-12
 
@@ -75,13 +78,14 @@ def comparisons(
     values: pd.DataFrame,
     *,
     baseline: str | Sequence[str] | None = None,
-    test: str = "randomisation",
+    test: str = "moderated",
     correction: str = "auto",
     family: str = "measure",
     level: float = 0.95,
     margin: float | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
+    sample: Callable[[Sequence[str]], SampledQueries] | None = None,
 ) -> pd.DataFrame:
     """Compare all pairs of systems, or all systems with a baseline, by paired tests over topics.
 
@@ -91,39 +95,46 @@ def comparisons(
         The V frame: name, qid, measure, value; the system to compare all other systems with; several form one family of
         tests; ``None`` for all pairs.
     test
-        ``"randomisation"``: sign flips, all of them if there are at most ``n_resamples``. ``"bootstrap"``: studentised
+        ``"moderated"``: Student's paired t, with no variance below that moderated by the median variance of all pairs
+        of a measure (:func:`~vbterrier.stats.paired_tests.t_test`). ``"randomisation"``: sign flips, all of them if
+        there are at most ``n_resamples``. ``"bootstrap"``: studentised
         bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
     correction
-        Multiple testing correction over the family. ``"max-t"`` (Westfall and Young 1993, step-down) controls the
-        family-wise error rate under the dependence of the pairs, and needs a test that resamples. ``"holm"`` controls
-        it for any test. ``"bh"`` (Benjamini and Hochberg) controls the false discovery rate. ``"auto"`` is ``"max-t"``
-        for tests that resample and ``"holm"`` for others. ``"none"``.
+        Multiple testing correction over the family. ``"bonferroni"`` multiplies p-values by the number of tests, for
+        any test, and is the one with which simultaneous intervals agree. ``"max-t"`` (Westfall and Young 1993,
+        step-down) controls the family-wise error rate under the dependence of the pairs, and needs a test that
+        resamples. ``"holm"`` controls it for any test. ``"bh"`` (Benjamini and Hochberg) controls the false discovery
+        rate. ``"auto"`` is ``"max-t"`` for tests that resample and ``"bonferroni"`` for others. ``"none"``.
     family
         ``"measure"``: the tests of one measure are corrected together; ``"all"``: those of all measures, which needs
         the same topics for all measures if the correction is ``"max-t"``.
     level
         1 - the significance level, and the nominal coverage of the intervals of the difference. They invert the
         reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`) at the levels that agree with the
-        correction (:func:`~vbterrier.stats.inverted_intervals.corrected_levels`, and for max-T
-        :func:`~vbterrier.stats.paired_tests.simultaneous_level`): an interval excludes 0 only if p_adjusted is at most
-        ``1 - level``.
+        correction (:func:`~vbterrier.stats.inverted_intervals.corrected_levels`): an interval excludes 0 exactly where
+        p_adjusted is at most ``1 - level``. Beside the step-down p-values of Holm and max-T, which reject more,
+        intervals are those of Bonferroni, for tests that resample by the moderated t; ``method`` says so.
     margin
         A difference too small to matter, in units of the measure, above 0 and below the range of each measure: adds
         p_equivalence.
     n_resamples, seed
-        Number of resamples, of the topics for intervals and of the test, and the seed that determines them.
+        Number of resamples of the test, and the seed that determines them.
+    sample
+        How the topics were sampled, by their ids: weights and clusters, for Student's t and equivalence.
 
     Returns
     -------
     pandas.DataFrame
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
         n_qids, test, correction, n_tests, effect_size (Cohen's d_z: diff divided by the standard deviation of the
-        topics' differences), effect_low, effect_high (see :func:`~vbterrier.stats.inverted_intervals.effect_limits`),
+        topics' differences, moderated as in the test), effect_low, effect_high (exclude 0 exactly where p_adjusted is
+        at most ``1 - level``; see :func:`~vbterrier.stats.inverted_intervals.effect_limits`),
         wins, losses, ties (topics in which a is above, below, equal; missing for linearised measures such as LinkingF1,
         whose values of single topics depend on other topics), p_equivalence (the larger p of two one-sided tests
-        against the margin, not adjusted; NaN without margin or spread), level, method, n_resamples (0 if the test does
-        not resample), seed. If no topic differs, p is 1 and the effect size 0. If all topics differ by the same amount,
-        t and the effect size are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning.
+        against the margin, not adjusted; NaN without margin or for a measure of unknown range), level, method,
+        n_resamples (0 if the test does not resample), seed. If no topic differs, p is 1 and the effect size 0. If all
+        topics of all pairs differ by the same amount, p and interval of t assume that other topics differ by up to the
+        range of the measure; the bootstrap has its smallest possible p, with a warning.
         With a single topic, p is 1 for every test, and intervals and the effect size are undefined, with a warning.
 
     Raises
@@ -140,10 +151,9 @@ def comparisons(
     rates. Holm's correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the
     number of tests; a warning is given if no adjusted p can be significant.
 
-    Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by
-    :func:`bounded_equivalence`, which holds its level for any differences within the range of the measure, and is NaN
-    for measures of unknown range. Rare large differences that a sample lacks remain undetected if the other topics do
-    not tie. Differences below 1e-12 of the values are rounding errors and count as ties.
+    Equivalence is tested by the two one-sided limits of :func:`~vbterrier.kernels.mean_limits.p_value`, which account
+    for topics that were not sampled and differ by the range of the measure: without a difference, at least 299 topics
+    are needed for a margin of .01. Differences below 1e-12 of the values are rounding errors and count as ties.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the
     observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,
@@ -154,19 +164,7 @@ def comparisons(
     >>> comparisons(values)[["name_a", "name_b", "diff", "wins"]].values.tolist()
     [['a', 'b', 0.375, 2]]
     """
-    choice("test", test, TESTS)
-    choice("correction", correction, ("auto", *CORRECTIONS))
-    if correction == "max-t" and test not in RESAMPLED:
-        raise ParameterError(
-            f"correction='max-t' needs a test that resamples, found test={excerpt(test)}; use test='randomisation' or "
-            "'bootstrap', or correction='holm'"
-        )
-    if margin is not None:
-        number("margin", margin, low=0, open_low=True)
-    choice("family", family, FAMILIES)
-    check_level(level)
-    whole("n_resamples", n_resamples)
-    whole("seed", seed, low=0)
+    _check(test, correction, family, level, margin, n_resamples, seed, is_sampled=sample is not None)
     tables = []
     for measure, names, table, qids in measure_tables(values, by_id=True):
         if margin is not None:
@@ -186,15 +184,44 @@ def comparisons(
     n_tests = max((sum(len(table.pairs) for table in group) for group in groups), default=0)
     by = correction
     if correction == "auto":
-        by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "holm"
+        by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "bonferroni"
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-    parts = [part for group in groups for part in _compared(group, test, by, level, margin, options)]
-    if by == "holm" and test in RESAMPLED:
+    parts = [part for group in groups for part in _compared(group, test, by, level, margin, options, sample)]
+    if by in {"bonferroni", "holm"} and test in RESAMPLED:
         _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
     all_pairs = pd.concat(parts, ignore_index=True)
     return all_pairs.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
+
+
+def _check(
+    test: str,
+    correction: str,
+    family: str,
+    level: float,
+    margin: float | None,
+    n_resamples: int,
+    seed: int,
+    *,
+    is_sampled: bool,
+) -> None:
+    """Refuse options that do not exist, or not together."""
+    choice("test", test, TESTS)
+    choice("correction", correction, ("auto", *CORRECTIONS))
+    if correction == "max-t" and test not in RESAMPLED:
+        raise ParameterError(
+            f"correction='max-t' needs a test that resamples, found test={excerpt(test)}; use test='randomisation' or "
+            "'bootstrap', or correction='holm'"
+        )
+    if margin is not None:
+        number("margin", margin, low=0, open_low=True)
+    choice("family", family, FAMILIES)
+    check_level(level)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
+    if is_sampled and test not in {"t", "moderated"}:
+        raise ParameterError(f"test={excerpt(test)} has no weights or clusters of topics; use test='moderated' or 't'")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,38 +235,59 @@ class _Table:
 
 
 def _compared(
-    family: list[_Table], test: str, correction: str, level: float, margin: float | None, options: dict[str, Any]
+    family: list[_Table],
+    test: str,
+    correction: str,
+    level: float,
+    margin: float | None,
+    options: dict[str, Any],
+    sample: Callable[[Sequence[str]], SampledQueries] | None,
 ) -> Iterator[pd.DataFrame]:
     """The rows of a family of tests, a frame for each measure."""
     # In floating point, 1 - 0.9 is below 0.1.
     alpha = round(1 - level, 12)
+    samples = [None if sample is None else sample(table.qids) for table in family]
+    bounds = [score_bounds(f"{table.measure} - ") for table in family]
+    # The t of other tests is that of their effect sizes.
+    of_t = [
+        t_test(table.differences, moderated=test != "t", sample=how, bounds=ends)
+        for table, how, ends in zip(family, samples, bounds, strict=True)
+    ]
+    is_single = sum(len(table.pairs) for table in family) == 1
     if correction == "max-t":
-        joint = np.hstack([table.differences for table in family])
-        p_values, corrected = max_t(joint, test, **options)
-        levels = np.full(len(corrected), simultaneous_level(joint, test, alpha, **options))
+        p_values, corrected = max_t(np.hstack([table.differences for table in family]), test, **options)
     else:
-        p_values = np.concatenate([paired_p(table.differences, test, **options) for table in family])
+        p_values = np.concatenate(
+            [
+                tests.p_value if test in {"t", "moderated"} else paired_p(table.differences, test, **options)
+                for table, tests in zip(family, of_t, strict=True)
+            ]
+        )
         corrected = adjusted(p_values, correction)
-        levels = corrected_levels(corrected, correction, alpha)
+    levels = corrected_levels(corrected, correction, alpha)
+    # Step-down p-values have no intervals that agree with them.
+    is_apart = correction in {"holm", "max-t"} and not is_single
+    inverted = "moderated" if is_apart and test in RESAMPLED else test
     ends = np.cumsum([len(table.pairs) for table in family])[:-1]
-    for table, p, q, its in zip(family, *(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True):
+    parts = zip(*(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True)
+    for table, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
         n_constant = int(((std_of(table.differences) == 0) & (table.differences[0] != 0)).sum())
-        if test in {"t", "bootstrap"} and n_constant and len(table.differences) > 1:
+        if test == "bootstrap" and n_constant and len(table.differences) > 1:
             warn(
                 f"in {n_constant} of {len(table.pairs)} pairs all topics differ by the same amount: t is infinite and "
                 "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
             )
-        bounds = score_bounds(f"{table.measure} - ")
         rejected = is_significant(q, level)
-        # The statistic of max-T is Student's, with a critical value for all pairs.
-        inverted = "t" if correction == "max-t" else test
-        low, high = inverted_limits(table.differences, inverted, its, rejected, bounds, **options)
+        low, high = inverted_limits(
+            table.differences, inverted, its, None if is_apart else rejected, limits_of, sample=how, **options
+        )
+        diff = table.differences.mean(axis=0) if how is None else how.mean(table.differences)
         pairs = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
-        pairs = pairs.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
+        pairs = pairs.assign(diff=diff, low=low, high=high, p_value=p, p_adjusted=q)
         pairs = pairs.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
-        effects = _effects(table, its, margin, bounds, **options)
-        about = test, correction, len(p_values)
-        constant = (std_of(table.differences) == 0) & np.isfinite(low)
+        effects = _effects(table, tests, its, rejected, margin, limits_of)
+        about = inverted, correction, len(p_values)
+        constant = (tests.error == 0) & np.isfinite(low)
         yield pairs.assign(**effects, method=[interval_label(*about, constant=each) for each in constant.tolist()])
 
 
@@ -270,60 +318,42 @@ def _warn_of_few_resamples(tables: Sequence[_Table], test: str, n_tests: int, le
     smallest = n_tests / (n_resamples + 1)
     if n_tests > 1 and not has_all_flips and smallest > 1 - level + _EQUAL:
         warn(
-            f"Holm's correction over {n_tests} tests leaves no p below {smallest:.2g} with n_resamples={n_resamples}: "
+            f"The correction over {n_tests} tests leaves no p below {smallest:.2g} with n_resamples={n_resamples}: "
             f"nothing can be significant at {1 - level:.2g}; use {ceil(n_tests / (1 - level))} or more, or "
             "correction='max-t'"
         )
 
 
 def _effects(
-    table: _Table, levels: Floats, margin: float | None, bounds: tuple[float, float], *, n_resamples: int, seed: int
+    table: _Table, tests: TTest, levels: Floats, rejected: Bools, margin: float | None, bounds: tuple[float, float]
 ) -> dict[str, Any]:
     differences = table.differences
-    low, high = effect_limits(differences, levels)
+    low, high = effect_limits(tests, levels, rejected)
     counts = [(differences > 0).sum(axis=0), (differences < 0).sum(axis=0), (differences == 0).sum(axis=0)]
     if is_linearised(table.measure):
         counts = [pd.array([pd.NA] * len(table.pairs), dtype="Int64")] * 3
-    equivalence: Any = np.nan
-    if margin is not None:
-        equivalence = _equivalence(differences, margin)
-        discrete = _is_discrete(differences) & ~np.isnan(equivalence)
-        equivalence[discrete] = bounded_equivalence(differences[:, discrete], margin, bounds, n_resamples, seed)
-    effects = {"effect_size": t_of(differences) / np.sqrt(len(differences)), "effect_low": low, "effect_high": high}
-    return {**effects, **dict(zip(("wins", "losses", "ties"), counts, strict=True)), "p_equivalence": equivalence}
+    size = tests.t / np.sqrt(tests.n_effective) if len(differences) > 1 else np.full(len(low), np.nan)
+    effects = {"effect_size": size, "effect_low": low, "effect_high": high}
+    effects |= dict(zip(("wins", "losses", "ties"), counts, strict=True))
+    if margin is None or len(differences) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
+        return {**effects, "p_equivalence": np.nan}
+    return {**effects, "p_equivalence": equivalence(tests.of, margin, bounds)}
 
 
-def _is_discrete(differences: Floats) -> Bools:
-    """Return True if at least half of the topics have the same difference, up to rounding errors, shape (k,)."""
-    ordered, half = np.sort(differences, axis=0), ceil(_DISCRETE * len(differences))
-    # Sorted differences that are half the topics apart.
-    apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
-    return np.asarray((apart <= _EQUAL).any(axis=0))
-
-
-def bounded_equivalence(differences: Floats, margin: float, bounds: Bounds, n_draws: int, seed: int) -> Floats:
+def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
     """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
 
-    The share of draws of :func:`mean_draws` beyond the margin: valid for any distribution of differences within the
-    bounds; NaN without bounds.
+    Topics that were not sampled may differ by up to the bounds; NaN without bounds. See
+    :func:`~vbterrier.kernels.mean_limits.p_value`.
     """
     if not np.isfinite(bounds).all():
-        return np.full(differences.shape[1], np.nan)
-    low, high = mean_draws(differences, bounds, n_draws, stream(seed, "equivalence"))
-    beyond = np.maximum((low <= -margin).sum(axis=0), (high >= margin).sum(axis=0))
-    return np.asarray((beyond + 1) / (n_draws + 1))
-
-
-def _equivalence(differences: Floats, margin: float) -> Floats:
-    """The larger p of two one-sided t-tests of means at most ``-margin`` and at least ``margin``; NaN without spread.
-
-    Equal differences of a sample say nothing about the spread of other topics, in which systems may differ.
-    """
+        return np.full(len(of.mean), np.nan)
     from scipy import special
 
-    above, below = t_of(differences, -margin), -t_of(differences, margin)
-    p_value = special.stdtr(len(differences) - 1, -np.minimum(above, below))
-    return np.where(np.ptp(differences, axis=0) > 0, p_value, np.nan)
+    low, high = (
+        p_value(each, -margin, worst, special.stdtr) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))
+    )
+    return np.maximum(low, high)
 
 
 def letters(different: Bools) -> list[str]:

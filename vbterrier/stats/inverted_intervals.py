@@ -10,11 +10,12 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, number, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import agreeing_limits, constant_limits
-from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std_of, t_of
+from vbterrier.stats.paired_tests import TESTS, TTest, null_distribution, paired_p, std_of, t_test
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.contracts import Bounds
+    from vbterrier.kernels.mean_limits import SampledQueries
 
 
 _BATCH = 4_000_000
@@ -33,12 +34,18 @@ _TOPICS = 500
 def corrected_levels(adjusted: Floats, correction: str, alpha: float) -> Floats:
     """The significance level of each test's interval that agrees with a correction of p-values, shape (k,).
 
-    ``"none"``: α. ``"holm"``: α/k, the simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected
-    tests, so that among the intervals of rejected tests, the expected share without the true difference is at most α
-    (Benjamini and Yekutieli, JASA 100, 2005).
+    ``"none"``: α. ``"bonferroni"``, and for the intervals beside Holm's and max-T p-values: α/k. ``"bh"``: ``max(R, 1)
+    α/k`` for R rejected tests, so that among the intervals of rejected tests, the expected share without the true
+    difference is at most α (Benjamini and Yekutieli, JASA 100, 2005).
     """
     k = len(adjusted)
-    share = {"none": 1.0, "holm": 1 / k, "bh": max(int((adjusted <= alpha).sum()), 1) / k}[correction]
+    share = {
+        "none": 1.0,
+        "bonferroni": 1 / k,
+        "holm": 1 / k,
+        "max-t": 1 / k,
+        "bh": max(int((adjusted <= alpha).sum()), 1) / k,
+    }[correction]
     return np.full(k, alpha * share)
 
 
@@ -46,21 +53,22 @@ def inverted_limits(
     differences: Floats,
     test: str,
     levels: Floats,
-    rejected: Bools,
+    rejected: Bools | None,
     bounds: tuple[float, float],
     *,
     n_resamples: int,
     seed: int,
+    sample: SampledQueries | None = None,
 ) -> tuple[Floats, Floats]:
     """Limits of the difference of each pair: all d such that the test does not reject differences centred at d, (k,).
 
     ``differences, test, n_resamples, seed``: as for :func:`~vbterrier.stats.paired_tests.paired_p`, with the same sign
-    flips or resamples, at the significance ``levels`` of the pairs. The interval of a pair that the corrected test
-    ``rejected`` ends at 0, which it does not contain, since step-down corrections reject more than the single-step
-    correction that simultaneous intervals invert (Strassburger and Bretz, Statistics in Medicine 27, 2008). Limits are
-    clipped to ``bounds``; they are infinite, or the bounds, if no difference can be rejected with so few topics or
-    resamples, those of :func:`~vbterrier.kernels.resample.constant_limits` where all topics differ by the same amount,
-    and NaN for a single topic.
+    flips or resamples, at the significance ``levels`` of the pairs. ``rejected``: the tests at these levels that
+    reject, so that at ties and rounding errors an interval excludes 0 exactly where its test rejects; ``None`` if the
+    p-values are those of another test. ``sample``: weights and clusters, for Student's t. Limits are clipped to
+    ``bounds``; they are infinite, or the bounds, if no difference can be rejected with so few topics or resamples,
+    those of :func:`~vbterrier.kernels.resample.constant_limits` where all topics differ by the same amount, and NaN for
+    a single topic.
 
     Randomisation: if the topics of a set A are flipped, the mean of the differences less d is at least as far from 0 as
     without flips if and only if d is not below ``min(mean of A, mean of the others)``, for d below the mean. So the
@@ -71,6 +79,10 @@ def inverted_limits(
     if n < _MIN_TOPICS:
         warn("an interval over topics needs at least two topics")
         return np.full(k, np.nan), np.full(k, np.nan)
+    if test in {"t", "moderated"}:
+        tests = t_test(differences, moderated=test == "moderated", sample=sample, bounds=bounds)
+        low, high = np.clip(tests.limits(levels), *bounds)
+        return (low, high) if rejected is None else agreeing_limits(low, high, tests.mean, rejected)
     limits = np.empty((2, k))
     varies = std_of(differences) > 0
     some, of_some = differences[:, varies], levels[varies]
@@ -80,36 +92,42 @@ def inverted_limits(
         limits[:, varies] = [-_rank_limit(-some, of_some), _rank_limit(some, of_some)]
     else:
         mean = some.mean(axis=0)
-        half_width = _half_widths(some, test, of_some, n_resamples, seed)
+        half_width = _half_widths(some, of_some, n_resamples, seed)
         limits[:, varies] = mean - half_width, mean + half_width
     of_constant = levels[~varies]
     constant = constant_limits(differences[0, ~varies], n, bounds, [of_constant / 2, 1 - of_constant / 2])
     limits[:, ~varies] = np.where(np.isnan(constant), [[-np.inf], [np.inf]], constant)
     low, high = np.clip(limits, *bounds)
-    return agreeing_limits(low, high, differences.mean(axis=0), rejected)
+    return (low, high) if rejected is None else agreeing_limits(low, high, differences.mean(axis=0), rejected)
 
 
 def interval_label(test: str, correction: str, n_tests: int, *, constant: bool = False) -> str:
     """The method of the intervals of a family of tests; ``constant``: of a pair that differs alike on all topics."""
-    kinds = {"holm": ", simultaneous", "max-t": ", simultaneous", "bh": ", false coverage rate", "none": ""}
-    return f"{'bounded' if constant else f'inverted {TESTS[test]}'}{kinds[correction] if n_tests > 1 else ''}"
+    of_shift = " of the shift" if test == "wilcoxon" else ""
+    kinds = {"bonferroni": ", simultaneous", "bh": ", false coverage rate", "none": ""}
+    # Intervals beside step-down corrections are those of the single-step correction.
+    kinds |= dict.fromkeys(("holm", "max-t"), ", simultaneous by Bonferroni")
+    name = "bounded" if constant else f"inverted {TESTS[test]}{of_shift}"
+    return f"{name}{kinds[correction] if n_tests > 1 else ''}"
 
 
-def effect_limits(differences: Floats, levels: Floats) -> tuple[Floats, Floats]:
+def effect_limits(tests: TTest, levels: Floats, rejected: Bools) -> tuple[Floats, Floats]:
     """Limits of the standardised differences, Cohen's d_z, each of shape (k,); NaN without spread.
 
     The noncentralities of Student's t that give the observed t with probabilities of α/2 and 1 - α/2, divided by √n:
-    exact for normal differences (Cumming and Finch, Educational and Psychological Measurement 61, 2001).
+    exact for normal differences (Cumming and Finch, Educational and Psychological Measurement 61, 2001). They exclude 0
+    exactly where the test ``rejected``: limits of other tests end at 0, or are extended to it.
     """
     from scipy import special
 
-    n = len(differences)
-    t = t_of(differences) if n >= _MIN_TOPICS else np.full(differences.shape[1], np.nan)
-    finite = np.isfinite(t) & (std_of(differences) > 0)
-    limits = np.full((2, differences.shape[1]), np.nan)
+    t, limits = tests.t, np.full((2, len(tests.mean)), np.nan)
+    finite = np.isfinite(t) & (tests.error > 0)
+    df = np.broadcast_to(tests.df, t.shape)[finite]
     tails = np.stack([1 - levels[finite] / 2, levels[finite] / 2])
-    limits[:, finite] = special.nctdtrinc(n - 1, tails, t[finite]) / np.sqrt(n)
-    return limits[0], limits[1]
+    limits[:, finite] = special.nctdtrinc(df, tails, t[finite]) / np.sqrt(
+        np.broadcast_to(tests.n_effective, t.shape)[finite]
+    )
+    return agreeing_limits(limits[0], limits[1], tests.mean, rejected)
 
 
 def _flip_limits(differences: Floats, levels: Floats, n_resamples: int, seed: int) -> Floats:
@@ -136,17 +154,10 @@ def _flip_limits(differences: Floats, levels: Floats, n_resamples: int, seed: in
     return limits
 
 
-def _half_widths(differences: Floats, test: str, levels: Floats, n_resamples: int, seed: int) -> Floats:
-    """Half the width of symmetric intervals by Student's t or the studentised bootstrap, shape (k,)."""
-    from scipy import special
-
-    n, k = differences.shape
-    std = std_of(differences)
-    if test == "t":
-        below = 1 - levels / 2
-        # The quantile of 1 is NaN in SciPy 1.15.
-        return np.asarray(np.where(below < 1, special.stdtrit(n - 1, below), np.inf) * std / np.sqrt(n - 1))
-    null = null_distribution(differences, test, n_resamples, seed)
+def _half_widths(differences: Floats, levels: Floats, n_resamples: int, seed: int) -> Floats:
+    """Half the width of symmetric intervals by the studentised bootstrap, shape (k,)."""
+    k, std = differences.shape[1], std_of(differences)
+    null = null_distribution(differences, "bootstrap", n_resamples, seed)
     drawn = np.concatenate([null.drawn(block, slice(0, k)).T for block in null.blocks])
     return _largest(drawn, _order_statistics(levels, null.n_draws, null.n_observed)) * std
 

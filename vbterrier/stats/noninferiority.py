@@ -258,7 +258,7 @@ def decisions(
 ) -> list[str]:
     """PASS, FAIL or UNKNOWN of m samples; ``away``: further errors, see :meth:`Limits.widened`."""
     interval = limits(criteria, differences, sample, lost)
-    return interval.widened(sample.mean(differences), away).decisions(criteria)
+    return interval.widened(sample.estimate(differences), away).decisions(criteria)
 
 
 def probability_of_decision(
@@ -346,3 +346,25 @@ def passing_worst_loss(
         middle = (low + high) / 2
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low
+
+
+def welch_p(means: Floats, variances: Floats, df: Floats) -> float:
+    """P-value of equal means of k groups with unequal variances of their means.
+
+    ``F = Σ w (m - m̄)²/(k - 1)/(1 + 2 (k - 2) Λ/(k² - 1))`` with w the inverse variances, m̄ their weighted mean,
+    ``Λ = Σ (1 - w/Σw)²/df``, and ``(k² - 1)/(3 Λ)`` degrees of freedom of the denominator. Without spread in a group, 1
+    if all means are equal, and NaN otherwise.
+
+    - ``means``, ``variances``, ``df``: shape (k,)
+
+    Source: Welch, Biometrika 38, 1951.
+    """
+    from scipy import special
+
+    if not (variances > 0).all():
+        return 1.0 if np.ptp(means) == 0 else np.nan
+    k, w = len(means), 1 / variances
+    center = (w * means).sum() / w.sum()
+    rest = ((1 - w / w.sum()) ** 2 / df).sum()
+    f = (w * (means - center) ** 2).sum() / (k - 1) / (1 + 2 * (k - 2) * rest / (k**2 - 1))
+    return float(special.fdtrc(k - 1, (k**2 - 1) / (3 * rest), f))

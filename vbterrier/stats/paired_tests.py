@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, upper_limit
 from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised
 from vbterrier.stats.agreement import EQUAL
 
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.kernels.mean_limits import Moments
 
 
 # The tests and their names in the P frame.
 TESTS = {
+    "moderated": "moderated paired t",
     "randomisation": "sign-flip randomisation",
     "t": "paired t",
     "wilcoxon": "Wilcoxon signed-rank",
@@ -32,6 +35,8 @@ _MIN_TOPICS = 2
 _MAX_EXACT_TIES = 13
 # Relative differences below this are rounding errors of sums in a different order.
 _EQUAL = 1e-12
+# The weight of the median variance of all pairs, in topics: variances of few topics are moderated most.
+_PRIOR = 4
 
 
 def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> Floats:
@@ -41,12 +46,12 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
     whose mean is at least as far from 0, among all ``2^n`` if these are at most ``n_resamples``, otherwise among random
     flips and the observed statistic (Phipson and Smyth 2010); exact if the scores of both systems are exchangeable.
     ``"bootstrap"``: the proportion of resamples of the centred differences whose ``|t|`` is at least the observed one,
-    which is counted too (Efron and Tibshirani 1993, section 16.4; Sakai, SIGIR 2006, figure 1). ``"t"``: Student's.
+    which is counted too (Efron and Tibshirani 1993, section 16.4; Sakai, SIGIR 2006, figure 1). ``"t"``: Student's;
+    ``"moderated"``: with moderated variances, see :func:`t_test`.
     ``"wilcoxon"``: signed ranks as in SciPy: differences of 0 are dropped; the null distribution is exact up to 50
     topics without ties and up to 13 with ties, and normal without continuity correction beyond.
 
-    Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, t is infinite and
-    its p is 0.
+    Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, see :func:`t_test`.
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1])
@@ -54,9 +59,87 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
         return max_t(differences, test, n_resamples=n_resamples, seed=seed)[0]
     if test == "wilcoxon":
         return _wilcoxon(differences)
+    return t_test(differences, moderated=test == "moderated").p_value
+
+
+class TTest(NamedTuple):
+    """Student's t tests of k mean differences, each of shape (k,).
+
+    ``mean``; ``error``: its standard error, 0 without spread; ``df``: degrees of freedom, (1,) or (k,);
+    ``n_effective``: the number of topics of equal weight that the sample is worth; ``p_value``: two-sided.
+    """
+
+    mean: Floats
+    error: Floats
+    df: Floats
+    n_effective: Floats
+    p_value: Floats
+    of: Moments
+    bounds: tuple[float, float]
+
+    @property
+    def t(self) -> Floats:
+        """Student's t: 0 or infinite without spread."""
+        flat = np.where(self.mean == 0, 0.0, np.copysign(np.inf, self.mean))
+        return np.asarray(np.divide(self.mean, self.error, out=flat, where=self.error > 0))
+
+    def limits(self, levels: Floats) -> Floats:
+        """Limits of the differences at significance levels of shape (k,), shape (2, k).
+
+        Without spread, those of :func:`~vbterrier.kernels.mean_limits.lower_limit`, infinite for unknown bounds.
+        """
+        from scipy import special
+
+        below = 1 - levels / 2
+        # The quantile of 1 is NaN in SciPy 1.15.
+        half = np.where(below < 1, special.stdtrit(self.df, np.minimum(below, 1 - 1e-16)), np.inf) * self.error
+        ends = np.stack([self.mean - half, self.mean + half])
+        constant = np.flatnonzero(self.error == 0)
+        if len(constant):
+            ends[:, constant] = [[-np.inf], [np.inf]]
+            if np.isfinite(self.bounds).all():
+                tail = np.broadcast_to(levels, self.mean.shape)[constant] / 2
+                low = lower_limit(self.of, tail.min(), -self.bounds[0], special.stdtrit)
+                high = upper_limit(self.of, tail.min(), self.bounds[1], special.stdtrit)
+                ends[:, constant] = low[constant], high[constant]
+        return ends
+
+
+def t_test(
+    differences: Floats,
+    *,
+    moderated: bool,
+    sample: SampledQueries | None = None,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> TTest:
+    """Paired t tests of the columns of differences.
+
+    ``moderated``: no variance is below ``(v df + 4 median)/(df + 4)``, with the median variance of all pairs, so that
+    pairs that differ little by chance are not significant. Weights and clusters: HC2 variances with Satterthwaite's
+    degrees of freedom, see :func:`~vbterrier.kernels.mean_limits.moments`. Without any spread, p is that of
+    :func:`~vbterrier.kernels.mean_limits.p_value`, which assumes that other topics differ by up to the ``bounds``, and
+    1 if these are unknown.
+
+    Source: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004, for the idea of moderation.
+    """
     from scipy import special
 
-    return np.asarray(2 * special.stdtr(len(differences) - 1, -np.abs(t_of(differences))))
+    sample = SampledQueries.equal(len(differences)) if sample is None else sample
+    of = sample.moments(differences)
+    variance = of.variance
+    if moderated:
+        variance = np.maximum(variance, (variance * of.df + _PRIOR * np.median(variance)) / (of.df + _PRIOR))
+    error = np.sqrt(variance)
+    mean = np.where(np.abs(of.mean) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
+    t = np.divide(mean, error, out=np.zeros_like(mean), where=error > 0)
+    p = np.asarray(2 * special.stdtr(of.df, -np.abs(t)))
+    constant = (error == 0) & (mean != 0)
+    if constant.any() and np.isfinite(bounds).all():
+        sides = [
+            p_value(each, 0.0, worst, special.stdtr) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))
+        ]
+        p[constant] = np.minimum(2 * np.minimum(*sides), 1.0)[constant]
+    return TTest(mean, error, of.df, of.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), of, bounds)
 
 
 def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
@@ -88,35 +171,6 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     stepped = np.maximum.accumulate(max_as_extreme[::-1])[::-1]
     p_values[:, order] = (np.stack([as_extreme, stepped]) + null.n_observed) / (null.n_draws + null.n_observed)
     return p_values[0], p_values[1]
-
-
-def simultaneous_level(differences: Floats, test: str, alpha: float, *, n_resamples: int, seed: int) -> float:
-    """The level of Student's t intervals of all pairs that together exclude any true difference with probability α.
-
-    The critical value is the 1 - α quantile of the largest ``|t|`` over all pairs of the centred differences; the level
-    is the probability that Student's ``|t|`` exceeds it; 0 if there is none for so few topics or resamples.
-    """
-    from scipy import special
-
-    n, k = differences.shape
-    if n < _MIN_TOPICS:
-        return 0.0
-    step = max(1, _BATCH // min(n_resamples, _BATCH))
-    null = null_distribution(differences - differences.mean(axis=0), test, n_resamples, seed)
-    maxima = []
-    for block in null.blocks:
-        parts = (null.drawn(block, slice(start, start + step)).max(axis=0) for start in range(0, k, step))
-        maxima.append(np.maximum.reduce(list(parts)))
-    largest = np.sort(np.concatenate(maxima))
-    n_beyond = len(largest) - np.searchsorted(largest, largest - _EQUAL * np.sqrt(n))
-    allowed = largest[n_beyond + null.n_observed <= alpha * (null.n_draws + null.n_observed) + _EQUAL]
-    if not len(allowed):
-        return 0.0
-    # Both statistics increase with |t|: that of flips is the mean by the root mean square, in units of 1/sqrt(n).
-    critical = float(allowed[0])
-    if test == "randomisation":
-        critical = critical / np.sqrt(n - critical**2) if critical**2 < n * (1 - _EQUAL) else np.inf
-    return float(2 * special.stdtr(n - 1, -critical * np.sqrt(n - 1)))
 
 
 def null_distribution(differences: Floats, test: str, n_resamples: int, seed: int) -> NullDistribution:

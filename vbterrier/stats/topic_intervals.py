@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import check_level, choice, warn, whole
-from vbterrier.frames.contracts import UNKNOWN, mean_bounds, score_bounds
+from vbterrier.errors import InputError, ParameterError, check_level, choice, warn, whole
+from vbterrier.frames.contracts import UNKNOWN, mean_bounds
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
 from vbterrier.kernels.resample import (
     ENDLESS,
     bounded_limits,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 N_RESAMPLES = 2000
-BOUNDED = "bounded"
-# The method of intervals of scores that are the same on all topics, whatever the method of others.
+BOUNDED, UNSEEN = "bounded", "unseen"
+# The method of intervals of pooled scores that are the same on all topics, whatever the method of others.
 OF_CONSTANT = f"topics ({BOUNDED})"
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
@@ -72,7 +73,14 @@ class Intervals:
 
 @with_usual_errors
 def intervals(
-    values: Any, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
+    values: Any,
+    *,
+    method: str = UNSEEN,
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    bounds: Bounds | None = None,
+    sample: Callable[[Sequence[str]], SampledQueries] | None = None,
 ) -> pd.DataFrame:
     """Confidence intervals over topics of the mean of every system and measure.
 
@@ -83,37 +91,68 @@ def intervals(
         ``pt.Experiment(perquery=True)``.
     method, level, n_resamples, seed
         As for :func:`topics_intervals`. Systems and measures with the same topics share the resamples.
+    bounds
+        The smallest and the largest possible score, the same for all measures; by default the range of each measure
+        (:func:`~vbterrier.frames.contracts.score_bounds`).
+    sample
+        How the topics were sampled, by their ids: weights and clusters, for ``"unseen"``.
 
     Returns
     -------
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
         each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
-        within the range of the measure, if it is known (:func:`~vbterrier.frames.contracts.score_bounds`).
+        within the bounds, if they are known; ``"unseen"`` and ``"bounded"`` intervals are withheld (NaN) otherwise.
+
+    Raises
+    ------
+    InputError, ParameterError
+        A value that is missing, infinite or duplicated; a score outside ``bounds``; an unknown option.
 
     Examples
     --------
     >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})
-    >>> intervals(values, method="normal").round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
-    [['a', 'AP', 0.5, 0.0, 1.0]]
+    >>> intervals(values).round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
+    [['a', 'AP', 0.5, 0.022, 1.0]]
+    >>> fifty = pd.DataFrame({"name": "a", "qid": range(50), "measure": "AP", "value": 0.0})
+    >>> intervals(fifty).round(4)[["low", "high"]].values.tolist()
+    [[0.0, 0.0711]]
     """
     _check(method, level, n_resamples, seed)
-    rows = interval_rows(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
+    tables = topic_values(values)
+    if bounds is not None:
+        low, high = bounds
+        if not low < high:
+            raise ParameterError(f"bounds={bounds}: wanted the smallest and the largest possible score, as (0, 1)")
+        for table in tables:
+            if not ((table.values >= low) & (table.values <= high)).all():
+                raise InputError(f"values: scores are outside bounds={bounds}; wanted wider bounds")
+    if sample is not None and method != UNSEEN:
+        raise ParameterError(f"method={method!r} has no weights or clusters; use {UNSEEN!r}")
+    rows = interval_rows(tables, method, level=level, n_resamples=n_resamples, seed=seed, bounds=bounds, sample=sample)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def interval_rows(
-    tables: Iterable[TopicValues], method: str, *, level: float, n_resamples: int, seed: int
+    tables: Iterable[TopicValues],
+    method: str,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    bounds: Bounds | None = None,
+    sample: Callable[[Sequence[str]], SampledQueries] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of :func:`intervals` from tables of values."""
+    """Return the rows of :func:`intervals` from tables of values; ``sample``: how topics were sampled, by their ids."""
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
     for table in tables:
-        ranges = [np.array([bounds(measure) for measure in table.measures]).T for bounds in (score_bounds, mean_bounds)]
+        ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in table.measures]).T
         draws = _draws(method, seed, "", table.qids)
-        limits = _topics_intervals(table.values, level, method, draws, n_resamples, *ranges)
+        of = SampledQueries.equal(len(table.qids)) if sample is None else sample(table.qids)
+        limits = _topics_intervals(table.values, level, method, draws, n_resamples, ranges, of)
         columns = zip(
-            table.places, table.names, table.measures, table.values.mean(axis=0), limits.low, limits.high, strict=True
+            table.places, table.names, table.measures, of.mean(table.values), limits.low, limits.high, strict=True
         )
         for column, (place, name, measure, mean, low, high) in enumerate(columns):
             made = limits.method_of(column)
@@ -142,7 +181,9 @@ def topics_intervals(
     """Confidence intervals of means over topics, for the population that the topics are a sample of.
 
     - ``values``: the score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
-    - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``:
+    - ``method``: ``"unseen"``: Student's t, corrected for skewness on each side, and for topics that were not sampled
+      and have the smallest or the largest possible score (:func:`~vbterrier.kernels.mean_limits.lower_limit`).
+      ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``:
       bias-corrected and accelerated (Efron 1987), with the acceleration of the jackknife of a mean. ``"studentised"``:
       ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* - mean)/(s*/sqrt(n))`` over resamples, also called
       bootstrap-t (Efron and Tibshirani 1993, section 12.5). ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson
@@ -155,20 +196,18 @@ def topics_intervals(
     - ``qids``: topic ids, for ``"poisson"``; row numbers by default.
     - ``bounds``: the smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
 
-    Returns limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread
-    of other topics is unknown: limits are those of ``"bounded"``, which is then the method of the interval, and NaN,
-    with a warning, without bounds, as all limits of ``"bounded"`` are. A studentised limit is infinite, with a warning,
-    if in too many resamples all topics have the same score and there are no bounds.
+    Returns limits of shape (m,); NaN, with a warning, for a single topic, and without bounds for ``"unseen"`` and
+    ``"bounded"``. If all topics have the same score, the spread of other topics is unknown: limits are those of
+    ``"bounded"``, which is then the method of the interval (the same as those of ``"unseen"``). A studentised limit is
+    infinite, with a warning, if in too many resamples all topics have the same score and there are no bounds.
 
-    docs/explanation/statistics.md has the simulated coverage. Studentised intervals have the highest coverage and are
-    the widest: twice as wide as the other intervals at 5 topics, a tenth wider at 25 to 50, and unbounded if scores are
-    rarely above 0. From 50 topics on, bca has no disadvantage; with few topics and normal scores, use Student's t.
-    Bounded limits are for scores that are rarely above 0, or constant in most topics.
+    docs/explanation/statistics.md has the simulated coverage. Bounded limits are valid for any scores within the bounds
+    by conjecture, and wide if scores vary less than their range allows.
     """
     _check(method, level, n_resamples, seed)
     draws = _draws(method, seed, name, list(map(str, range(len(values)))) if qids is None else qids)
     columns = np.repeat(np.array(bounds, dtype=np.float64)[:, None], values.shape[1], axis=1)
-    return _topics_intervals(values, level, method, draws, n_resamples, columns, columns)
+    return _topics_intervals(values, level, method, draws, n_resamples, columns, SampledQueries.equal(len(values)))
 
 
 def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) -> Interval:
@@ -205,30 +244,43 @@ def _topics_intervals(
     method: str,
     draws: Callable[[], Any],
     n_resamples: int,
-    of_scores: Floats,
-    of_means: Floats,
+    bounds: Floats,
+    sample: SampledQueries,
 ) -> Intervals:
-    """Limits, with the smallest and largest possible score and mean of each column, each of shape (2, m)."""
+    """Limits, with the smallest and largest possible mean of each column, shape (2, m)."""
     limits = np.full((2, values.shape[1]), np.nan)
     if len(values) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
         warn("an interval over topics needs at least two topics")
         return Intervals(limits[0], limits[1], f"topics ({method})")
     tails = tail_probabilities(level)
     varies = np.ptp(values, axis=0) > 0
-    if not varies.all():
-        limits[:, ~varies] = constant_limits(values[0, ~varies], len(values), of_scores[:, ~varies], tails)
+    if method == UNSEEN:
+        limits = _of_unseen(values, tails[0], bounds, sample)
+    elif not varies.all():
+        limits[:, ~varies] = constant_limits(values[0, ~varies], len(values), bounds[:, ~varies], tails)
     if method == BOUNDED:
-        for bounds in np.unique(of_scores[:, varies], axis=1).T:
-            these = varies & (of_scores == bounds[:, None]).all(axis=0)
-            limits[:, these] = bounded_limits(values[:, these], (bounds[0], bounds[1]), tails, n_resamples, draws())
-    else:
+        for ends in np.unique(bounds[:, varies], axis=1).T:
+            these = varies & (bounds == ends[:, None]).all(axis=0)
+            limits[:, these] = bounded_limits(values[:, these], (ends[0], ends[1]), tails, n_resamples, draws())
+    elif method != UNSEEN:
         step, chosen = max(1, _BATCH // n_resamples), np.flatnonzero(varies)
         for start in range(0, len(chosen), step):
             these = chosen[start : start + step]
             limits[:, these] = METHODS[method](values[:, these], tails, draws(), n_resamples)
-    limits = np.clip(limits, *of_means)
+    limits = np.clip(limits, *bounds)
     _warn_of_limits(limits, varies, method)
-    return Intervals(limits[0], limits[1], f"topics ({method})", ~varies)
+    return Intervals(limits[0], limits[1], f"topics ({method})", ~varies if method != UNSEEN else None)
+
+
+def _of_unseen(values: Floats, tail: float, bounds: Floats, sample: SampledQueries) -> Floats:
+    """Limits of :mod:`vbterrier.kernels.mean_limits` on both sides, shape (2, m); NaN without bounds."""
+    from scipy import special
+
+    known, left, rest = sample.split(values)
+    of, finite = sample.drawn.moments(rest), np.isfinite(bounds).all(axis=0)
+    worst, best = -np.where(finite, bounds[0], 0.0), np.where(finite, bounds[1], 0.0)
+    low, high = lower_limit(of, tail, worst, special.stdtrit), upper_limit(of, tail, best, special.stdtrit)
+    return np.where(finite, np.stack([known + left * low, known + left * high]), np.nan)
 
 
 def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
@@ -240,8 +292,8 @@ def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
         )
     if (withheld & varies).any():
         warn(
-            f"{int((withheld & varies).sum())} of {len(varies)} intervals are withheld: method='bounded' needs a "
-            "measure with a known range of scores; use another method"
+            f"{int((withheld & varies).sum())} of {len(varies)} intervals are withheld: method={method!r} needs a "
+            "measure with a known range of scores; use another method, as 'normal', or bounds= of stats.intervals"
         )
     unbounded = int(np.isinf(limits).any(axis=0).sum())
     if unbounded:
@@ -376,6 +428,6 @@ METHODS: dict[str, Callable[..., Floats]] = {
     "poisson": _poisson,
     "normal": _student,
 }
-TOPIC_METHODS = (*METHODS, BOUNDED)
+TOPIC_METHODS = (UNSEEN, *METHODS, BOUNDED)
 # The methods that draw random numbers.
 RESAMPLED = ("percentile", "bca", "studentised", "poisson", BOUNDED)

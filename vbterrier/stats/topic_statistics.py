@@ -33,6 +33,7 @@ from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
     OF_CONSTANT,
+    UNSEEN,
     bca_limits,
     poisson_limits,
     proportion_below,
@@ -300,6 +301,8 @@ class PooledScores:
         :func:`~vbterrier.kernels.resample.constant_limits`.
         """
         tails, point = tail_probabilities(level), self.scores(self.rows.mean(axis=0))
+        # Pooled scores are no means.
+        method = "percentile" if method == UNSEEN else method
         if self.n < 2:  # noqa: PLR2004 - a bootstrap needs two
             warn("an interval over topics needs at least two topics")
             limits = np.full((2, *point.shape), np.nan)

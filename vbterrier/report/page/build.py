@@ -122,11 +122,11 @@ def write_report(
         labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error", system=None
     ),
     inference: Inference = Inference(
-        interval="percentile",
+        interval="unseen",
         level=0.95,
         n_resamples=N_RESAMPLES,
         seed=0,
-        test="randomisation",
+        test="moderated",
         correction="auto",
         family="measure",
     ),
@@ -162,8 +162,8 @@ def write_report(
         A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics`` and ``documents``, whose texts the page shows,
         ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
-        ``seed`` (0), ``test`` (``"randomisation"``), ``correction`` (``"auto"``), ``family`` (``"measure"``).
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0), ``test`` (``"moderated"``), ``correction`` (``"auto"``), ``family`` (``"measure"``).
     execution
         An :class:`vbterrier.Execution`: ``memory``, which needs measures with a cutoff of at most 100, ``progress``
         (False).

@@ -1,0 +1,279 @@
+"""Weights, clusters, draws by traffic and covariates of queries, in each call that honours them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import vbterrier
+from vbterrier.design import sample_by_traffic
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import GateOptions, release_gate
+from vbterrier.kernels.mean_limits import lower_limit, moments
+from vbterrier.report.comparison import gate_report
+from vbterrier.settings import Data, Inference
+from vbterrier.stats.noninferiority import welch_p
+
+N = 120
+
+
+def collection(n=N, seed=1, worse=()):
+    """Ratings of four documents for each query, an old run and a new one that reverses the worse queries."""
+    rng = np.random.default_rng(seed)
+    qids = np.repeat([f"q{i:03d}" for i in range(n)], 4)
+    qrels = pd.DataFrame({"qid": qids, "docno": np.tile([*"abcd"], n), "label": rng.integers(0, 4, 4 * n)})
+    old = qrels[["qid", "docno"]].assign(score=qrels["label"] + rng.normal(0, 1, 4 * n))
+    reverse = np.repeat(np.isin(np.arange(n), list(worse)), 4)
+    new = old.assign(score=np.where(reverse, -old["score"], old["score"] + rng.normal(0, 0.3, 4 * n)))
+    return new, old, qrels
+
+
+def gate(new, old, qrels, queries=None, margin=0.1, labels=None, **options):
+    data = Data(queries=queries) if labels is None else Data(queries=queries, labels=labels)
+    return release_gate(
+        {"new": new}, qrels, "nDCG@4", baseline={"old": old}, margin=margin, data=data, options=GateOptions(**options)
+    )
+
+
+def differences(new, old, qrels):
+    values = vbterrier.score({"new": new, "old": old}, qrels, ["nDCG@4"]).values
+    table = values.pivot(index="qid", columns="name", values="value")
+    return table["new"] - table["old"]
+
+
+def table(**columns):
+    return pd.DataFrame({"qid": [f"q{i:03d}" for i in range(N)], **columns})
+
+
+def limit(d, **about):
+    return float(lower_limit(moments(d.to_numpy()[:, None], **about), 0.05, 1.0, special.stdtrit)[0])
+
+
+def test_weights_and_clusters_enter_the_limits_of_the_gate():
+    runs = collection()
+    d, w = differences(*runs), np.random.default_rng(2).lognormal(0, 0.5, N)
+    weighted = gate(*runs, table(weight=w)).pairs.loc[0]
+    assert weighted[["diff", "low"]].tolist() == pytest.approx([np.average(d, weights=w), limit(d, weights=w)])
+    assert weighted["n_effective"] == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    code = np.arange(N) // 4
+    clustered = gate(*runs, table(cluster=code)).pairs.loc[0]
+    assert clustered["low"] == pytest.approx(limit(d, clusters=code))
+    assert clustered["losses_high"] == pytest.approx(1 - 0.05 ** (1 / 30))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"cluster": np.arange(N) % 9}, "more clusters are needed: at least 10, 9 now"),
+        (
+            {"weight": np.where(np.arange(N) < 3, 500.0, 1.0)},
+            "weights make 120 queries worth 3 queries; sample by traffic",
+        ),
+    ],
+)
+def test_too_few_clusters_or_heavy_queries_decide_nothing(columns, words):
+    for worse in ((), range(N)):
+        found = gate(*collection(worse=worse), table(**columns))
+        assert found.decision == "UNKNOWN"
+        assert words in found.advice()[0]
+
+
+def test_queries_taken_for_certain_have_no_error_in_the_gate():
+    new, old, qrels = collection()
+    traffic = table(weight=np.arange(1, N + 1) ** -1.0)
+    sample = sample_by_traffic(traffic, 60, seed=3)
+    rows = [frame[frame["qid"].isin(sample["qid"])] for frame in (new, old, qrels)]
+    d = differences(*rows).loc[sample["qid"]].to_numpy()
+    found = gate(*rows, sample).pairs.loc[0]
+    assert found["diff"] == pytest.approx(sample["weight"] @ d)
+    certain, drawn = sample["drawn"] == 0, sample["drawn"]
+    left = 1 - sample.loc[certain, "weight"].sum()
+    rest = pd.Series(np.repeat(d, drawn))
+    assert 0 < certain.sum() <= 30
+    assert found["low"] == pytest.approx(sample.loc[certain, "weight"] @ d[certain] + left * limit(rest))
+    # Without one of the drawn queries, the others are no sample by traffic.
+    with pytest.raises(InputError, match=r"1 of .* drawn queries are not rated .*; rate them"):
+        gate(new, old, rows[2][rows[2]["qid"] != sample["qid"].iloc[-1]], sample)
+
+
+def test_samples_by_traffic_estimate_the_weighted_mean_without_bias():
+    rng = np.random.default_rng(4)
+    traffic = pd.DataFrame({"qid": [f"q{i}" for i in range(500)], "weight": rng.lognormal(0, 1.5, 500)})
+    value = pd.Series(rng.random(500) + 0.2 * (traffic["weight"].to_numpy() > 5), index=traffic["qid"])
+    truth = np.average(value, weights=traffic["weight"])
+    found = [sample_by_traffic(traffic, 60, seed=seed) for seed in range(300)]
+    estimates = [each["weight"] @ value.loc[each["qid"]].to_numpy() for each in found]
+    assert stats.ttest_1samp(estimates, truth).pvalue > 1e-3
+    assert all(each["weight"].sum() == pytest.approx(1) for each in found)
+    assert all((each["drawn"] == 0).sum() + each["drawn"].sum() == 60 for each in found)
+    # The heaviest are in all samples; rows in any order give the same sample.
+    heaviest = traffic.nlargest(3, "weight")["qid"]
+    assert all(set(heaviest) <= set(each["qid"][each["drawn"] == 0]) for each in found)
+    pd.testing.assert_frame_equal(sample_by_traffic(traffic[::-1], 60, seed=5), found[5])
+    assert not found[5].equals(found[6])
+
+
+def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
+    new, old, qrels = collection(worse=range(0, N, 6))
+    d = differences(new, old, qrels)
+    noise = np.random.default_rng(5).normal(0, 0.02, N)
+    more = pd.DataFrame({"qid": [f"other {i}" for i in range(600)], "covariate": np.tile(d + noise, 5)})
+    known = pd.concat([table(covariate=d.to_numpy() + noise), more], ignore_index=True)
+    found = gate(new, old, qrels, known, covariate="earlier").pairs.loc[0]
+    plain = gate(new, old, qrels).pairs.loc[0]
+    assert found["correlation"] > 0.9
+    assert found["low_without"] == pytest.approx(plain["low"])
+    assert found["low"] > plain["low"] + 0.003
+    assert found["method"] == "one-sided, t, unseen losses, covariate"
+    with pytest.warns(DegenerateWarning, match="known for the rated queries alone, for which it has no use"):
+        gate(new, old, qrels, table(covariate=d.to_numpy()), covariate="earlier")
+
+
+def test_labels_of_a_machine_are_a_covariate_of_unrated_queries():
+    new, old, every = collection(worse=range(0, N, 6))
+    rated = every[every["qid"] < "q060"]
+    found = gate(new, old, rated, labels=every, covariate="labels").pairs.loc[0]
+    # Labels that agree with the ratings know the mean of all queries.
+    assert found["correlation"] == pytest.approx(1)
+    assert found["diff"] == pytest.approx(differences(new, old, every).mean())
+    assert found["n_qids"] == 60
+
+
+def test_guardrails_must_pass_and_fail_the_gate():
+    runs = collection()
+    found = gate(*runs, guardrails={"P@1": 0.2})
+    assert found.pairs[["measure", "role", "margin"]].to_numpy().tolist() == [
+        ["nDCG@4", "decision", 0.1],
+        ["P@1", "guardrail", 0.2],
+    ]
+    assert found.decision == "PASS"
+    assert "P@1 PASS" in found.summary()
+    assert "by P@1 below 0.2" in found.guarantee()
+    alone = gate(*runs).pairs.loc[0]
+    # PASS needs no correction; FAIL by one of two measures does.
+    assert found.pairs.loc[0, "low"] == alone["low"]
+    assert found.pairs.loc[0, "high"] > alone["high"]
+    narrow = gate(*runs, guardrails={"P@1": 0.001})
+    assert (narrow.decision, narrow.pairs["decision"].tolist()) == ("UNKNOWN", ["PASS", "UNKNOWN"])
+    assert narrow.advice()[0].startswith("P@1: ")
+    worse = collection(worse=range(0, N, 2))
+    assert gate(*worse, guardrails={"P@1": 0.05}, margin=0.9, max_share=1).decision == "FAIL"
+    assert "P@1" in gate_report(narrow, "table")
+
+
+def test_segments_have_a_test_of_equal_differences():
+    part = np.where(np.arange(N) < 60, "head", "tail")
+    same = gate(*collection(), table(segment=part)).segments
+    apart = gate(*collection(worse=range(30)), table(segment=part)).segments
+    assert same["p_equal"].iloc[0] > 0.01
+    assert apart["p_equal"].iloc[0] < 1e-3
+    d = differences(*collection(worse=range(30)))
+    expected = stats.ttest_ind(d[:60], d[60:], equal_var=False).pvalue
+    assert apart["p_equal"].tolist() == pytest.approx([expected, expected])
+    rng = np.random.default_rng(6)
+    false = [
+        welch_p(*np.array([(x.mean(), x.var(ddof=1) / len(x), len(x) - 1) for x in parts]).T)
+        for parts in ([rng.normal(0, sd, n) for sd, n in ((1, 10), (3, 20), (0.5, 40))] for _ in range(1000))
+    ]
+    assert stats.binomtest(int((np.array(false) <= 0.05).sum()), 1000, 0.05).pvalue > 1e-3
+
+
+def test_scores_and_comparisons_honour_weights_and_clusters():
+    new, old, qrels = collection()
+    w, code = np.random.default_rng(7).lognormal(0, 0.5, N), np.arange(N) // 4
+    plain = vbterrier.score({"new": new, "old": old}, qrels, ["nDCG@4"])
+    values = plain.values.pivot(index="qid", columns="name", values="value")
+    for queries, about in ((table(weight=w), {"weights": w}), (table(cluster=code), {"clusters": code})):
+        data = Data(queries=queries)
+        found = vbterrier.score({"new": new, "old": old}, qrels, ["nDCG@4"], data=data).intervals.set_index("name")
+        of = moments(values.to_numpy(), **about)
+        assert found["value"].tolist() == pytest.approx(of.mean.tolist())
+        low = lower_limit(of, 0.025, 0.0, special.stdtrit)
+        assert found["low"].tolist() == pytest.approx(low.tolist())
+        pairs = vbterrier.compare(
+            {"new": new, "old": old}, qrels, "nDCG@4", data=data, inference=Inference(margin=0.1)
+        ).pairs.loc[0]
+        of = moments((values[pairs["name_a"]] - values[pairs["name_b"]]).to_numpy()[:, None], **about)
+        assert pairs["diff"] == pytest.approx(float(of.mean[0]))
+        t = abs(of.mean) / np.sqrt(of.variance)
+        assert pairs["p_value"] == pytest.approx(float(2 * special.stdtr(of.df, -t)[0]))
+        assert 0 < pairs["p_equivalence"] < 1
+
+
+def test_segments_of_scores_are_a_table():
+    new, _, qrels = collection()
+    part = np.where(np.arange(N) < 30, "head", "tail")
+    found = vbterrier.score({"new": new}, qrels, ["nDCG@4"], data=Data(queries=table(segment=part)))
+    assert found.segments[["segment", "n_qids", "weight"]].to_numpy().tolist() == [
+        ["head", 30, 0.25],
+        ["tail", 90, 0.75],
+    ]
+    rows = qrels["qid"] < "q030"
+    alone = vbterrier.score({"new": new[rows]}, qrels[rows], ["nDCG@4"]).intervals
+    assert found.segments.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.loc[0, ["low", "high"]].tolist())
+
+
+RUNS = collection()
+BOTH = {"new": RUNS[0], "old": RUNS[1]}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: gate(*RUNS, table(cluster=1), daily=True),
+            ParameterError,
+            "daily=True has no limits for column 'cluster'",
+        ),
+        (lambda: gate(*RUNS, table(cluster=1), guarantee="any"), ParameterError, "has no limits for column 'cluster'"),
+        (lambda: gate(*RUNS, covariate="age"), ParameterError, "covariate='age'"),
+        (lambda: gate(*RUNS, covariate="earlier"), InputError, "wanted a column covariate of queries"),
+        (lambda: gate(*RUNS, covariate="labels"), InputError, "wanted labels of one machine"),
+        (
+            lambda: gate(*RUNS, table(covariate=[np.nan] + [0.1] * (N - 1)), covariate="earlier"),
+            InputError,
+            "unknown for 1 of 120 rated queries",
+        ),
+        (
+            lambda: gate(*RUNS, table(weight=np.arange(N) + 1.0, drawn=1)),
+            InputError,
+            "weights of drawn queries are not proportional to drawn",
+        ),
+        (lambda: gate(*RUNS, table(drawn=1, cluster=1)), InputError, "columns drawn and cluster; wanted one of them"),
+        (lambda: gate(*RUNS, guardrails={"nDCG@4": 0.1}), ParameterError, "guardrails: wanted measures other than"),
+        (
+            lambda: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(drawn=1))),
+            ParameterError,
+            "score: column 'drawn' of queries has no effect",
+        ),
+        (
+            lambda: vbterrier.score(
+                BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(weight=1.0)), inference=Inference(interval="bca")
+            ),
+            ParameterError,
+            "interval='bca' has no weights",
+        ),
+        (
+            lambda: vbterrier.compare(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(segment="a"))),
+            ParameterError,
+            "compare: column 'segment' of queries has no effect",
+        ),
+        (
+            lambda: vbterrier.compare(
+                BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0)), inference=Inference(test="wilcoxon")
+            ),
+            ParameterError,
+            "test='wilcoxon' has no weights or clusters",
+        ),
+        (
+            lambda: vbterrier.rank_systems(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0))),
+            ParameterError,
+            "queries",
+        ),
+        (lambda: sample_by_traffic(table(segment="a"), 10), InputError, "wanted a column weight"),
+        (lambda: sample_by_traffic(table(weight=1.0), 1), ParameterError, "n=1"),
+    ],
+)
+def test_columns_without_effect_are_refused(call, error, message):
+    with pytest.raises(error, match=message.replace("(", r"\(")):
+        call()
