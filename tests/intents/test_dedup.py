@@ -61,9 +61,21 @@ def test_aliases_come_as_a_frame_too():
 
 
 def test_names_are_compared_in_their_normal_form():
-    rows = [("A", 0.4, "Zoe\u0308 O'Brien"), ("B", 0.3, "ZOË O BRIEN"), ("C", 0.2, "Zoe OBrien"), ("D", 0.1, "C++")]
-    assert merged(Dedup(), *rows) == {"A": ["A", "B"], "C": ["C"], "D": ["D"]}
+    names = {"Zoe\u0308 O'Brien": 0.4, "ZOË O BRIEN": 0.3, "Zoe OBrien": 0.2, "C++": 0.1}
+    rows = [(name, prob, name) for name, prob in names.items()]
+    one, other, *rest = names
+    assert merged(Dedup(), *rows) == {one: sorted([one, other]), **{name: [name] for name in rest}}
     assert len(merged(Dedup(strings=False), *rows)) == 4
+
+
+def test_people_of_one_name_stay_apart_if_their_ids_differ():
+    rows = [("Q1", 0.5, "John Smith"), ("Q2", 0.3, "john smith"), ("john smith", 0.2, "John Smith")]
+    assert merged(Dedup(), *rows) == {one: [one] for one, *_ in rows}, "the last could be either"
+    one = [("Q1", 0.5, "John Smith"), ("John_Smith", 0.3, "john smith"), ("Q3", 0.2, "J. Smith")]
+    assert merged(Dedup(), *one) == {"Q1": ["John_Smith", "Q1"], "Q3": ["Q3"]}
+    same = Dedup(embedder=plane({"John Smith": 0, "john smith": 0}))
+    two = merged(same, ("Q1", 0.5, "John Smith"), ("Q2", 0.5, "john smith"))
+    assert two == {"Q1": ["Q1"], "Q2": ["Q2"]}, "nor by embeddings"
 
 
 def test_entities_without_a_name_are_compared_by_their_id():
@@ -96,7 +108,7 @@ def test_names_that_are_an_alias_of_one_candidate_join_it(people):
 def test_a_query_that_loses_its_ambiguity_to_names_is_told():
     message = r"1 query \('q'\) with a single name of all candidates, which were merged"
     with pytest.warns(DegenerateWarning, match=message):
-        assert len(merged(Dedup(), ("A", 0.5, "John Smith"), ("B", 0.5, "john smith"))) == 1
+        assert len(merged(Dedup(), ("JOHN SMITH", 0.5, "John Smith"), ("john_smith", 0.5, "john smith"))) == 1
 
 
 def test_a_chain_of_likeness_does_not_join_its_ends():
@@ -156,10 +168,10 @@ def test_nil_is_merged_with_nothing():
 
 
 def test_the_row_of_the_most_probable_and_of_equals_of_the_smallest_id_stands_for_a_group():
-    rows = [("b", 0.3, "x"), ("a", 0.3, "X"), ("c", 0.4, "y")]
-    assert merged(Dedup(), *rows) == {"a": ["a", "b"], "c": ["c"]}
-    frame = intents(("A", 0.2, "x"), ("B", 0.5, "X"), ("C", 0.3, "z")).assign(score=[9.0, 1.0, 2.0], year=[1, 2, 3])
-    expected = [["B", 0.7, 1.0, 2, "X"], ["C", 0.3, 2.0, 3, "z"]]
+    rows = [("x", 0.3, "x"), ("X", 0.3, "X"), ("c", 0.4, "y")]
+    assert merged(Dedup(), *rows) == {"X": ["X", "x"], "c": ["c"]}
+    frame = intents(("x", 0.2, "x"), ("X", 0.5, "X"), ("C", 0.3, "z")).assign(score=[9.0, 1.0, 2.0], year=[1, 2, 3])
+    expected = [["X", 0.7, 1.0, 2, "X"], ["C", 0.3, 2.0, 3, "z"]]
     assert Dedup()(frame)[["entity_id", "prob", "score", "year", "name"]].values.tolist() == expected
 
 

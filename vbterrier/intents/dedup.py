@@ -90,7 +90,7 @@ class MergedCandidates:
     ids: Texts  # the id of the most probable candidate of each group, shape (m,), as all but the last field
     prob: Floats  # the sum of the probabilities
     names: Texts  # a name, may be empty
-    known: Bools  # True if the knowledge base contains the id
+    known: Bools  # True if the candidate has an id: one of the knowledge base, or without one an id unlike its name
     row: Ints  # the row of the most probable candidate
     of_row: Ints  # the group of each row, shape (n,)
 
@@ -110,24 +110,24 @@ class MergedCandidates:
         # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
-        in_kb = per_topic(self.known.astype(np.float64), group, n) > 0
+        has_id = per_topic(self.known.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
-        return MergedCandidates(self.topic[top], self.ids[top], total, names, in_kb, self.row[top], group[self.of_row])
+        return MergedCandidates(self.topic[top], self.ids[top], total, names, has_id, self.row[top], group[self.of_row])
 
     def forms(self) -> Texts:
         """Return normal forms of the names, or of the ids of groups without a name."""
         return np.array(normal_forms(np.where(self.names == "", self.ids, self.names).tolist()), dtype=object)
 
 
-def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], in_kb: Bools) -> MergedCandidates:
+def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], has_id: Bools) -> MergedCandidates:
     """Group candidates of a topic with equal ids."""
     rows = np.arange(len(topic))
-    each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), in_kb, rows, rows)
+    each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), has_id, rows, rows)
     return each.merged(_codes(topic, each.ids))
 
 
 def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedCandidates:
-    """Merge groups of a topic with equal normalised names, except entities that the knowledge base distinguishes."""
+    """Merge groups of a topic with equal normalised names, except those with different ids."""
     form = pd.factorize(groups.forms())[0]
     key = _codes(groups.topic, form)
     repeated = np.bincount(key, weights=groups.known) > 1
@@ -140,7 +140,7 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (groups, merged))
     warn_of(
         [topics[place] for place in np.flatnonzero((before > 1) & (after == 1)).tolist()],
-        "with a single name of all candidates, which were merged: for homonyms, pass kb= or strings=False",
+        "with a single name of all candidates, which were merged: for homonyms, use other ids than names, or strings=False",
     )
     return merged
 
@@ -172,9 +172,9 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
     key = np.arange(len(groups.topic))
     lists = [groups.names[group].tolist() for group in comparable]
     for group, similarity in zip(comparable, similarity_of(lists), strict=True):
-        # Entities with equal names that the knowledge base distinguishes are not merged.
-        in_kb = groups.known[group]
-        homonyms = in_kb[:, None] & in_kb & (form[group][:, None] == form[group])
+        # Homonyms with ids are not merged.
+        has_id = groups.known[group]
+        homonyms = has_id[:, None] & has_id & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
     return groups.merged(key)
 
@@ -228,20 +228,21 @@ def _codes(topic: Ints, other: Any) -> Ints:
 class Dedup(IntentStage):
     """Merge duplicate candidates of a query and sum their probabilities: I -> I (Ding 2025, section 3.2).
 
-    Three tests in this order: (i) equal ids, after ``aliases`` and the redirects of ``kb``; (ii) equal names in normal
-    form, or a name that is an alias of exactly one other candidate; (iii) similar names, clustered by complete linkage:
-    each pair in a cluster reaches the threshold.
+    Three tests in this order: (i) equal ids, after ``aliases`` and the redirects of ``kb``; (ii) for candidates without
+    an id, equal names in normal form, or a name that is an alias of exactly one other candidate; (iii) similar names,
+    clustered by complete linkage: each pair in a cluster reaches the threshold. Ids are those of ``kb``, or without one
+    every ``entity_id`` that differs from the name in normal form.
 
     Parameters
     ----------
     kb
-        A knowledge base (:mod:`vbterrier.linking.kb`): redirects, names that the frame lacks, aliases. Its entities are
-        not merged with each other in (ii), nor in (iii) if their names are equal: they are the homonyms that make a
-        query ambiguous.
+        A knowledge base (:mod:`vbterrier.linking.kb`): redirects, names that the frame lacks, aliases. Candidates with
+        ids are not merged with each other in (ii), nor in (iii) if their names are equal: they are the homonyms that
+        make a query ambiguous.
     aliases
         Further ids: a mapping from entity_id to its canonical id, or a frame (entity_id, canonical); chains too.
     strings
-        If True, compare names (ii). Without a knowledge base, a warning reports queries in which one candidate remains.
+        If True, compare names (ii). A warning reports queries in which one candidate remains.
     embedder
         For (iii), a callable from a list of n names to vectors of shape (n, d), such as :class:`MiniLM`.
     similarity
@@ -260,15 +261,17 @@ class Dedup(IntentStage):
     -----
     ``entity_id`` becomes the id after (i). A group keeps the row of its most probable candidate, ties broken by id,
     with the first name that is not empty; ``merged`` lists its input ids, most probable first. A candidate without a
-    name is compared by its id in (ii) and not compared in (iii). NIL is never merged.
+    name is compared by its id in (ii) and not compared in (iii). NIL is never merged. Where ids are mere numbers of
+    rows, copy the names to ``entity_id``, so that they are compared.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["Q1", "Q2", "Q3"], "prob": [0.5, 0.3, 0.2],
-    ...                         "name": ["Jordan (country)", "Michael Jordan", "jordan country"]})
-    >>> Dedup()(intents)[["entity_id", "prob", "merged"]].values.tolist()
-    [['Q1', 0.7, ['Q1', 'Q3']], ['Q2', 0.3, ['Q2']]]
+    >>> intents = pd.DataFrame({"qid": "q1", "prob": [0.5, 0.2, 0.2, 0.1],
+    ...                         "entity_id": ["Q1", "Q2", "Q3", "michael jordan"],
+    ...                         "name": ["Jordan (country)", "Michael Jordan", "Jordan", "michael jordan"]})
+    >>> Dedup()(intents)[["entity_id", "prob", "merged"]].round(3).values.tolist()
+    [['Q1', 0.5, ['Q1']], ['Q2', 0.3, ['Q2', 'michael jordan']], ['Q3', 0.2, ['Q3']]]
     """
 
     def __init__(
@@ -302,13 +305,15 @@ class Dedup(IntentStage):
         distinct = list(dict.fromkeys(ids_of_rows))
         canonical = dict(zip(distinct, self._resolve(self._alias(self._resolve(distinct))), strict=True))
         ids = [canonical[one] for one in ids_of_rows]
-        frame, in_kb = candidates.frame, np.zeros(len(ids), dtype=bool)
+        frame, has_id = candidates.frame, np.zeros(len(ids), dtype=bool)
         names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
         if self.kb is not None:
             of_kb = self.kb.names(ids)
-            in_kb = np.array(of_kb, dtype=object) != ""
+            has_id = np.array(of_kb, dtype=object) != ""
             names = [own or other for own, other in zip(names, of_kb, strict=True)]
-        groups = by_id(candidates.topic, ids, candidates.prob, names, in_kb)
+        else:
+            has_id = _have_ids(ids, names)
+        groups = by_id(candidates.topic, ids, candidates.prob, names, has_id)
         if self.strings:
             groups = by_name(groups, self.kb, candidates.topics)
         if self.embedder is not None:
@@ -329,6 +334,12 @@ class Dedup(IntentStage):
             ids = after
         looping = next(one for one in ids if one in aliases)
         raise InputError(f"aliases: {looping!r} is part of a cycle; remove one of its aliases")
+
+
+def _have_ids(ids: list[str], names: list[str]) -> Bools:
+    """Return True for ids that differ from the name in normal form."""
+    form = np.array([normal_forms(ids), normal_forms(names)], dtype=object)
+    return np.asarray((np.array(names, dtype=object) != "") & (form[0] != form[1]), dtype=bool)
 
 
 def _checked(aliases: Any) -> dict[str, str]:
