@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.linking import DictionaryLinker, QueryLinker
 from vbterrier.linking.kb import building, knowledge_base
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -525,3 +526,43 @@ def test_nothing_in_a_file_is_computed_as_it_is_read(smiths, changes):
 def test_functions_are_not_called_from_the_schema_of_a_file(smiths):
     assert smiths._connection.rows("PRAGMA trusted_schema") == [(0,)]
     assert smiths._connection.rows("PRAGMA cell_size_check") == [(1,)]
+
+
+SPELLED = [("1", "Fox News", 900), ("2", "Fox News", 100), ("3", "fox news", 10)]
+
+
+@pytest.mark.parametrize("of_aliases", [True, False])
+def test_counts_of_spellings_add_up(tmp_path, of_aliases):
+    """The look-up and the linkers: 901 of (900 + 1) + (100 + 1) + (10 + 1), not half of 10/10."""
+    wanted = pytest.approx({"1": 901 / 1013, "2": 101 / 1013, "3": 11 / 1013})
+    frame = pd.DataFrame(SPELLED, columns=["entity_id", "alias", "count"])
+    records = [
+        {"id": one, "aliases": [{"alias": name, "count": n}]} if of_aliases else {"id": one, "label": name, "count": n}
+        for one, name, n in SPELLED
+    ]
+    with build_kb(tmp_path / "kb", records, id_space="test") as base:
+        sources = [base, DictionaryLinker(base), QueryLinker(base), DictionaryLinker(frame, id_space="test")]
+        for source in sources:
+            found = source.link(["fox news"]).frame
+            assert dict(zip(found["entity_id"], found["score"], strict=True)) == wanted
+
+
+def test_counts_of_an_entity_count_once_for_all_its_spellings(tmp_path):
+    records = [
+        {"id": "1", "label": "Fox News", "aliases": ["fox news", "FOX news"], "count": 100},
+        {"id": "2", "label": "Fox News", "count": 300},
+    ]
+    with build_kb(tmp_path / "kb", records, id_space="test") as base:
+        for source in (base, DictionaryLinker(base), QueryLinker(base)):
+            found = source.link(["fox  news"]).frame
+            scores = dict(zip(found["entity_id"], found["score"], strict=True))
+            assert scores == pytest.approx({"1": 101 / 402, "2": 301 / 402})
+    counted = [
+        {"id": "1", "aliases": [{"alias": "Fox News", "count": 50}, {"alias": "fox news", "count": 50}]},
+        {"id": "2", "aliases": [{"alias": "Fox News", "count": 300}]},
+    ]
+    with build_kb(tmp_path / "kb2", counted, id_space="test") as base:
+        for source in (base, DictionaryLinker(base), QueryLinker(base)):
+            found = source.link(["fox  news"]).frame
+            scores = dict(zip(found["entity_id"], found["score"], strict=True))
+            assert scores == pytest.approx({"1": 102 / 403, "2": 301 / 403})

@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier import CandidateIntents
 from vbterrier.errors import ParameterError
-from vbterrier.linking import ContextLinker, DictionaryLinker, QueryLinker, build_kb
+from vbterrier.linking import ContextLinker, DictionaryLinker, QueryLinker, build_kb, kb_from_file
 
 NAMES = pd.DataFrame(
     [
@@ -82,6 +82,46 @@ def test_probabilities_are_those_of_the_formula():
     }
     wanted = {one: value / sum(share.values()) for one, value in share.items()}
     assert dict(zip(linked["entity_id"], linked["score"], strict=True)) == pytest.approx(wanted)
+
+
+def shares(linker, text):
+    frame = linker.link([text]).frame
+    return dict(zip(frame["entity_id"], frame["score"], strict=True))
+
+
+SMITHS = [("a", "Ann Smith", 10), ("b", "Bob Smith", 1000)]
+CLINICS = [("m", "Mayo Stroke Clinic", 10), ("n", "Madison Sports Clinic", 1000)]
+
+
+@pytest.mark.parametrize(
+    ("people", "text"), [(SMITHS, "smith"), (SMITHS, "smiht"), (CLINICS, "MSC"), (SMITHS, "the smith report")]
+)
+@pytest.mark.parametrize("form", ["tsv", "records", "counts of aliases", "aliases"])
+def test_counts_decide_between_people_of_one_last_name(tmp_path, form, people, text):
+    wanted = pytest.approx({people[0][0]: 11 / 1012, people[1][0]: 1001 / 1012})
+    if form == "aliases":
+        frame = pd.DataFrame(people, columns=["entity_id", "alias", "count"])
+        assert shares(QueryLinker(frame, id_space="people"), text) == wanted
+        return
+    if form == "tsv":
+        rows = "".join(f"{entity}\t{name}\t{count}\n" for entity, name, count in people)
+        (tmp_path / "people.tsv").write_text("id\tlabel\tclicks\n" + rows)
+        base = kb_from_file(tmp_path / "kb", tmp_path / "people.tsv", id_space="people")
+    elif form == "records":
+        records = [{"id": entity, "label": name, "clicks": count} for entity, name, count in people]
+        base = build_kb(tmp_path / "kb", records, id_space="people")
+    else:
+        records = [{"id": entity, "aliases": [{"alias": name, "count": count}]} for entity, name, count in people]
+        base = build_kb(tmp_path / "kb", records, id_space="people")
+    with base:
+        assert shares(QueryLinker(base), text) == wanted
+
+
+def test_names_of_several_people_weigh_as_many_people():
+    """Without counts everybody is as probable, however many have the same full name."""
+    names = pd.DataFrame({"alias": ["Ann Smith", "Ann Smith", "Bob Smith"], "entity_id": ["a", "b", "c"]})
+    found = shares(QueryLinker(names, id_space="people"), "smith")
+    assert list(found.values()) == pytest.approx([1 / 3] * 3)
 
 
 def test_limits_and_switches():

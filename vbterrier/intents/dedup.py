@@ -140,7 +140,7 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (groups, merged))
     warn_of(
         [topics[place] for place in np.flatnonzero((before > 1) & (after == 1)).tolist()],
-        "with a single name of all candidates, which were merged: for homonyms, use other ids than names, or strings=False",
+        "with a single name of all candidates, which were merged: for homonyms, use ids, or strings=False",
     )
     return merged
 

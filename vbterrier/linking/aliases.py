@@ -47,7 +47,8 @@ class AliasFrame:
     """Aliases in a frame, with the interface of a knowledge base that linkers use.
 
     The columns are alias, entity_id [, score (probability of the entity given the alias) or count (of both, such as
-    clicks: ``p(e|a) ∝ c + 1``), weight (frequency of the alias, relative to aliases of the same form), name].
+    clicks: ``p(e|a) ∝ c + 1``), weight (frequency of the alias, relative to other aliases, by default the sum of its
+    counts), name].
     """
 
     def __init__(self, frame: Any, id_space: str) -> None:
@@ -68,20 +69,20 @@ class AliasFrame:
         self.id_space = id_space
         self.has_priors = bool(counts)
         columns = {"alias": alias.text.to_pylist(), "entity_id": entity.text.to_pylist()}
-        score = np.ones(len(frame))
+        score = total = np.ones(len(frame))
         if counts == ["score"]:
             score = _probabilities(frame["score"], columns)
         elif counts:
-            score = _of_counts(frame[counts[0]], alias)
+            score, total = _of_counts(frame[counts[0]], alias)
         self._table = pd.DataFrame({name: pd.Series(column, dtype="str") for name, column in columns.items()})
         self._table["score"] = score
-        self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else 1.0
+        self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else total
         named = frame["name"].fillna("").astype(str).tolist() if "name" in frame.columns else [""] * len(frame)
         # The first name of an entity counts.
         self._names = dict(reversed(list(zip(columns["entity_id"], named, strict=True))))
 
     def alias_table(self) -> pd.DataFrame:
-        """Return a copy of columns alias, entity_id, score (1 without priors) and weight (1 by default)."""
+        """Return a copy of columns alias, entity_id, score (1 without priors) and weight (1 without counts)."""
         return self._table.copy()
 
     def names(self, ids: Sequence[str]) -> list[str]:
@@ -114,7 +115,7 @@ def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
     return score
 
 
-def _of_counts(column: Any, alias: Ids) -> Floats:
+def _of_counts(column: Any, alias: Ids) -> tuple[Floats, Floats]:
     """Return ``(c + 1) / Σ (c + 1)`` over the rows of each alias."""
     count = numbers_of(column, f"aliases column {column.name!r}")
     bad = ~((count >= 0) & np.isfinite(count))
@@ -122,8 +123,8 @@ def _of_counts(column: Any, alias: Ids) -> Floats:
         row = int(np.argmax(bad))
         raise InputError(f"aliases: row {row} has {column.name} {count[row]:g}, wanted a finite number of at least 0")
     _, code = alias.codes()
-    share: Floats = (count + 1) / np.bincount(code, weights=count + 1)[code]
-    return share
+    total = np.bincount(code, weights=count + 1)[code].astype(np.float64)
+    return (count + 1) / total, total
 
 
 def _weights(column: Any, alias: Ids) -> Floats:
@@ -209,19 +210,20 @@ class Meanings:
         return Meanings(before[self.bounds], self.entity[rows], self.score[rows])
 
 
-def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
+def meanings_of(table: pd.DataFrame, n_keys: int, vocabulary: Vocabulary) -> Meanings:
     """Return the candidate entities of each key, which several aliases may share ("US" and "us", or two spellings).
 
     With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, with 0 for an alias that lacks
-    the entity. Without priors it is 1/n over the n entities of the key. The table has columns key, alias, entity
-    (numbers), score and weight (of the alias).
+    the entity. Counts of entities are the same for all their aliases: there it is ``max_a w_a p(e|a)`` over its sum.
+    Without priors it is 1/n over the n entities of the key. The table has columns key, alias, entity (numbers), score
+    and weight (of the alias).
     """
     columns = [table[name].to_numpy() for name in ("alias", "entity", "score", "weight")]
-    return meanings_of_columns(table["key"].to_numpy(), np.arange(len(table)), columns, n_keys=n_keys, priors=priors)
+    return meanings_of_columns(table["key"].to_numpy(), np.arange(len(table)), columns, n_keys, vocabulary)
 
 
 def meanings_of_columns(
-    key: AnyInts, rows: AnyInts, columns: Sequence[NDArray[Any]], *, n_keys: int, priors: bool
+    key: AnyInts, rows: AnyInts, columns: Sequence[NDArray[Any]], n_keys: int, vocabulary: Vocabulary
 ) -> Meanings:
     """Return :func:`meanings_of` the columns alias, entity, score and weight.
 
@@ -235,24 +237,27 @@ def meanings_of_columns(
     step = max(1, _BLOCK * n_keys // max(1, len(key)))
     for first in range(0, n_keys, step):
         some = np.flatnonzero((key >= first) & (key < first + step))
-        merged, entity, probability = _merged(key[some] - first, *(each[rows[some]] for each in columns), priors=priors)
+        own = [each[rows[some]] for each in columns]
+        merged, entity, probability = _merged(key[some] - first, own, vocabulary)
         entities[n : n + len(entity)], probabilities[n : n + len(entity)] = entity, probability
-        own = bounds[first + 1 : first + step + 1]
-        own[:] = np.bincount(merged, minlength=len(own))
+        sizes = bounds[first + 1 : first + step + 1]
+        sizes[:] = np.bincount(merged, minlength=len(sizes))
         n += len(entity)
     return Meanings(np.cumsum(bounds, dtype=kind, out=bounds), entities[:n], probabilities[:n])
 
 
-def _merged(
-    key: Ints, alias: Ints, entity: Ints, score: Floats, weight: Floats, *, priors: bool
-) -> tuple[Ints, Ints, Floats]:
+def _merged(key: Ints, columns: Sequence[NDArray[Any]], vocabulary: Vocabulary) -> tuple[Ints, Ints, Floats]:
     """Return the entities of each key, most probable first: key, entity, probability."""
+    alias, entity, score, weight = columns
     if not len(key):
         return key, entity, score
     order = np.lexsort((entity, key))
     first = _starts(key[order], entity[order])
     merged_key, merged_entity = key[order[first]], entity[order[first]]
-    if priors:
+    if vocabulary.counts_are_of_entities:
+        mass = np.maximum.reduceat(score[order] * weight[order], first)
+        probability = mass / np.bincount(merged_key, mass)[merged_key]
+    elif vocabulary.priors:
         spellings = np.lexsort((alias, key))
         spellings = spellings[_starts(key[spellings], alias[spellings])]
         total = np.bincount(key[spellings], weight[spellings])
@@ -280,6 +285,7 @@ class Vocabulary:
     labels: Any
     rows: pd.DataFrame  # columns alias, entity (numbers), score, weight
     priors: bool
+    counts_are_of_entities: bool = False
     over: list[str] = field(default_factory=list)  # aliases whose scores sum to more than 1, divided by their sum
 
     @classmethod
@@ -300,7 +306,8 @@ class Vocabulary:
         score = score / np.where(over, total, 1.0)[code]
         rows = pd.DataFrame({"alias": code, "entity": np.argsort(by_id)[number], "score": score, "weight": weight})
         overfull = [aliases[place] for place in np.flatnonzero(over)]
-        return cls(aliases, ids, labels, rows, source.has_priors, overfull)
+        of_entities = bool(getattr(source, "counts_are_of_entities", False))
+        return cls(aliases, ids, labels, rows, source.has_priors, of_entities, overfull)
 
 
 def candidate_links(

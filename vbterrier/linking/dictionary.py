@@ -352,7 +352,7 @@ class FuzzyLinker(Identified):
         first = int(not distinct[0])
         key = number[vocabulary.rows["alias"].to_numpy()] - first
         rows = vocabulary.rows.assign(key=key)[key >= 0]
-        return distinct[first:].tolist(), meanings_of(rows, len(distinct) - first, priors=vocabulary.priors)
+        return distinct[first:].tolist(), meanings_of(rows, len(distinct) - first, vocabulary)
 
     def _ordered(self, form: str) -> str:
         return form if self.word_order else " ".join(sorted(form.split(" ")))

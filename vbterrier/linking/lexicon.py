@@ -336,7 +336,7 @@ class Lexicon:
         del places, keys, name, low, is_cased, of_row, held
         release_unused()
         columns = [vocabulary.rows[each].to_numpy() for each in ("alias", "entity", "score", "weight")]
-        meanings = meanings_of_columns(key, rows, columns, n_keys=n_groups, priors=vocabulary.priors)
+        meanings = meanings_of_columns(key, rows, columns, n_groups, vocabulary)
         ids, labels, over = vocabulary.ids, vocabulary.labels, vocabulary.over
         # Frees the rows if the caller has no reference to them.
         del rows, key, columns, vocabulary

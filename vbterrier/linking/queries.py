@@ -40,6 +40,8 @@ _CELLS = 2**23
 # A name that shares less of the weight of a query than this times the best name is left out.
 _NEAR_BEST = 0.6
 _ROUNDING = 1e-9
+# RapidFuzz rounds cutoffs: 0.8 - 1e-9 leaves out a similarity of 0.8.
+_CUTOFF_ROUNDING = 1e-5
 
 
 class QueryLinker(Identified):
@@ -48,8 +50,9 @@ class QueryLinker(Identified):
     Names that a query has in full are linked as by :class:`DictionaryLinker`. In other queries each word that may be
     one of a name is looked up among the words of all names. With ``i_w = ln(n / n_w)`` for a word w in n_w of the n
     names, a name a of the words W_a shares ``m_a = Σ_{w in q and W_a} s_w i_w²``, and names with at least .6 of the
-    largest m of the query are candidates: ``p(e|q) ∝ max_a p(e|a) m_a / Σ_{w in W_a} i_w²``. ``s_w`` is the similarity
-    of a respelt word, otherwise 1.
+    largest m of the query are candidates: ``p(e|q) ∝ max_a c_a p(e|a) m_a / Σ_{w in W_a} i_w²``. ``s_w`` is the
+    similarity of a respelt word, otherwise 1. ``c_a p(e|a)`` is the smoothed count of the name and the entity, or of
+    the entity, if the aliases have counts; ``p(e|a)`` if they have probabilities; otherwise 1.
 
     Parameters
     ----------
@@ -184,7 +187,7 @@ class QueryLinker(Identified):
         names, vocabulary = self._names, self._names.vocabulary
         pair, rows = names.meanings.find(table["name"].to_numpy(np.int64))
         each = table.iloc[pair].assign(entity=names.meanings.entity[rows])
-        each["score"] = each["share"].to_numpy() * names.meanings.score[rows]
+        each["score"] = each["share"].to_numpy() * names.meanings.score[rows] * names.count[each["name"].to_numpy()]
         each = each.sort_values(["text", "score", "entity", "name"], ascending=[True, False, True, True])
         each = each.drop_duplicates(["text", "entity"])
         each = each[each.groupby("text").cumcount() < self.limit].reset_index(drop=True)
@@ -235,8 +238,8 @@ def _spans(names: NameWords, words: Words, matched: pd.DataFrame, best: pd.DataF
 class NameWords:
     """The words of all names, and the names that have them."""
 
-    def __init__(self, vocabulary: Vocabulary, forms: NDArray[np.object_], meanings: Meanings) -> None:
-        self.vocabulary, self.meanings = vocabulary, meanings
+    def __init__(self, vocabulary: Vocabulary, forms: NDArray[np.object_], meanings: Meanings, count: Floats) -> None:
+        self.vocabulary, self.meanings, self.count = vocabulary, meanings, count
         split = [form.split() for form in forms.tolist()]
         owner = np.repeat(np.arange(len(split)), [len(own) for own in split])
         flat = np.array([word for own in split for word in own], dtype=object)
@@ -263,7 +266,15 @@ class NameWords:
         first = int(len(distinct) > 0 and not distinct[0])
         key = number[vocabulary.rows["alias"].to_numpy()] - first
         rows = vocabulary.rows.assign(key=key)[key >= 0]
-        return cls(vocabulary, distinct[first:], meanings_of(rows, len(distinct) - first, priors=vocabulary.priors))
+        meanings = meanings_of(rows, len(distinct) - first, vocabulary)
+        # The count of a name, so that those of different names can be compared.
+        count = meanings.sizes.astype(np.float64)
+        if vocabulary.counts_are_of_entities:
+            mass = (rows["score"] * rows["weight"]).groupby([rows["key"], rows["entity"]]).max()
+            count = mass.groupby(level="key").sum().to_numpy(np.float64)
+        elif vocabulary.priors:
+            count = rows.drop_duplicates(["key", "alias"]).groupby("key")["weight"].sum().to_numpy(np.float64)
+        return cls(vocabulary, distinct[first:], meanings, count)
 
     def find(self, forms: NDArray[np.object_]) -> Ints:
         """Return the number of each word, -1 if it is in no name."""
@@ -286,7 +297,7 @@ class NameWords:
                 forms[some].tolist(),
                 words,
                 scorer=indel.normalized_similarity,
-                score_cutoff=min_similarity - _ROUNDING,
+                score_cutoff=max(min_similarity - _CUTOFF_ROUNDING, 0.0),
                 dtype=np.float64,
             )
             # Only the most similar words replace a word.

@@ -197,7 +197,7 @@ def building(
                 ordering = Ordering(db, smoothing)
                 for step in bar(list(steps(db, staging, ordering)), "ordering", unit="step", shown=progress, delay=2):
                     step()
-                digest = _mark(db, id_space, has_priors=ordering.has_source)
+                digest = _mark(db, id_space, ordering)
                 ordering.write_lexicon(folder / "lexicon", digest)
                 db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -263,7 +263,7 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mark(db: sqlite3.Connection, id_space: str, *, has_priors: bool) -> str:
+def _mark(db: sqlite3.Connection, id_space: str, ordering: Ordering) -> str:
     """Write the metadata of the file, with counts, which would otherwise need a scan of all rows; return the digest."""
     n_entities, n_mentions, n_forms = (
         db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - constant names
@@ -272,7 +272,8 @@ def _mark(db: sqlite3.Connection, id_space: str, *, has_priors: bool) -> str:
     if not n_entities:
         raise InputError("entities: none; a knowledge base needs at least one")
     (indexed,) = db.execute("SELECT EXISTS (SELECT 1 FROM trigram)").fetchone()
-    facts: dict[str, Any] = {"id_space": id_space, "has_priors": int(has_priors), "n_entities": n_entities}
+    facts: dict[str, Any] = {"id_space": id_space, "has_priors": int(ordering.has_source), "n_entities": n_entities}
+    facts["counts_are_of_entities"] = int(ordering.counts_are_of_entities)
     facts |= {"n_aliases": n_mentions, "n_forms": n_forms, "has_trigrams": indexed}
     facts["digest"] = digest_of(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])

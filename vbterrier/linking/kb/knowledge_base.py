@@ -239,6 +239,11 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         return self._meta["has_priors"] == "1"
 
     @property
+    def counts_are_of_entities(self) -> bool:
+        """True if the priors follow from counts of entities, which do not add up over their aliases."""
+        return self._meta["counts_are_of_entities"] == "1"
+
+    @property
     def n_aliases(self) -> int:
         """Number of distinct aliases."""
         return int(self._meta["n_aliases"])
@@ -369,7 +374,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def alias_table(self) -> pd.DataFrame:
         """Return all aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
 
-        The score is ``p(e|alias)``; the weight is the frequency of the alias, by default 1.
+        The score is ``p(e|alias)``; the weight is the frequency of the alias, the sum of its counts, or else 1.
         """
         rows = self._connection.rows(
             "SELECT m.text, e.id, s.prob, m.weight FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "

@@ -130,6 +130,8 @@ class Ordering:
         release_unused()
         is_known = not (np.isnan(self.prior).all() and np.isnan(self.count).all())
         self.has_source = self.has_popularity or is_known
+        self.has_counts = self.has_popularity or not np.isnan(self.count).all()
+        self.counts_are_of_entities = self.has_popularity and not is_known
 
     def _read_popularity(self) -> None:
         """Read the count of each entity."""
@@ -157,6 +159,9 @@ class Ordering:
     def write_mention_senses(self) -> None:
         """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1."""
         notes = _PriorNotes()
+        self.weights_are_counts = self.has_counts and not self.weight.strides[0]
+        if self.weights_are_counts:
+            self.weight = np.ones(len(self.weight))
         for some in _blocks(self.mention):
             self.prior[some] = self._prob(some, notes)
             senses = Senses.of(self.mention[some], self.entity[some], self.prior[some], self.mention[some])
@@ -185,6 +190,13 @@ class Ordering:
             share = self.count[some][others]
             share = np.where(np.isnan(share), self.popularity[entity[others]], share) + self.smoothing
         of_rest = np.bincount(at[others], weights=share, minlength=len(n))
+        if self.weights_are_counts:
+            # The weight of an alias is the sum of its counts, so that counts are compared between spellings.
+            counted = np.flatnonzero((n_given == 0) & (of_rest > 0))
+            places = self.mention[some.start] + counted
+            self.weight[places] = of_rest[counted]
+            rows = zip(of_rest[counted].tolist(), (places + 1).tolist(), strict=True)
+            self.db.executemany("UPDATE mention SET weight = ? WHERE place = ?", rows)
         # Without smoothing all counts of an alias may be 0.
         share[(of_rest == 0)[at[others]]] = 1.0
         of_rest = np.where(of_rest == 0, np.maximum(n - n_given, 1), of_rest)
@@ -197,7 +209,11 @@ class Ordering:
         return prob
 
     def write_form_senses(self) -> None:
-        """Insert ``p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m`` over the aliases m of a form; 1/n if no alias has a prior."""
+        """Insert ``p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m`` over the aliases m of a form; 1/n if no alias has a prior.
+
+        Counts of entities are the same for all their aliases, and do not add up: the largest ``w_m p(e|m)`` counts.
+        """
+        add = np.maximum if self.counts_are_of_entities else np.add
         order = np.argsort(self.form[self.mention], kind="stable").astype(np.int32)
         keys = self.form[self.mention[order]]
         for some in _blocks(keys):
@@ -207,7 +223,7 @@ class Ordering:
             by_mass = np.lexsort((mention, -mass, entity, form))
             first = _starts(form[by_mass], entity[by_mass])
             best = by_mass[first]
-            total = np.add.reduceat(mass[by_mass], first) if self.has_source else np.ones(len(best))
+            total = add.reduceat(mass[by_mass], first) if self.has_source else np.ones(len(best))
             form = form[best]
             at = form - form[0]
             prob = total / np.bincount(at, weights=total)[at]
@@ -228,7 +244,8 @@ class Ordering:
         rows = pd.DataFrame(columns, copy=False)
         no_text = pa.array([], pa.string())
         # The list has the only reference to the table, whose rows are freed when they are indexed.
-        tables = [Vocabulary(_Stored(self.db, len(self.weight)), no_text, no_text, rows, self.has_source)]
+        names = _Stored(self.db, len(self.weight))
+        tables = [Vocabulary(names, no_text, no_text, rows, self.has_source, self.counts_are_of_entities)]
         del self.mention, self.entity, self.prior, self.weight, columns, rows
         lexicon = Lexicon.of_vocabulary(tables.pop())
         # Ids and names are read last, when the arrays of the index are free.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # "vbKB" in the application id of SQLite's header; and the version of the tables below.
 APPLICATION_ID = 0x76624B42
-FORMAT = 3
+FORMAT = 4
 
 # Maximum lengths of ids, names and aliases (Wikidata allows 250 letters, Wikipedia 255 bytes), and of values.
 MAX_LETTERS = 4096
@@ -33,7 +33,16 @@ ARTIFACT = {"type": "knowledge_base", "format": "vbterrier", "package_hint": "vb
 IN_FOLDER = "entities.kb"
 
 # Keys of the metadata of the file.
-FACTS = ("id_space", "has_priors", "n_entities", "n_aliases", "n_forms", "has_trigrams", "digest")
+FACTS = (
+    "id_space",
+    "has_priors",
+    "counts_are_of_entities",
+    "n_entities",
+    "n_aliases",
+    "n_forms",
+    "has_trigrams",
+    "digest",
+)
 
 TYPES = ("text", "number", "year", "boolean")
 
