@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.quality import Gold, answers, decide
+from vbterrier.linking.quality import Gold, answers, decide, linking_report
 
 GOLD = pd.DataFrame({"qid": ["a", "b", "c", "d"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
 
@@ -61,13 +61,44 @@ def test_another_word_for_nil_is_taken_as_it_stands():
     assert Gold(GOLD.assign(entity_id=["Q1", "abc", "a.c", "(?"]), nil="a.c").is_nil.tolist() == [0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("word", ["<NIL>", "nil", "Nil0012", "-NIL-"])
+@pytest.mark.parametrize("word", ["(NIL)", "Nil0012", "-NIL-"])
 def test_what_looks_like_nil_and_is_not_is_told(word):
     with pytest.warns(DegenerateWarning, match=r"gold: .* \(2 rows\) is treated as an entity, because nil='NIL'"):
         gold = Gold(GOLD.replace({"entity_id": {"NIL": word}}))
     assert not gold.is_nil.any()
     with pytest.warns(DegenerateWarning, match="run: .* is treated as an entity"):
         decide(answers(frame(a="Q1", b=word)), Gold(GOLD))
+
+
+@pytest.mark.parametrize("word", ["<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "", "null", "O", "nil"])
+def test_nil_in_the_spelling_of_each_linker(word):
+    gold = GOLD.replace({"entity_id": {"NIL": word}})
+    assert counts(frame(a="Q1", b="NIL", c=word), gold) == counts(frame(a="Q1", b="NIL", c="NIL"), GOLD)
+    assert counts(frame(a=word, c=word)) == counts(frame(a="NIL", c="NIL"))
+
+
+def test_null_is_a_title_among_titles():
+    gold = frame(a="O", b="Paris", c="NIL")
+    with pytest.warns(DegenerateWarning, match="'null' .1 rows. is treated as an entity"):
+        assert counts(frame(a="O", b="null"), gold) == [[1, 1, 0, 0], [0, 0, 0, 1]]
+    assert counts(frame(a="O", b="null", c="null"), gold, nil="null") == [[1, 0, 1, 0], [0, 0, 1, 0]]
+
+
+def test_addresses_are_the_ids_of_their_space():
+    gold = frame(a="Q1", b="Q42", c="Q5", d="Q6")
+    system = frame(a="Q1", b="http://www.wikidata.org/entity/Q42", c="wd:Q5", d="Q6")
+    assert counts(system, gold) == counts(gold, system) == [[4, 0, 0, 0], [0, 0, 0, 0]]
+    assert linking_report({"s": system}, gold).figures()["LinkP"].item() == 1.0
+    titles = frame(a="Michael Jordan", b="Paris")
+    addresses = frame(a="dbr:Michael_Jordan", b="http://dbpedia.org/resource/Paris")
+    assert counts(addresses, titles) == counts(titles, addresses) == [[2, 0, 0, 0], [0, 0, 0, 0]]
+    with pytest.raises(InputError, match=r"'dbr:Paris' is of dbpedia, wanted ids of wikidata.*--ids wikidata"):
+        counts(frame(a="dbr:Paris"), gold)
+
+
+def test_equal_gold_rows_are_one_answer():
+    twice = pd.concat([GOLD, GOLD, frame(a="wd:Q1", c="<NIL>")])
+    assert counts(frame(a="Q1", c="NIL"), twice) == counts(frame(a="Q1", c="NIL"))
 
 
 def test_several_right_entities_are_refused_or_any_is_right():

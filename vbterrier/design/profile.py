@@ -13,7 +13,7 @@ from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.linking.quality import called_nil, checked_nil
+from vbterrier.linking.quality import checked_nil, plain_entities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,8 +136,8 @@ class _Entities:
             return None
         mentions.warn_of_conflicts(["entity_id"])
         ids = ids_of(mentions.column("entity_id"), f"{mentions.name} column 'entity_id'")
-        names, code = ids.codes()
-        is_nil = called_nil(ids, nil, mentions.name)
+        plain = plain_entities(ids, nil, mentions.name)
+        is_nil, (names, code) = plain.is_nil, plain.ids.codes()
         pairs = np.unique((mentions.mention * len(names) + code)[~is_nil])
         per_mention = np.bincount(pairs // len(names), minlength=mentions.n_mentions)
         return cls(is_nil, per_mention[mentions.mention], len(np.unique(code[~is_nil])))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
+from vbterrier.frames.id_spaces import NIL, EntityIds, entity_ids
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranking import Run, run_places
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.results import Figures
 
 
-NIL = "NIL"
 MULTIPLE_ANSWERS = ("raise", "any")
 UNANSWERED = ("nothing", "nil")
 
@@ -57,20 +58,29 @@ class Gold:
         if "label" in frame.columns and {"docno", "iteration"} & set(frame.columns):
             correct = np.flatnonzero(integers_of(frame["label"], f"{name} column 'label'") >= 1)
             topic, entity = topic[correct], entity.take(correct)
+        plain = plain_entities(entity, nil, name)
+        nils, (_, code) = plain.is_nil, plain.ids.distinct()
+        # Equal rows are one answer, and all NILs of a query, whatever their spelling.
+        answer = np.where(nils, -1, code)
+        once = ~pd.DataFrame({"topic": topic, "answer": answer}).duplicated().to_numpy()
+        topic, entity, nils = topic[once], plain.ids.take(np.flatnonzero(once)), nils[once]
         n_correct = np.bincount(topic, minlength=len(self.topics))
-        nils = called_nil(entity, nil, name)
         n_nil = np.bincount(topic[nils], minlength=len(self.topics))
         self._refuse(n_correct == 0, f"has no correct answer; write {nil!r} if there is no entity")
         self._refuse((n_nil > 0) & (n_nil < n_correct), f"has both {nil!r} and an entity; keep the correct one")
         if multiple_answers == "raise":
             self._refuse(n_correct > 1, "has several correct answers; keep one, or pass multiple_answers='any'")
         self.is_nil: Bools = n_nil > 0
-        self.entity = entity.take(np.flatnonzero(~nils))
-        self._lookup = Lookup(topic[~nils], self.entity)
+        self.entity, self.space = entity.take(np.flatnonzero(~nils)), plain.space
+        self._topic = topic[~nils]
 
-    def is_correct(self, topic: Ints, entity: Ids) -> Bools:
+    def entities_in(self, space: str) -> Ids:
+        """Return the entities as they are spelled in a space that answers have, which that of the gold standard is."""
+        return self.entity if space == self.space else entity_ids(self.entity, self.name, space=space).ids
+
+    def is_correct(self, topic: Ints, entity: EntityIds) -> Bools:
         """Return True for each entity that is correct for its query."""
-        rows, _ = self._lookup.find(topic, entity)
+        rows, _ = Lookup(self._topic, self.entities_in(entity.space)).find(topic, entity.ids)
         correct = np.zeros(len(topic), dtype=bool)
         correct[rows] = True
         return correct
@@ -118,17 +128,18 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         top.warn_of_ties(run.name)
         kept = here >= 0
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
-        correct, nils = gold.is_correct(topic, entity), called_nil(entity, gold.nil, run.name)
+        plain = plain_entities(entity, gold.nil, run.name, space=gold.space)
+        correct, nils, own = gold.is_correct(topic, plain), plain.is_nil, gold.entities_in(plain.space)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
-        answered_ids = entity.take(np.flatnonzero(~nils)).text
-        is_told = warn_of_near_matches(Ids(answered_ids), gold.entity, run.name, "answers", gold.name)
+        answered_ids = plain.ids.take(np.flatnonzero(~nils)).text
+        is_told = warn_of_near_matches(Ids(answered_ids), own, run.name, "answers", gold.name)
         if (
             not is_told
             and len(answered_ids)
-            and len(gold.entity)
-            and not pc.any(pc.is_in(answered_ids, value_set=gold.entity.text)).as_py()
+            and len(own)
+            and not pc.any(pc.is_in(answered_ids, value_set=own.text)).as_py()
         ):
-            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (answered_ids, gold.entity.text))
+            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (answered_ids, own.text))
             warn(
                 f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "
                 f"{wanted}; check the id space and the spelling of ids"
@@ -170,7 +181,7 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
                     "'score' to rank them; keep one, or add scores"
                 )
             frame = frame.assign(score=1.0)
-        frame = frame.rename(columns={"entity_id": "docno"})
+        frame = frame.rename(columns={"entity_id": "docno"}).replace({"docno": {"": NIL}})
     run = Run(frame, name=name, duplicates=duplicates)
     run.refuse_duplicates()
     return run
@@ -188,14 +199,20 @@ def checked_nil(nil: str) -> str:
     return nil
 
 
-def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
-    """Return True for ids that mean no entity; warn once about ids that only resemble them."""
-    if not len(entity):
-        return np.zeros(0, dtype=bool)
-    words = [nil] if isinstance(nil, str) else nil
-    word = "|".join(re.escape(each) + (r"\d*" if each == NIL else "") for each in words)
-    nils: Bools = pc.match_substring_regex(entity.text, f"^({word})$").to_numpy(zero_copy_only=False).astype(bool)
-    near = pc.match_substring_regex(entity.text, rf"^\W*({word}|NIL)\W*$", ignore_case=True)
+def plain_entities(entity: Ids, nil: str | Sequence[str], name: str, *, space: str = "") -> EntityIds:
+    """Return :func:`vbterrier.frames.id_spaces.entity_ids`, with further words for no entity.
+
+    A warning reports ids that only resemble NIL.
+    """
+    plain = entity_ids(entity, name, space=space)
+    words = [nil] if isinstance(nil, str) else list(nil)
+    if entity.integers and words == [NIL]:
+        return plain
+    further = pc.is_in(entity.text, value_set=pa.array(words, entity.text.type)).to_numpy(zero_copy_only=False)
+    nils: Bools = plain.is_nil | further.astype(bool)
+    word = "|".join(map(re.escape, words))
+    names = "|null|none" if words == [NIL] else ""
+    near = pc.match_substring_regex(entity.text, rf"^(\W*({word}|NIL|NIL\d+)\W*{names})$", ignore_case=True)
     near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
     if near.any():
         first, expected = entity.text[int(np.argmax(near))].as_py(), " or ".join(map(repr, words))
@@ -203,7 +220,7 @@ def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
             f"{name}: {first!r} ({int(near.sum())} rows) is treated as an entity, because nil={expected} means no "
             "entity; pass nil= or rename it"
         )
-    return nils
+    return plain._replace(is_nil=nils)
 
 
 def _entity_column(frame: pd.DataFrame, name: str) -> str:
@@ -291,8 +308,10 @@ def linking_report(
         A frame (qid, entity_id), or a path. ``"raise"`` refuses queries with several correct entities; ``"any"``
         accepts any of them.
     nil, unanswered
-        The string that means no entity (``"NIL"`` includes TAC's numbered clusters such as NIL0012), and the treatment
-        of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
+        A further string that means no entity, beside those of every linker (NIL, NIL0012, <NIL>, --NME--, <unk_wiki>,
+        notInWiki, empty text; among codes and addresses also null, NA and O), and the treatment of a query without an
+        answer: ``"nothing"``, neither link nor NIL; or ``"nil"``. Addresses such as ``wd:Q42`` equal the names of their
+        id space.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0). Resamples are those of
         the queries, the same for equal counts.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
 from vbterrier.linking.quality import (
     MULTIPLE_ANSWERS,
-    NIL,
     UNANSWERED,
     Decisions,
     Gold,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _TOTAL = {
-    "nil": Param(str, NIL, desc="the id for no entity; NIL includes numbered clusters such as NIL0012"),
+    "nil": Param(str, NIL, desc="a further id for no entity, beside NIL in the spellings of linkers"),
     "unanswered": Param(str, "nothing", choices=UNANSWERED, desc="treatment of queries without an answer"),
     "multiple_answers": Param(
         str, "raise", choices=MULTIPLE_ANSWERS, desc="several correct entities: an error, or any of them"
@@ -115,7 +115,8 @@ class _LinkP(_Part):
     Parameters
     ----------
     nil
-        The id for no entity in gold standard and answers; ``"NIL"`` includes the numbered NIL clusters of TAC.
+        A further id for no entity in gold standard and answers, beside those of every linker, as in
+        :func:`vbterrier.linking.linking_report`.
     unanswered
         Treat a query without an answer as ``"nothing"``, neither link nor NIL, which lowers recall but not precision;
         or as ``"nil"``.
