@@ -203,10 +203,36 @@ def test_tags_are_the_best_candidates_and_leave_nil_out(file):
         tags = vbterrier.read_tags(file(OFFSETS["neleval"]))
     assert tags[["docno", "entity_id", "weight", "start", "end"]].to_numpy().tolist() == [
         ["d1", PARIS, 1.0, 0, 5],
-        ["d1", BONN, 1.0, 20, 24],
+        ["d1", BONN, 0.5, 20, 24],
     ]
     with pytest.raises(FileError, match=r"neleval .* which has no texts of mentions"):
         read_mentions(file(OFFSETS["neleval"]))
+
+
+REL_ROWS = [[0, 3, "Fox", "Fox_Broadcasting_Company", 0.9, 0.99, "ORG"], [5, 3, "Abc", "ABC", 0.8, 0.9, "ORG"]]
+
+
+def test_confidences_are_the_weights_of_tags(file):
+    path = file(json.dumps({"d1": REL_ROWS}))
+    assert vbterrier.read_tags(path)["weight"].tolist() == [0.9, 0.8]
+    run = pd.DataFrame({"qid": ["q"], "docno": ["d1"], "score": [1.0]})
+    # Links as they are read serve pools as their tags do: their qid is a mention.
+    for tags in (vbterrier.read_tags(path), vbterrier.frames.read_entity_links(path)):
+        pool = vbterrier.entities.link_pool(run, tags)
+        assert list(zip(pool.entities.text.to_pylist(), pool.weight, strict=True)) == [
+            ("ABC", 0.8),
+            ("Fox_Broadcasting_Company", 0.9),
+        ]
+
+
+def test_scores_that_are_no_probabilities_are_no_weights(file):
+    rows = [[*row[:4], -row[4], *row[5:]] for row in REL_ROWS]
+    path = file(json.dumps({"d1": rows}))
+    with pytest.warns(DegenerateWarning, match=r"REL, whose scores are -0.9 to -0.8, .* gets the weight 1"):
+        assert vbterrier.read_tags(path)["weight"].tolist() == [1.0, 1.0]
+    run = pd.DataFrame({"qid": ["q"], "docno": ["d1"], "score": [1.0]})
+    with pytest.raises(InputError, match=r"has weight -0.9, wanted 0 to 1; convert scores to probabilities first"):
+        vbterrier.entities.link_pool(run, vbterrier.frames.read_entity_links(path))
 
 
 def test_tags_of_a_file_serve_measures_and_link_pools(file):

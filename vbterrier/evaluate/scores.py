@@ -344,7 +344,9 @@ def score(
     notes = [
         *_notes_on_models(asked, models, keys, numbers),
         *(differences_of_judged_runs(asked, _frame(keys, numbers)) if shares else ()),
-        *_warned([*missing_notes(missing), *_notes_on_condensed(asked, target, whole_runs)]),
+        # Linking measures count queries without an answer as their parameter unanswered says.
+        *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in asked) else missing_notes(missing)),
+        *_warned(_notes_on_condensed(asked, target, whole_runs)),
         *negative_labels(target.frame),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]

@@ -83,6 +83,27 @@ def _counts(frame: pd.DataFrame, column: str, name: str) -> Ints:
     return numbers.astype(np.int64)
 
 
+_LINKS = ("qid", "docno", "start", "end", "mention", "entity_id", "score")
+
+
+def _tags_of_links(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return a frame of tags; of :func:`vbterrier.frames.read_entity_links`, the best entity of each mention.
+
+    The qid of such a frame is a mention of the document, and the scores are weights if there are any.
+    """
+    if not len(frame) or not set(_LINKS) <= set(frame.columns):
+        return frame
+    docno, qid = frame["docno"].astype(str), frame["qid"].astype(str)
+    if not all(q.startswith(f"{d}:") or q == d for q, d in zip(qid, docno, strict=True)):
+        return frame
+    score = numbers_of(frame["score"].fillna(-np.inf), f"{name} column 'score'")
+    order = np.argsort(-score, kind="stable")
+    best = np.sort(order[~qid.iloc[order].duplicated().to_numpy()])
+    tags = frame.iloc[best].drop(columns=["qid", "score"])
+    weight = score[best]
+    return tags.assign(weight=1.0 if np.isneginf(weight).any() else weight)
+
+
 class TagFrame:
     """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent.
 
@@ -92,7 +113,7 @@ class TagFrame:
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name
-        frame = frame_of(frame, name)
+        frame = _tags_of_links(frame_of(frame, name), name)
         require(frame, ("docno", "entity_id"), name)
         # The score of a ranked list is that of its documents.
         refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))

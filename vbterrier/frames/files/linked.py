@@ -19,6 +19,8 @@ from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
 
 _LOG = logging.getLogger(__name__)
 _SPAN = re.compile(r"(?P<docno>.+):(?P<start>\d+)-(?P<end>\d+)")
@@ -108,7 +110,7 @@ def linked_rows(source: Source, layout: LinkLayout, kind: str) -> pd.DataFrame:
         if is_nil.any():
             warn(f"{printable(source.path)}: {int(is_nil.sum())} mentions without an entity give no tags")
         tags = frame.loc[~is_nil, ["docno", "entity_id", "start", "end", "mention"]].reset_index(drop=True)
-        tags.insert(2, "weight", 1.0)
+        tags.insert(2, "weight", _weights(frame.loc[~is_nil, "score"].to_numpy(), source, layout))
         return tags
     if layout is AIDA:
         # The address, and no page id.
@@ -123,6 +125,20 @@ def linked_rows(source: Source, layout: LinkLayout, kind: str) -> pd.DataFrame:
     if kind == "run":
         return frame.rename(columns={"entity_id": "docno", "docno": "of"})[["qid", "docno", "score"]]
     return frame[["qid", "entity_id", "score", "mention"]]
+
+
+def _weights(score: NDArray[np.float64], source: Source, layout: LinkLayout) -> NDArray[np.float64]:
+    """The scores of links as weights, 1 if the file has none; scores of another scale give 1, too, with a warning."""
+    if np.isnan(score).any():
+        return np.ones(len(score))
+    if ((score < 0) | (score > 1)).any():
+        warn(
+            f"{printable(source.path)}: recognised as {layout.name}, whose scores are {score.min():g} to "
+            f"{score.max():g}, so that every tag gets the weight 1; for weights, convert them to probabilities first, "
+            "as with exp(x) of log probabilities: read_entity_links keeps the scores"
+        )
+        return np.ones(len(score))
+    return score
 
 
 def _best(frame: pd.DataFrame) -> pd.DataFrame:
