@@ -117,6 +117,77 @@ def test_counts_decide_between_people_of_one_last_name(tmp_path, form, people, t
         assert shares(QueryLinker(base), text) == wanted
 
 
+EXPANDED = [
+    ("e1", "Multiple Sclerosis"),
+    ("e2", "Mitral Stenosis"),
+    ("e3", "Physical Therapist"),
+    ("e4", "Right Atrium"),
+]
+ABBREVIATED = [("e1", "MS"), ("e2", "MS"), ("e3", "PT"), ("e4", "RA")]
+
+
+@pytest.mark.parametrize("names", [EXPANDED, ABBREVIATED, EXPANDED + ABBREVIATED])
+@pytest.mark.parametrize(
+    ("text", "mention", "wanted"),
+    [
+        ("M.S.", "M.S.", ["e1", "e2"]),
+        ("m.s", "m.s", ["e1", "e2"]),
+        ("r.a.", "r.a.", ["e4"]),
+        ("PTs", "PTs", ["e3"]),
+        ("the PTs said", "PTs", ["e3"]),
+        ("pt with MS", "MS", ["e1", "e2"]),
+        ("treatment of M.S. today", "M.S.", ["e1", "e2"]),
+        ("M.S. Johnson", "", []),
+        ("e.g. this", "", []),
+    ],
+)
+def test_acronyms_are_found_as_people_write_them(names, text, mention, wanted):
+    linker = QueryLinker(pd.DataFrame(names, columns=["entity_id", "alias"]), id_space="x")
+    frame = linker.link([text]).frame
+    assert frame["entity_id"].tolist() == wanted
+    assert set(frame["mention"]) == ({mention} if wanted else set())
+    assert [text[start:end] for start, end in zip(frame["start"], frame["end"], strict=True)] == [mention] * len(wanted)
+    without = QueryLinker(pd.DataFrame(EXPANDED, columns=["entity_id", "alias"]), id_space="x", acronyms=False)
+    assert not len(without.link([text]).frame)
+
+
+ACCENTED = pd.DataFrame(
+    [
+        ("g", "José García", 100),
+        ("f", "Jose Fernandez", 5),
+        ("s", "Søren Kierkegaard", 1),
+        ("z", "Zoë", 1),
+        ("y", "Zoe", 1),
+    ],
+    columns=["entity_id", "alias", "count"],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("jose garcia", {"g": 1.0}),
+        ("José García", {"g": 1.0}),
+        ("garcia", {"g": 1.0}),
+        ("soren kierkegaard", {"s": 1.0}),
+        ("zoe", {"y": 1.0}),
+        ("zoë", {"z": 1.0}),
+    ],
+)
+def test_names_with_accents_are_found_without_them(text, wanted):
+    assert shares(QueryLinker(ACCENTED, id_space="x"), text) == wanted
+    if text != "garcia":
+        assert shares(DictionaryLinker(ACCENTED, id_space="x"), text) == wanted
+        assert len(shares(DictionaryLinker(ACCENTED, id_space="x", case="exact"), "Jose Garcia")) == 0
+
+
+def test_counts_decide_between_a_name_with_and_one_without_accents():
+    found = shares(QueryLinker(ACCENTED, id_space="x"), "jose")
+    jose, garcia = math.log(6 / 1) ** 2, math.log(6 / 1) ** 2
+    with_accent, without = 101 * 0.99 * jose / (jose + garcia), 6 * jose / (2 * jose)
+    assert found == pytest.approx({"g": with_accent / (with_accent + without), "f": without / (with_accent + without)})
+
+
 def test_names_of_several_people_weigh_as_many_people():
     """Without counts everybody is as probable, however many have the same full name."""
     names = pd.DataFrame({"alias": ["Ann Smith", "Ann Smith", "Bob Smith"], "entity_id": ["a", "b", "c"]})

@@ -16,7 +16,7 @@ from vbterrier.frames.ids import release_unused
 from vbterrier.kernels import rankings
 from vbterrier.kernels.fingerprints import MARKS, marks, mix, of_spans
 from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of_columns
-from vbterrier.linking.words import Words, batches
+from vbterrier.linking.words import Words, batches, unaccented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -262,6 +262,54 @@ def _level(name: str, form: str) -> int:
     return CAPITALS if form.casefold() in STOP_ALIASES else CASELESS
 
 
+def _without_accents(aliases: Any, names: list[Any]) -> tuple[NDArray[np.int32], Any]:
+    """Return the numbers of aliases with accents and their folded names without, unless a name is written so."""
+    number, folded = [np.empty(0, np.int32)], [pa.array([], _TEXT)]
+    for low, some in _pieces(aliases):
+        places = [place for place, alias in enumerate(some) if not alias.isascii()]
+        forms = Words.of([some[place] for place in places]).forms()
+        pairs = [(place, form, unaccented(form)) for place, form in zip(places, forms, strict=True)]
+        pairs = [pair for pair in pairs if pair[1] != pair[2] and pair[2] not in STOP_ALIASES]
+        number.append(low + np.array([place for place, *_ in pairs], np.int32))
+        folded.append(pa.array([form for *_, form in pairs], _TEXT))
+    numbers, unmarked = np.concatenate(number), pa.concat_arrays(folded)
+    # The names are many, those without accents few.
+    written = [chunk.filter(pc.is_in(chunk, value_set=unmarked)) for chunk in (names if len(numbers) else names[:1])]
+    is_new = pc.invert(pc.is_in(unmarked, value_set=pa.concat_arrays(written)))
+    return numbers[is_new.to_numpy(zero_copy_only=False).astype(bool)], unmarked.filter(is_new)
+
+
+def _grouped(
+    alias: AnyInts, names: Sequence[NDArray[np.int32]], level: NDArray[np.int8], group: AnyInts, cased: Bools
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the rows of each group, and their groups: ``alias`` of rows, and the ``names`` of aliases, exact first.
+
+    Aliases without a name have negative numbers.
+    """
+    exact, unmarked = names
+    row = np.flatnonzero(unmarked[alias] >= 0).astype(np.int32)
+    name = np.concatenate([exact[alias], unmarked[alias[row]]])
+    row = np.concatenate([np.arange(len(alias), dtype=np.int32), row])
+    low, is_cased = level[alias[row]], np.append(cased, [False, False])[name]
+    rows, keys = [], []
+    for case_level in (MIXED, CASELESS, CAPITALS):
+        held = (low <= case_level) & is_cased if case_level else low == MIXED
+        places = np.flatnonzero((name >= 0) & held)
+        rows.append(row[places])
+        keys.append((group[name[places]] + case_level).astype(np.int32))
+    return np.concatenate(rows), np.concatenate(keys)
+
+
+def _letters(names: Any) -> tuple[NDArray[np.int32], Bools]:
+    """Return the number of letters, digits and symbols of each name, and True for those that consist of digits."""
+    n_letters, numeric = np.zeros(len(names), np.int32), np.zeros(len(names), bool)
+    for low, some in _pieces(names):
+        letters = [name.replace(" ", "") for name in some]
+        n_letters[low : low + len(some)] = list(map(len, letters))
+        numeric[low : low + len(some)] = list(map(str.isdigit, letters))
+    return n_letters, numeric
+
+
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """The distinct folded names of aliases, and the candidate entities of each."""
@@ -310,30 +358,28 @@ class Lexicon:
         if case == "exact":
             level[:] = MIXED
         kept = np.flatnonzero(~left_out & ~stopped).astype(np.int32)
+        accents = np.empty(0, np.int32)
+        if case != "exact":
+            accents, folded = _without_accents(aliases, texts)
+            texts.append(folded)
         # The list has the only reference to the texts, which are freed when they are sorted.
         texts = [pa.chunked_array(texts)]
         phrases, number = PhraseIndex.of(texts.pop())
         n_names = len(phrases.text)
         name_of_alias = np.where(stopped, np.int32(-2), np.int32(-1))
-        name_of_alias[kept] = number
-        del number, left_out, stopped
+        name_of_alias[kept] = number[: len(kept)]
+        unaccented_of_alias = np.full(len(aliases), -1, np.int32)
+        unaccented_of_alias[accents] = number[len(kept) :]
+        alias, number = np.concatenate([kept, accents]), number.copy()
+        del left_out, stopped
         cased = np.zeros(n_names, bool)
-        cased[name_of_alias[kept[level[kept] > MIXED]]] = True
+        cased[number[level[alias] > MIXED]] = True
         n_own = np.where(cased, np.int8(3), np.int8(1))
         group = np.cumsum(n_own, dtype=np.int32) - n_own
         n_groups = n_names + 2 * int(cased.sum())
         of_row = vocabulary.rows["alias"].to_numpy()
-        name, low = name_of_alias[of_row], level[of_row]
-        # Aliases without a name have the numbers -1 and -2.
-        is_cased = np.append(cased, [False, False])[name]
-        places, keys = [], []
-        for case_level in (MIXED, CASELESS, CAPITALS):
-            held = (low <= case_level) & is_cased if case_level else low == MIXED
-            rows = np.flatnonzero((name >= 0) & held).astype(np.int32)
-            places.append(rows)
-            keys.append((group[name[rows]] + case_level).astype(np.int32))
-        rows, key = np.concatenate(places), np.concatenate(keys)
-        del places, keys, name, low, is_cased, of_row, held
+        rows, key = _grouped(of_row, (name_of_alias, unaccented_of_alias), level, group, cased)
+        del of_row, unaccented_of_alias
         release_unused()
         columns = [vocabulary.rows[each].to_numpy() for each in ("alias", "entity", "score", "weight")]
         meanings = meanings_of_columns(key, rows, columns, n_groups, vocabulary)
@@ -342,12 +388,9 @@ class Lexicon:
         del rows, key, columns, vocabulary
         release_unused()
         is_plain = np.zeros(n_names, bool)
-        is_plain[name_of_alias[kept[plain[kept]]]] = True
-        n_letters, numeric = np.zeros(n_names, np.int32), np.zeros(n_names, bool)
-        for low, some in _pieces(phrases.text):
-            letters = [name.replace(" ", "") for name in some]
-            n_letters[low : low + len(some)] = list(map(len, letters))
-            numeric[low : low + len(some)] = list(map(str.isdigit, letters))
+        is_plain[number[plain[alias]]] = True
+        del alias, number
+        n_letters, numeric = _letters(phrases.text)
         return cls(
             phrases,
             group,

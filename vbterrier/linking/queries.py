@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,13 @@ import pandas as pd
 from scipy import sparse
 
 from vbterrier.errors import ParameterError, excerpt, module_of_extra
+from vbterrier.kernels import rankings
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, candidate_links, meanings_of
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import unqualified
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Identified, Links, positive
-from vbterrier.linking.words import Words, texts_of
+from vbterrier.linking.words import Words, texts_of, unaccented
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,9 @@ queen rabbi representative secretary senator sergeant sir speaker
 """
 TITLES = frozenset(_TITLES.split())
 _LONGEST_ACRONYM = 6
+# "M.S." or "r.a", unless a name follows whose initials they are, as in "J.R. Smith"; and "PTs", the plural of "PT".
+_DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b(?!\.?\s+[^\W\d_a-z][^\W\d_A-Z])\.?|\b[A-Z]{2,5}s\b")
+_NO_ACRONYMS = frozenset({"e.g.", "i.e.", "e.g", "i.e", "a.m.", "p.m.", "a.m", "p.m"})
 # Words of fewer letters have too many neighbours.
 _LEAST_RESPELT = 4
 # Similarities that are compared at a time.
@@ -40,6 +45,8 @@ _CELLS = 2**23
 # A name that shares less of the weight of a query than this times the best name is left out.
 _NEAR_BEST = 0.6
 _ROUNDING = 1e-9
+# The similarity of a word without accents, so that one written exactly so comes first.
+_UNACCENTED = 0.99
 # RapidFuzz rounds cutoffs: 0.8 - 1e-9 leaves out a similarity of 0.8.
 _CUTOFF_ROUNDING = 1e-5
 
@@ -63,7 +70,7 @@ class QueryLinker(Identified):
         words of names that replace it, in (0, 1]; ``None`` to replace none.
     acronyms
         Match a word of 2 to 6 capitals, or in a query of one case any word of this length in no name, with the initials
-        of names.
+        of names. In queries without a full name, "M.S." and "r.a." are read as "MS" and "ra", "PTs" as "PT".
     limit
         The maximum number of candidates of a query without a full name, ties by id.
 
@@ -76,11 +83,11 @@ class QueryLinker(Identified):
 
     Notes
     -----
-    In a query of both cases, words of names begin with a capital or a digit. Function words and titles, such as
-    "Senator", are no words of names. ``frame`` has a further column ``match``: ``"name"``, ``"part"``, ``"similar"`` or
-    ``"acronym"``. On RAMDocs, with titles of pages as names, .98 of 500 questions have candidates, 2.0 on average,
-    and .83 of the entities that are meant are among them; a dictionary finds candidates for .58, and .47 of the
-    entities (``tests/data/test_ramdocs.py``).
+    Words without the accents of a name match it with a similarity of .99. In a query of both cases, words of names
+    begin with a capital or a digit. Function words and titles, such as "Senator", are no words of names. ``frame`` has
+    a further column ``match``: ``"name"``, ``"part"``, ``"similar"`` or ``"acronym"``. On RAMDocs, with titles of pages
+    as names, .98 of 500 questions have candidates, 2.0 on average, and .83 of the entities that are meant are among
+    them; a dictionary finds candidates for .58, and .47 of the entities (``tests/data/test_ramdocs.py``).
 
     Examples
     --------
@@ -116,8 +123,20 @@ class QueryLinker(Identified):
         texts = texts_of(texts)
         full = self._dictionary.link(texts).frame.assign(match="name")
         rest = np.setdiff1d(np.arange(len(texts)), full["text"].to_numpy(np.int64))
-        parts = self._in_part(texts, rest)
-        frame = pd.concat([full, parts]).sort_values(["text", "start"], kind="stable", ignore_index=True)
+        # In texts without a name, acronyms are read without dots and as singulars.
+        written, ends = list(texts), {}
+        for place in rest.tolist():
+            written[place], ends[place] = _plain_acronyms(texts[place]) if self.acronyms else (texts[place], {})
+        dotted = np.array([place for place in rest.tolist() if ends[place]], np.int64)
+        plain = self._dictionary.link([written[place] for place in dotted.tolist()]).frame.assign(match="name")
+        plain["text"] = dotted[plain["text"].to_numpy(np.int64)]
+        parts = self._in_part(written, np.setdiff1d(rest, plain["text"].to_numpy(np.int64)))
+        read = pd.concat([plain, parts])
+        offsets = zip(read["text"].tolist(), read["start"].tolist(), read["end"].tolist(), strict=True)
+        spans = [(text, start, ends[text].get(end, end)) for text, start, end in offsets]
+        read["end"] = np.array([end for *_, end in spans], np.int64)
+        read["mention"] = pd.Series([texts[text][start:end] for text, start, end in spans], read.index, dtype="str")
+        frame = pd.concat([full, read]).sort_values(["text", "start"], kind="stable", ignore_index=True)
         frame = frame.astype({"match": "str"})
         return Links(frame[[*COLUMNS, "match"]], self.id_space, "probability")
 
@@ -150,7 +169,11 @@ class QueryLinker(Identified):
         exact = np.flatnonzero(name_words[code] >= 0)
         rows = {"place": places[exact], "word": name_words[code][exact]}
         table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
-        odd = np.flatnonzero(name_words < 0)
+        accented, word = self._names.accented(distinct)
+        near = pd.DataFrame({"code": accented, "word": word, "similarity": _UNACCENTED})
+        own = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
+        table = pd.concat([table, own[["place", "word", "similarity"]]], ignore_index=True)
+        odd = np.setdiff1d(np.flatnonzero(name_words < 0), accented)
         if self.min_similarity is not None and len(odd):
             owner, word, similarity = self._names.similar(distinct[odd], self.min_similarity)
             near = pd.DataFrame({"code": odd[owner], "word": word, "similarity": similarity})
@@ -175,6 +198,7 @@ class QueryLinker(Identified):
         places = np.flatnonzero(is_short & np.where(both, is_upper, ~is_known))
         asked = pd.DataFrame({"form": [written[place].casefold() for place in places.tolist()], "place": places})
         asked["text"] = words.text[places]
+        asked = asked.astype({"form": "str"})
         rows = asked[~asked["form"].isin(STOP_ALIASES) | is_upper[places]].merge(self._names.initials, on="form")
         # All letters of an acronym are those of the name.
         rows = rows.assign(mass=self._names.total[rows["name"].to_numpy(np.int64)], share=1.0)
@@ -200,6 +224,22 @@ class QueryLinker(Identified):
         own = Meanings(np.arange(len(each) + 1), *numbers)
         links = candidate_links(texts, mentions, own, np.arange(len(each)), vocabulary.ids, vocabulary.labels)
         return links.assign(match=each["match"].to_numpy(dtype=object))
+
+
+def _plain_acronyms(text: str) -> tuple[str, dict[int, int]]:
+    """Return a text of equal length with acronyms without dots and plurals, and their ends there and in the text.
+
+    >>> _plain_acronyms("R.A. and PTs of J.R. Smith")
+    ('RA   and PT  of J.R. Smith', {2: 4, 11: 12})
+    """
+    parts, ends, done = [], {}, 0
+    for match in _DOTTED.finditer(text):
+        if match[0].casefold() in _NO_ACRONYMS:
+            continue
+        letters = match[0].replace(".", "") if "." in match[0] else match[0][:-1]
+        parts += [text[done : match.start()], letters.ljust(len(match[0]))]
+        ends[match.start() + len(letters)] = done = match.end()
+    return "".join(parts) + text[done:], ends
 
 
 def _may_be_names(words: Words, forms: NDArray[np.object_]) -> Bools:
@@ -256,6 +296,7 @@ class NameWords:
         letters = ["".join(word[0] for word in own if word not in STOP_ALIASES and word != "s") for own in split]
         every = ["".join(word[0] for word in own) for own in split]
         rows = pd.DataFrame({"form": [*letters, *every], "name": [*range(len(split))] * 2})
+        rows = rows.astype({"form": "str"})
         self.initials = rows[rows["form"].str.len() > 1].drop_duplicates(ignore_index=True)
 
     @classmethod
@@ -282,6 +323,22 @@ class NameWords:
             return np.full(len(forms), -1)
         at = np.minimum(np.searchsorted(self.words, forms), len(self.words) - 1)
         return np.where(self.words[at] == forms, at, -1)
+
+    def accented(self, forms: NDArray[np.object_]) -> tuple[Ints, Ints]:
+        """Return pairs of a word without accents and a word of names that has them."""
+        form, number = self._unaccented
+        low, high = np.searchsorted(form, forms), np.searchsorted(form, forms, side="right")
+        owner, places = rankings.spans(low, high)
+        return owner, number[places]
+
+    @cached_property
+    def _unaccented(self) -> tuple[NDArray[np.object_], Ints]:
+        """Words of names with accents, without them and sorted, and their numbers."""
+        number = np.array([place for place, word in enumerate(self.words) if not word.isascii()], np.int64)
+        form = np.array([unaccented(word) for word in self.words[number]], dtype=object)
+        order = np.argsort(form, kind="stable")
+        changed = order[form[order] != self.words[number[order]]]
+        return form[changed], number[changed]
 
     def similar(self, forms: NDArray[np.object_], min_similarity: float) -> tuple[Ints, Ints, Floats]:
         """Return pairs of an unknown word and a similar word of names, and their similarities."""

@@ -48,6 +48,11 @@ _BY_CATEGORY = {"L": _IN_WORD, "N": _IN_WORD, "M": _MARK, "S": _SYMBOL}
 # The kind of each code point, computed at its first use; 0 if not computed.
 _KINDS = np.zeros(sys.maxunicode + 1, np.uint8)
 
+# Letters that do not decompose into a letter and an accent.
+_LETTERS = {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE"}
+_LETTERS |= {"œ": "oe", "Œ": "OE", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i", "ß": "ss"}
+_ACCENTS = {**dict.fromkeys(range(0x0300, 0x0370), ""), **{ord(letter): plain for letter, plain in _LETTERS.items()}}
+
 # Code points of the texts that are processed together; each takes some 60 bytes.
 _BATCH = 2**20
 
@@ -68,6 +73,17 @@ def _kinds(codes: Codes) -> Kinds:
             _KINDS[code] = _kind(code)
         kinds = _KINDS[codes]
     return kinds
+
+
+def unaccented(text: str) -> str:
+    """Return a text without the accents of its letters; marks of scripts such as Devanagari are not accents.
+
+    >>> unaccented("José Łukasz Æbeltoft 東京")
+    'Jose Lukasz AEbeltoft 東京'
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).translate(_ACCENTS))
 
 
 def texts_of(texts: Iterable[str]) -> list[str]:
