@@ -219,7 +219,7 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
     ("entity", "message"),
     [
         ("a", "is str, wanted a mapping with the keys id, label, aliases, attributes, redirects"),
-        ({"Id": "a", "name": "A"}, "has no id; wanted the keys id, label, aliases, .*, found Id, name"),
+        ({"key": "a", "name": "A"}, "has no id; wanted the keys id, label, aliases, .*, found key, label"),
         ({"id": 7}, r"the id is int, wanted text: '7'; convert it with str\(\)"),
         ({"id": ""}, "the id is blank"),
         ({"id": "a\x00"}, r"the id contains a NUL: 'a\\x00'"),

@@ -511,3 +511,65 @@ def test_scores_of_a_table_are_probabilities(files):
     for count in ("-1", "many", "inf", "nan"):
         with pytest.raises(FileError, match=rf"source:2: the count of 'a' is '{count}', wanted a finite number"):
             files(f"id\talias\tcount\na\tx\t{count}\n")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "id,name,clicks",
+        "id,title,clicks",
+        "ID,Label,Clicks",
+        "entity_id;label;clicks",
+        "id;label;popularity",
+        "Entity ID\tName\tpage_views",
+        "id|name|count",
+    ],
+)
+def test_names_and_counts_of_tables_are_known_by_their_usual_headers(files, header):
+    separator = next(sign for sign in "\t;|," if sign in header)
+    rows = [header, f"a{separator}Smith{separator}10", f"b{separator}Smith{separator}1000"]
+    base = files("\n".join(rows))
+    assert values(base.lookup(["smith"])[["entity_id", "score", "name"]]) == [
+        ("b", pytest.approx(1001 / 1012), "Smith"),
+        ("a", pytest.approx(11 / 1012), "Smith"),
+    ]
+    assert not len(base.attributes(["a"]))
+
+
+@pytest.mark.parametrize("pack", ["lines", "frame", "records"])
+def test_keys_of_records_are_known_by_the_same_names(tmp_path, files, pack):
+    records = [
+        {"entity_id": "a", "name": "Smith", "popularity": 10},
+        {"entity_id": "b", "name": "Smith", "popularity": 1000},
+    ]
+    if pack == "lines":
+        base = files("\n".join(map(json.dumps, records)))
+    else:
+        base = build_kb(tmp_path / "kb", pd.DataFrame(records) if pack == "frame" else records, id_space="test")
+    assert base.lookup(["smith"])["score"].tolist() == pytest.approx([1001 / 1012, 11 / 1012])
+    base.close()
+
+
+def test_columns_that_have_their_own_name_keep_it(files):
+    base = files("id,label,name,title,clicks,popularity\na,Smith,Ann,Dr,10,high\n")
+    assert values(base.attributes(["a"])) == [
+        ("a", "name", "Ann", "text"),
+        ("a", "title", "Dr", "text"),
+        ("a", "popularity", "high", "text"),
+    ]
+    assert base.lookup(["smith"])["entity_id"].tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "id,surname,clicks",
+            "source: entities have no names; wanted a column 'label', 'alias' or 'aliases', found 'id'",
+        ),
+        ("id,label,n_clicks_2024", "source: column 'n_clicks_2024' is kept as an attribute; if it is a count"),
+    ],
+)
+def test_tables_that_lose_names_or_counts_warn(files, header, message):
+    with pytest.warns(DegenerateWarning, match=message):
+        files(f"{header}\na,Smith,10\n")

@@ -103,6 +103,46 @@ def simplified(name: object) -> str:
     return _PUNCTUATION.sub("", str(name).casefold())
 
 
+# Columns of tables of entities, and their other names in order of precedence.
+COUNTS = ("count", "clicks", "views", "inlinks", "sitelinks")
+_ENTITIES = {
+    "id": "entityid entity wikidataid itemid identifier",
+    "label": "name title entityname entitylabel preflabel preferredlabel fullname displayname",
+    "alias": "mention surfaceform synonym",
+    "aliases": "synonyms altlabel altlabels alternativenames alternatenames othernames alsoknownas mentions",
+    "prior": "",
+    "score": "",
+    "redirect": "",
+}
+_ENTITY_COUNTS = "counts nclicks clickcount pageviews viewcount popularity frequency freq traffic visits hits links"
+# Parts of names of columns that may be counts.
+_LIKE_COUNTS = re.compile(r"click|view|count|popular|freq|visit|traffic|sitelink|inlink", re.IGNORECASE)
+
+
+def entity_columns(columns: Sequence[str]) -> list[str]:
+    """Return the names of the columns of a table of entities with those of this package for the known ones.
+
+    >>> entity_columns(["entity_id", "Name", "popularity", "born"]), entity_columns(["id", "label", "name", "clicks"])
+    (['id', 'label', 'count', 'born'], ['id', 'label', 'name', 'clicks'])
+    """
+    names, words = list(columns), [simplified(name) for name in columns]
+    has_counts = not {*COUNTS}.isdisjoint(words)
+    counts = dict.fromkeys(COUNTS, "") if has_counts else {"count": _ENTITY_COUNTS}
+    for concept, others in (_ENTITIES | counts).items():
+        if concept not in names:
+            place = next((words.index(word) for word in (concept, *others.split()) if word in words), None)
+            # A column that has a meaning keeps it.
+            if place is not None and names[place] not in {*_ENTITIES, *COUNTS}:
+                names[place] = concept
+    return names
+
+
+def like_counts(columns: Sequence[str]) -> list[str]:
+    """Return the columns of a table of entities that may be counts under another name; none if it has counts."""
+    known = set(COUNTS) & set(columns)
+    return [] if known else [name for name in columns if _LIKE_COUNTS.search(name)]
+
+
 RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
 QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
 LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, path_of, settings_of
+from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, path_of, settings_of, warn
+from vbterrier.frames.columns import COUNTS, entity_columns, like_counts
 from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 _KEYS = ("id", "label", "aliases", "attributes", "redirects")
 _ALIAS_KEYS = {"alias", "prior", "count"}
-# Names of counts, from which priors follow.
-COUNTS = ("count", "clicks", "views", "inlinks", "sitelinks")
 # Columns of tables, which are no keys of entities.
 _SINGULAR = {
     "alias": "aliases, a list of texts or of pairs [text, prior]",
@@ -53,6 +52,7 @@ _YEAR = re.compile(r"[+-]?\d{1,6}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 _PATTERNS = {"number": _NUMBER, "year": _YEAR}
 _SLICE = 10_000
+_SEPARATORS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 
 _COLUMNS = ("label", "alias", "aliases", "prior", "redirect")
 
@@ -190,6 +190,8 @@ class Records:
 
     def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:
         self.types, self.labels_are_aliases = dict(types or {}), labels_are_aliases
+        # The names of the keys of each kind of record.
+        self._names: dict[tuple[Any, ...], list[Any]] = {}
         for name, kind in self.types.items():
             if kind not in TYPES:
                 choices = ", ".join(map(repr, TYPES))
@@ -203,6 +205,7 @@ class Records:
         if type(record) is not dict and not isinstance(record, Mapping):
             wanted = f"a mapping with the keys {', '.join(_KEYS)}"
             raise staging.record_error(row, f"is {type(record).__name__}, wanted {wanted}")
+        record = self._renamed(record)
         entity = record.get("id")
         if entity is None:
             keys = ", ".join(map(str, list(record)[:9])) or "none"
@@ -226,6 +229,17 @@ class Records:
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, source, entity)
+
+    def _renamed(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a record with the names of this package for its keys."""
+        keys = tuple(record)
+        names = self._names.get(keys)
+        if names is None:
+            columns = entity_columns([str(key) for key in keys])
+            # Keys of tables with a row for each alias have no meaning in a record.
+            names = [key if name in _SINGULAR else name for key, name in zip(keys, columns, strict=True)]
+            self._names[keys] = names
+        return record if names == list(keys) else dict(zip(names, record.values(), strict=True))
 
     @staticmethod
     def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -333,10 +347,10 @@ def kb_from_file(
     max_bytes: int | None = MAX_BYTES,
     progress: bool = True,
 ) -> KnowledgeBase:
-    r"""Build a knowledge base from JSON lines, tab- or comma-separated columns, plain, gzip or bzip2, or a spreadsheet.
+    r"""Build a knowledge base from JSON lines or a table, plain, gzip or bzip2, or a spreadsheet.
 
-    A file whose first line begins with ``{`` is read as JSON. A first line with commas and without tabs is that of a
-    CSV file; of an .xlsx file (extra ``xlsx``) the first sheet is read.
+    A file whose first line begins with ``{`` is read as JSON. The columns of a table are separated by tabs, or else by
+    commas, semicolons or bars; of an .xlsx file (extra ``xlsx``) the first sheet is read.
 
     Parameters
     ----------
@@ -346,7 +360,9 @@ def kb_from_file(
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
         any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` or ``score`` (the
         probability of the entity given the alias), ``count`` or ``clicks`` (of the alias if the row has one, and of the
-        entity), and ``redirect`` (an id that redirects to this one); every other column is an attribute. Cells may be
+        entity), and ``redirect`` (an id that redirects to this one); every other column is an attribute. Columns and
+        keys are also known by other names in any case, as ``entity_id``, ``name``, ``title``, ``synonyms`` and
+        ``popularity``, if there is no column of the first name. Cells may be
         empty, an id may have many rows, and in tab-separated files quotes and escapes have no meaning.
     columns
         The columns of a file without a header line.
@@ -366,7 +382,7 @@ def kb_from_file(
     Warns
     -----
     DegenerateWarning
-        See :func:`build_kb`.
+        See :func:`build_kb`; also a table without names, or with an attribute whose name is like that of a count.
 
     Examples
     --------
@@ -430,16 +446,30 @@ def _records(
         if columns is not None:
             raise ParameterError("columns: not used for JSON lines, whose keys name the columns; leave it out")
         return ((number, parsed(path, number, line)) for number, line in chain([first], lines))
-    is_csv = b"," in first[1] and b"\t" not in first[1]
+    # Quotes have a meaning in all tables but those separated by tabs.
+    separator = (
+        "\t" if b"\t" in first[1] else max(list(_SEPARATORS)[1:], key=lambda sign: first[1].count(sign.encode()))
+    )
+    if separator.encode() not in first[1]:
+        separator = "\t"
     if columns is None:
-        columns = _cells(path, *first, is_csv=is_csv)
+        columns = _cells(path, *first, separator)
     else:
         lines = chain([first], lines)
+    columns = _columns(path, columns)
+    cells = ((number, _cells(path, number, line, separator)) for number, line in lines)
+    separated = _SEPARATORS[separator]
+    return ((number, _row(path, number, columns, row, separated)) for number, row in cells)
+
+
+def _columns(path: Path, header: Sequence[str]) -> list[str]:
+    """Return the columns of a table with the names of this package, after checks."""
+    columns = entity_columns(header)
     twice = [name for name, n in Counter(columns).items() if n > 1]
     if "id" not in columns or twice:
-        fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
+        fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, header))}"
         wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
-        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
+        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', header)}")
     if {"alias", "aliases"} & set(columns):
         if {"prior", "score"} <= set(columns):
             raise FileError(path, "has the columns prior and score, two probabilities of an alias; keep one")
@@ -447,22 +477,29 @@ def _records(
         columns = ["prior" if name == "score" else name for name in columns]
         if message := near_miss(columns, ("prior",)):
             raise FileError(path, f"{message} or name it otherwise, to keep it as an attribute")
-    cells = ((number, _cells(path, number, line, is_csv=is_csv)) for number, line in lines)
-    separated = "comma" if is_csv else "tab"
-    return ((number, _row(path, number, columns, row, separated)) for number, row in cells)
+    elif not {"label", "prior", "redirect"} & set(columns):
+        found = ", ".join(map(repr, header))
+        warn(f"{path.name}: entities have no names; wanted a column 'label', 'alias' or 'aliases', found {found}")
+    if counts := like_counts(columns):
+        warn(
+            f"{path.name}: column {counts[0]!r} is kept as an attribute; if it is a count, call it 'count' or 'clicks'"
+        )
+    return columns
 
 
-def _cells(path: Path, number: int, line: bytes, *, is_csv: bool) -> list[str]:
+def _cells(path: Path, number: int, line: bytes, separator: str) -> list[str]:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise FileError(path, f"is not UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
-    if not is_csv:
+    if separator == "\t":
         return text.split("\t")
     try:
-        return next(csv.reader([text], strict=True))
+        return next(csv.reader([text], delimiter=separator, strict=True))
     except csv.Error as error:
-        raise FileError(path, f"cannot be split at its commas ({error}); is a quote missing?", line=number) from error
+        raise FileError(
+            path, f"cannot be split at its {_SEPARATORS[separator]}s ({error}); is a quote missing?", line=number
+        ) from error
 
 
 def _row(path: Path, number: int, columns: Sequence[str], cells: list[str], separated: str) -> dict[str, Any]:
