@@ -27,6 +27,7 @@ LEXICAL, DENSE = (vbterrier.read_run(RUNS[name]) for name in ("lexical", "dense"
 MEANT, TAGGED = vbterrier.read_intents(INTENTS), vbterrier.read_tags(TAGS)
 POOL = vbterrier.entities.link_pool(LEXICAL, TAGGED, JUDGED)
 ENTITIES = vbterrier.entities.ConsensusEntities(POOL)(vbterrier.read_topics(TOPICS))
+SPANS = pd.DataFrame({"docno": ["d1", "d2"], "start": 0, "end": 5, "entity_id": ["Q1", "NIL"]})
 GOLD = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "entity_id": ["A", "B", "NIL"] * 20})
 LINKED = GOLD.assign(entity_id=np.where(GOLD.index % 5 == 0, "NIL", GOLD["entity_id"]))
 GAINS = pd.DataFrame({"RelCov@20": np.linspace(0, 1, 60)})
@@ -127,6 +128,7 @@ MAKERS = {
     ),
     "tag_quality": lambda: vbterrier.intents.tag_quality(TAGGED, TAGGED.head(50)),
     "linking_report": lambda: vbterrier.linking.linking_report({"mine": LINKED}, GOLD),
+    "mention_report": lambda: vbterrier.linking.mention_report({"mine": SPANS}, SPANS),
     "supervision_report": lambda: vbterrier.entities.supervision_report(POOL),
     "link_pool": lambda: POOL,
     "simulate": simulation,

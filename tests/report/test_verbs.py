@@ -44,6 +44,7 @@ ATTRIBUTES = {
     "calibration_error": "bins",
     "tag_quality": "documents",
     "linking_report": "intervals",
+    "mention_report": "intervals",
     "supervision_report": "topics",
     "simulate": "estimates",
     "simulate_query_removal": "draws",

@@ -16,6 +16,7 @@ from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
 from .kb.mediawiki import read_mediawiki_aliases as read_mediawiki_aliases
 from .kb.wikidata import WikidataOptions as WikidataOptions
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
+from .mentions import mention_report as mention_report
 from .quality import linking_report as linking_report
 from .queries import QueryLinker as QueryLinker
 from .services.annotators import EntityFishingClient as EntityFishingClient

@@ -119,8 +119,8 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
     if run.topics:
         # Check queries before entities: a NIL among integer entities can be the only cause of a difference in types.
         effect = (
-            f": precision counts answers to queries of {gold.name} alone; to count answers to further mentions as "
-            f"wrong, add the mentions to {gold.name} with {gold.nil!r}"
+            f": precision counts answers to queries of {gold.name} alone; if the system found these mentions itself, "
+            "use vbterrier.linking.mention_report, whose precision counts every mention"
         )
         here = run_places(run, gold.topics, gold.qid, gold.name, effect=effect)
         require_same_kind(gold.entity, run.docno, f"{gold.name} entities", f"{run.name} entities")
@@ -339,8 +339,8 @@ def linking_report(
     are wrong, resamples do not differ: the limits are then those of Clopper and Pearson for the figure's denominator.
 
     Links that a system predicts for other mentions than those of the gold standard count neither as right nor as
-    wrong, with a warning. Linkers that find mentions themselves are usually evaluated over all of their links: add
-    their further mentions to the gold standard as NIL, so that links of these mentions are wrong.
+    wrong, with a warning. Linkers that find mentions themselves are evaluated over all of their links by
+    :func:`mention_report`.
 
     Pairs are tested by swapping the answers of both systems (:func:`vbterrier.kernels.linking.swap_p_values`), which is
     exact for any number of queries, and by Student's t over the linearised figures (the delta method). The interval is

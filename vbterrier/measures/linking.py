@@ -100,7 +100,7 @@ class _LinkP(_Part):
     """Link precision: correct links over predicted links, without NIL (Mertens et al. 2014, section 2.2).
 
     Only links of queries in the gold standard count: a link of any other mention is neither right nor wrong, and a
-    warning reports it. To count such links as wrong, add their mentions to the gold standard as NIL.
+    warning reports it. For systems that find mentions themselves, :func:`vbterrier.linking.mention_report` counts them.
 
     Linking measures θ are ratios over all queries, but hosts can only average values of single queries. The value of a
     query is therefore its contribution to the measure, ``v_q = θ + n ∇θ · x_q``
