@@ -12,6 +12,8 @@ from vbterrier.design.discrimination import discriminative_power, score_by_size
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import resamples, stream
+from vbterrier.linking import linking_report
+from vbterrier.settings import Inference
 
 
 def frame(table, measure="AP"):
@@ -206,3 +208,65 @@ def test_false_alarms_are_as_often_as_said(test, n, share):
         alarms += 1 - found["n_not_worse"].item()
     # The better of two equivalent systems is significantly better twice as often.
     assert stats.binomtest(int(alarms), 30, 2 * share).pvalue > 1e-3
+
+
+def f1_of(rows):
+    """Total F1 by its formula, from pairs of the correct answer and the answer."""
+    n = len(rows)
+    p = 0.0
+    for kind in (True, False):
+        gold = [pair for pair in rows if (pair[0] == "NIL") == kind]
+        predicted = [pair for pair in rows if pair[1] and (pair[1] == "NIL") == kind]
+        right = sum(one == two for one, two in predicted)
+        p += len(gold) / n * (right / len(predicted) if predicted else 0)
+    r = sum(one == two for one, two in rows) / n
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+@pytest.fixture
+def answered():
+    """Three linkers on 60 queries, a third of them without an entity, and some unanswered."""
+    rng = np.random.default_rng(3)
+    gold = np.where(rng.random(60) < 0.35, "NIL", "Q1")
+    systems = {}
+    for name, error in (("a", 0.15), ("b", 0.3), ("c", 0.45)):
+        wrong = rng.choice(["Q2", "NIL", ""], size=60)
+        systems[name] = np.where(rng.random(60) < error, wrong, gold)
+    return gold, systems
+
+
+def report_of(gold, systems):
+    qid = [f"q{n:02}" for n in range(len(gold))]
+    answers = {
+        name: pd.DataFrame({"qid": qid, "entity_id": each})[np.asarray(each) != ""] for name, each in systems.items()
+    }
+    few = Inference(n_resamples=2)
+    return linking_report(answers, pd.DataFrame({"qid": qid, "entity_id": gold}), inference=few)
+
+
+def test_ratios_of_sums_are_computed_from_the_sums_of_each_subset(answered):
+    gold, systems = answered
+    values = report_of(gold, systems).answers
+    found = score_by_size(values, sizes=[5, 10, 60]).set_index(["measure", "name", "n_qids"])["mean"]
+    for name, own in systems.items():
+        for n in (5, 10, 60):
+            assert found["LinkingF1", name, n] == pytest.approx(f1_of(list(zip(gold[:n], own[:n], strict=True))))
+    drawn = score_by_size(values, sizes=[10], order="random", n_subsets=200)
+    assert drawn.loc[drawn["measure"] == "LinkingF1", ["mean", "low", "high"]].max(axis=None) <= 1
+
+
+def test_systems_differ_by_resampled_ratios_of_sums(answered):
+    gold, systems = answered
+    power = discriminative_power(report_of(gold, systems).answers, sizes=[20, 60], n_resamples=300)
+    power = power[power["measure"] == "LinkingF1"].set_index("n_qids")
+    for n in (20, 60):
+        counts = np.concatenate(list(resamples(n, 300, stream(0, "resamples", str(n))))).astype(int)
+        drawn = [np.repeat(np.arange(n), each) for each in counts]
+        scores = {
+            name: np.array([f1_of([(gold[at], own[at]) for at in rows]) for rows in drawn])
+            for name, own in systems.items()
+        }
+        p = [(1 + (scores["a"] - scores[other] <= 1e-12).sum()) / 301 for other in ("b", "c")]
+        assert power.loc[n, "n_not_worse"] == sum(each > 0.05 for each in p)
+    with pytest.raises(ParameterError, match=r"test='t': ratios of sums have no values .*; wanted test='bootstrap'"):
+        discriminative_power(report_of(gold, systems).answers, test="t")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.values import measure_tables
+from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from vbterrier.annotations import Floats, Ints
 
 
 ORDERS = ("given", "random")
+# The kinds of queries and answers in the frame of a linking report.
+GOLD, ANSWERS = ("link", "nil"), ("right_link", "wrong_link", "nil", "unanswered")
 # Default number of sizes.
 _N_SIZES = 20
 # Numbers in memory at a time: 32 MB.
@@ -71,6 +76,38 @@ def band(values: Floats, level: float, order: str) -> Floats:
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
 
 
+def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Floats, Callable[[Floats], Floats]]]:
+    """Yield measures, systems, contributions of queries, and the function of their means that gives the scores.
+
+    Contributions have the shape (n, m) for values, whose means are the scores, and (n, 8 m) for answers of linkers,
+    which are counted by kind.
+    """
+    if not {"gold", "answer"} <= set(getattr(values, "columns", ())):
+        for measure, names, table, _ in measure_tables(values, by_id=by_id):
+            yield measure, names, table, lambda means: means
+        return
+    cells = {(gold, answer): 4 * at + place for at, gold in enumerate(GOLD) for place, answer in enumerate(ANSWERS)}
+    frame = frame_of(values, "values")
+    require(frame, ("name", "qid", "gold", "answer"), "values")
+    cell = [cells.get(pair, -1) for pair in zip(frame["gold"], frame["answer"], strict=True)]
+    if -1 in cell:
+        row = cell.index(-1)
+        raise InputError(
+            f"values: row {row} has gold {frame['gold'].iloc[row]!r} and answer {frame['answer'].iloc[row]!r}, wanted "
+            "the frame answers of a linking_report"
+        )
+    coded = frame[["name", "qid"]].assign(measure="answers", value=np.array(cell, dtype=np.float64))
+    _, names, table, _ = measure_tables(coded, by_id=by_id)[0]
+    counted = (table[:, :, None] == np.arange(len(cells))).reshape(len(table), -1).astype(np.float64)
+    for place, measure in enumerate(linking.FIGURES):
+        yield measure, names, counted, partial(_figure, place=place, n_systems=len(names))
+
+
+def _figure(means: Floats, *, place: int, n_systems: int) -> Floats:
+    """A figure of linking from shares of the kinds of answers, (..., m) of (..., 8 m)."""
+    return linking.figures(means.reshape(*means.shape[:-1], n_systems, 2, 4))[..., place]
+
+
 @with_usual_errors
 def score_by_size(
     values: Any,
@@ -86,7 +123,9 @@ def score_by_size(
     Parameters
     ----------
     values, sizes
-        The V frame: name, qid, measure, value; and numbers of queries, 1 to n, by default 20 from ``n/20`` to n.
+        The V frame: name, qid, measure, value; or the frame ``answers`` of a
+        :func:`vbterrier.linking.linking_report`, whose figures are ratios of sums, computed from the sums of each
+        subset; and numbers of queries, 1 to n, by default 20 from ``n/20`` to n.
     order
         ``"given"``: the first queries in their order of appearance, as in Figure 1 of the source; ``"random"``: random
         subsets.
@@ -110,8 +149,9 @@ def score_by_size(
     Notes
     -----
     The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
-    queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. Means are over queries: for ratios of sums,
-    such as F1 of linking, use values whose mean is the ratio, as the measures of this package yield.
+    queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. Values of linking measures are linearised at
+    all queries, so that their mean over few queries is off and can exceed 1: pass the answers. A figure that is
+    undefined in a subset is NaN.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 
@@ -125,11 +165,11 @@ def score_by_size(
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     frames = [pd.DataFrame(columns=list(SIZE_COLUMNS))]
-    for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
+    for measure, names, table, figure in _tables(values, by_id=order == "random"):
         wanted, n_all = checked_sizes(sizes, len(table), 1), len(table)
         blocks = orders_of(n_all, order, n_subsets, seed, n_all)
         parts = [np.stack([_membership(block[:, :n], n_all) @ table / n for n in wanted], axis=1) for block in blocks]
-        means = np.concatenate(parts)
+        means = figure(np.concatenate(parts))
         low, high = band(means, level, order)
         keys = pd.MultiIndex.from_product([names, wanted], names=["name", "n_qids"])
         summary = {"mean": means.mean(axis=0), "low": low, "high": high}
@@ -212,16 +252,20 @@ def discriminative_power(
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     n_resamples = whole("n_resamples", n_resamples) if test == "bootstrap" else 0
     rows: list[tuple[Any, ...]] = []
-    for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
+    for measure, names, table, figure in _tables(values, by_id=order == "random"):
+        if test == "t" and table.shape[1] > len(names):
+            raise ParameterError("test='t': ratios of sums have no values of queries; wanted test='bootstrap'")
         if len(names) < 2:  # noqa: PLR2004 - a pair
             warn(f"values: {measure} has one system; wanted at least two")
             continue
-        top = int(table.mean(axis=0).argmax()) if best == "whole" else None
-        held = len(names) * max(n_resamples, len(table), len(names))
+        top = int(np.nan_to_num(figure(table.mean(axis=0)), nan=-np.inf).argmax()) if best == "whole" else None
+        held = table.shape[1] * max(n_resamples, len(table), len(names))
         wanted = checked_sizes(sizes, len(table), 2)
         orders = orders_of(len(table), order, n_subsets, seed, held)
         subsets = ([np.sort(block[:, :n]) for n in wanted] for block in orders)
-        tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
+        tested = [
+            [_significant(table[rows], figure, top, level, n_resamples, seed) for rows in block] for block in subsets
+        ]
         results = np.concatenate([np.stack(block, axis=1) for block in tested])
         low, high = band(results[..., 0], level, order)
         not_worse, share_significant = results.mean(axis=0).T
@@ -233,13 +277,24 @@ def discriminative_power(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _significant(values: Floats, top: int | None, level: float, n_resamples: int, seed: int) -> Floats:
-    """Systems not worse than the best, and share of significant pairs, shape (rows, 2), of values (rows, n, m)."""
-    p_values = _by_bootstrap(values, n_resamples, seed) if n_resamples else _by_t(values)
+def _significant(
+    values: Floats,
+    figure: Callable[[Floats], Floats],
+    top: int | None,
+    level: float,
+    n_resamples: int,
+    seed: int,
+) -> Floats:
+    """Systems not worse than the best, and share of significant pairs, shape (rows, 2).
+
+    ``values``: the contributions of queries, shape (rows, n, columns).
+    """
+    p_values = _by_bootstrap(values, figure, n_resamples, seed) if n_resamples else _by_t(values)
     # In floating point, 1 - 0.9 is below 0.1.
     error = round(1 - level, 12)
-    m = values.shape[2]
-    leader = values.mean(axis=1).argmax(axis=1) if top is None else np.full(len(values), top)
+    m = p_values.shape[2]
+    scores = np.nan_to_num(figure(values.mean(axis=1)), nan=-np.inf)
+    leader = scores.argmax(axis=1) if top is None else np.full(len(values), top)
     others = np.arange(m) != leader[:, None]
     against = np.take_along_axis(p_values, leader[:, None, None], axis=1)[:, 0]
     not_worse = ((against > error) & others).sum(axis=1).astype(np.float64)
@@ -248,18 +303,22 @@ def _significant(values: Floats, top: int | None, level: float, n_resamples: int
     return np.stack([not_worse, share_significant], axis=1)
 
 
-def _by_bootstrap(values: Floats, n_resamples: int, seed: int) -> Floats:
+def _by_bootstrap(values: Floats, figure: Callable[[Floats], Floats], n_resamples: int, seed: int) -> Floats:
     """One-tailed p-values that the first system is better than the second, shape (rows, m, m)."""
-    rows, n, m = values.shape
-    columns = values.transpose(1, 0, 2).reshape(n, rows * m)
-    means = resampled_means(columns, n_resamples, stream(seed, "resamples", str(n)))
+    rows, n, n_columns = values.shape
+    columns = values.transpose(1, 0, 2).reshape(n, rows * n_columns)
+    sums = resampled_means(columns, n_resamples, stream(seed, "resamples", str(n)))
+    means = figure(sums.reshape(len(sums), rows, n_columns))
+    m = means.shape[2]
+    means = means.reshape(len(sums), rows * m)
     not_better = np.full((rows, m, m), n_resamples)
     # One subset at a time, so that its resamples stay in the CPU cache for all pairs.
     for counts, drawn in zip(not_better, np.ascontiguousarray(means.T).reshape(rows, m, -1), strict=True):
         for first in range(m - 1):
             differences = drawn[first] - drawn[first + 1 :]
-            counts[first, first + 1 :] = (differences <= _EQUAL).sum(axis=1)
-            counts[first + 1 :, first] = (differences >= -_EQUAL).sum(axis=1)
+            # A figure that is undefined in a resample is no better than another.
+            counts[first, first + 1 :] = (~(differences > _EQUAL)).sum(axis=1)
+            counts[first + 1 :, first] = (~(differences < -_EQUAL)).sum(axis=1)
     return (1 + not_better) / (n_resamples + 1)
 
 

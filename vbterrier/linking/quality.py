@@ -254,11 +254,14 @@ class LinkingReport(Shown):
       p_value (of the swap test), p_delta (of the delta method), n_qids, wins, losses, ties (queries that a alone, b
       alone, and both or neither answer correctly), level, n_resamples (0 if all swaps are enumerated), seed. Tests are
       not corrected for the number of pairs
+    - ``answers``: one row per system and query: name, qid, gold (link, nil), answer (right_link, wrong_link, nil,
+      unanswered), for figures of other sets of queries, as :func:`vbterrier.design.score_by_size` computes them
     """
 
     counts: pd.DataFrame
     intervals: pd.DataFrame
     pairs: pd.DataFrame
+    answers: pd.DataFrame
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``intervals``: a row per system and measure."""
@@ -383,6 +386,18 @@ def linking_report(
         pd.DataFrame(counts, columns=list(_COUNTS)),
         pd.DataFrame(rows, columns=list(_INTERVALS)),
         pd.DataFrame(compared, columns=list(_PAIRS)),
+        pd.concat(
+            [pd.DataFrame(columns=["name", "qid", "gold", "answer"], dtype=object)] * (not decisions)
+            + [_answered(name, correct, each) for name, each in decisions.items()],
+            ignore_index=True,
+        ),
+    )
+
+
+def _answered(name: str, gold: Gold, decided: Decisions) -> pd.DataFrame:
+    kinds = np.array(["link", "nil"])[decided.gold_nil.astype(np.int64)]
+    return pd.DataFrame(
+        {"name": name, "qid": gold.topics, "gold": kinds, "answer": np.array(_COUNTS[3:])[decided.answer]}
     )
 
 
