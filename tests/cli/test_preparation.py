@@ -117,6 +117,18 @@ def test_retrieved_documents_without_text_give_a_warning(command, tmp_path):
     assert "retrieved documents are missing and get no tags ('nowhere')" in err
 
 
+def test_descriptions_decide_between_candidates(command, tmp_path):
+    (tmp_path / "names.csv").write_text("id,label\nland,Jordan\nplayer,Jordan\n")
+    (tmp_path / "texts.tsv").write_text("docno\ttext\nd1\tJordan played basketball\nd2\tJordan river desert\n")
+    (tmp_path / "about.tsv").write_text("entity_id\ttext\nland\tAmman river desert\nplayer\tbasketball NBA\n")
+    call = ("tag", "texts.tsv", "--kb", "names.csv", "-o", "x.tsv", "--descriptions", "about.tsv")
+    assert command(*call, "--linker", "context")[0] == 0
+    tags = vbterrier.read_tags("x.tsv")
+    assert tags[["docno", "entity_id"]].to_numpy().tolist() == [["d1", "player"], ["d2", "land"]]
+    code, _, err = command(*call)
+    assert (code, "--descriptions applies to --linker context" in err) == (2, True)
+
+
 def test_tags_are_kept_to_candidates_and_weighted(command):
     command("tag", "demo/documents.tsv", *KB, "-o", "all.tsv", "--weights", "score")
     command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--cutoff", 1)

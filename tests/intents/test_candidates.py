@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.candidates import CandidateIntents, Truncate
@@ -128,13 +129,16 @@ def test_equal_queries_are_linked_once():
     assert CandidateIntents(linker)(numbered)["qid"].tolist() == [7] * 2 + [8] * 3 + [9] * 2
 
 
-def test_queries_without_candidates_are_absent_with_one_warning():
+def test_queries_without_candidates_have_nil_with_one_warning():
     queries = topics("jordan", "who", "what", "", "why")
-    message = r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: left out"
+    message = r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: NIL has probability 1"
     with pytest.warns(DegenerateWarning, match=message) as seen:
         found = CandidateIntents(TopEntities(JORDAN))(queries)
     assert len(seen) == 1
-    assert set(found["qid"]) == {"q0"}
+    assert found.loc[found["qid"] != "q0", ["qid", "entity_id", "prob"]].values.tolist() == [
+        [qid, "NIL", 1.0] for qid in ("q1", "q2", "q3", "q4")
+    ]
+    assert "NIL" not in set(found.loc[found["qid"] == "q0", "entity_id"])
 
 
 def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
@@ -240,3 +244,16 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
 
 
 LINKER, CUT = CandidateIntents(TopEntities(JORDAN)), Truncate(cutoff=1)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, None])
+def test_batches_without_candidates_count_as_in_one_batch(batch_size):
+    queries = topics("jordan", "who", "what", "why")
+    with pytest.warns(DegenerateWarning, match="NIL has probability 1"):
+        intents = CandidateIntents(TopEntities(JORDAN), prob="uniform")(queries)
+    run = pd.DataFrame({"qid": queries["qid"], "docno": "d", "score": 1.0, "rank": 0})
+    vbterrier.register_tags("of the batch", pd.DataFrame({"docno": ["d"], "entity_id": ["country"]}))
+    measure = vbterrier.ES(tags="of the batch") @ 1
+    options = {"names": ["system"], "batch_size": batch_size}
+    table = pt.Experiment([pt.Transformer.from_df(run)], queries, intents, [measure], **options)
+    assert table.iloc[0, 1] == pytest.approx(0.5 / 4)

@@ -127,7 +127,8 @@ def test_nil_comes_through_all_stages_as_it_was(people):
 def test_a_pipeline_over_nothing_and_over_strangers(people):
     assert not len(full(people)(TOPICS[:0]))
     with pytest.warns(DegenerateWarning, match=r"1 query \('9'\) without candidates"):
-        assert not len(full(people)(pd.DataFrame({"qid": ["9"], "query": ["nobody"]})))
+        made = full(people)(pd.DataFrame({"qid": ["9"], "query": ["nobody"]}))
+    assert made[["qid", "entity_id", "prob"]].values.tolist() == [["9", "NIL", 1.0]]
 
 
 def test_pipelines_are_pickled(people):

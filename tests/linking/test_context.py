@@ -205,3 +205,14 @@ def test_a_large_weight_prefers_the_most_similar_entity_without_overflow(names):
     smiths = links[links["mention"] == "John Smith"]
     assert smiths.loc[smiths["score"].idxmax(), "entity_id"] == "baker"
     assert links["score"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("header", ["entity_id\ttext", "Entity\tdescription"])
+def test_descriptions_are_read_from_a_path(tmp_path, header):
+    names = pd.DataFrame({"alias": ["jordan"] * 2, "entity_id": ["land", "player"]})
+    linker = DictionaryLinker(names, id_space="x")
+    path = tmp_path / "texts.tsv"
+    path.write_text(f"{header}\nland\tAmman river desert\nplayer\tbasketball NBA\n")
+    frame = pd.DataFrame({"entity_id": ["land", "player"], "text": ["Amman river desert", "basketball NBA"]})
+    assert ContextLinker(linker, path) == ContextLinker(linker, str(path)) == ContextLinker(linker, frame)
+    assert ContextLinker(linker, path).link(["jordan played basketball"]).frame["entity_id"].iloc[0] == "player"

@@ -174,6 +174,7 @@ def intents(
     mass: Annotated[float | None, Option(help="Keep the fewest candidates with this much probability.")] = None,
 ) -> None:
     """Write the candidate intents of queries, with probabilities."""
+    from vbterrier.frames.id_spaces import NIL
     from vbterrier.frames.pipelines import topics_of
 
     if parse and constraints:
@@ -202,13 +203,14 @@ def intents(
         rows: pd.DataFrame = queries
         for stage in stages:
             rows = stage.transform(rows)
-    if not len(rows):
+    candidates = rows[rows["entity_id"] != NIL]
+    if not len(candidates):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
     # The path of a temporary knowledge base would make equal calls differ.
     vbterrier.frames.write_intents(rows.assign(source=f"{linker}, {knowledge}"), output)
-    per_query = rows.groupby("qid", sort=False).size()
+    per_query = candidates.groupby("qid", sort=False).size()
     echo(
-        f"{output}: {len(rows):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
+        f"{output}: {len(candidates):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
         f"{per_query.min()} to {per_query.max()} each (mean {per_query.mean():.1f})"
     )
 
@@ -235,8 +237,14 @@ def tag(
     min_margin: Annotated[
         float, Option(help="The best two candidates of a mention are tied if their scores differ by less.")
     ] = 0.0,
+    descriptions: Annotated[
+        Path | None,
+        Option(help="With --linker context: texts on entities (entity_id, text)."),
+    ] = None,
 ) -> None:
     """Write the entities of documents."""
+    if descriptions is not None and linker != "context":
+        raise ParameterError(f"--descriptions applies to --linker context, found --linker {linker}")
     if depth is not None and not run:
         raise ParameterError("--depth applies to runs: wanted --run too")
     texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
@@ -248,7 +256,7 @@ def tag(
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
         options = vbterrier.intents.TagOptions(cutoff, on_ties=on_ties, min_margin=min_margin, weights=weights)
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, options=options)
+        stage = vbterrier.TagEntities(_linker(linker, base, descriptions), fields=fields, options=options)
         rows = stage.tags(texts)
     if candidates is not None:
         from vbterrier.intents.tagging import among_candidates
@@ -378,7 +386,7 @@ def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
             yield base
 
 
-def _linker(name: str, base: KnowledgeBase, *, are_queries: bool = False) -> Any:
+def _linker(name: str, base: KnowledgeBase, descriptions: Path | None = None, *, are_queries: bool = False) -> Any:
     from vbterrier.linking.context import ContextLinker
     from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
     from vbterrier.linking.queries import QueryLinker
@@ -395,7 +403,7 @@ def _linker(name: str, base: KnowledgeBase, *, are_queries: bool = False) -> Any
     spelt: dict[str, Any] = {} if find_spec("rapidfuzz") else {"min_similarity": None}
     if name == "queries":
         return QueryLinker(base, **spelt)
-    return ContextLinker(QueryLinker(base, **spelt) if are_queries else DictionaryLinker(base))
+    return ContextLinker(QueryLinker(base, **spelt) if are_queries else DictionaryLinker(base), descriptions)
 
 
 def _number_or_word(text: str) -> str | float:

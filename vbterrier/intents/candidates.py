@@ -46,8 +46,8 @@ class CandidateIntents(IntentStage):
         ``"all"`` mentions of a query contribute candidates, or only the first ``"longest"`` mention.
     nil
         Probability that no candidate is meant, in [0, 1), assigned to the entity ``"NIL"`` of every query and kept by
-        the other stages. 0 adds no such intent. ``"context"`` for that of the query's own words, the mean over its
-        mentions, from a :class:`vbterrier.linking.ContextLinker`.
+        the other stages. 0 adds it to queries without candidates alone. ``"context"`` for that of the query's own
+        words, the mean over its mentions, from a :class:`vbterrier.linking.ContextLinker`.
 
     Raises
     ------
@@ -58,8 +58,8 @@ class CandidateIntents(IntentStage):
     Notes
     -----
     The score of a candidate of several mentions is the mean over all mentions of the query if scores are probabilities,
-    otherwise the maximum. Queries without candidates are absent from the result, with one warning; with ``nil``, their
-    NIL has probability 1. If all priors of a query are 0, its candidates are uniform, with a warning.
+    otherwise the maximum. Queries without candidates have the entity ``"NIL"`` with probability 1, with one warning.
+    If all priors of a query are 0, its candidates are uniform, with a warning.
 
     Examples
     --------
@@ -114,8 +114,7 @@ class CandidateIntents(IntentStage):
             links = links[list(_LINKS)]
         table = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), table["topic"].to_numpy())
-        outcome = f"{NIL} has probability 1" if self.nil else "left out"
-        warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {outcome}")
+        warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {NIL} has probability 1")
         table["prob"] = self._probabilities(table, scale, inp["qid"].tolist())
         table = self._with_nil(table, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
         frame = inp.iloc[table["topic"].to_numpy()].reset_index(drop=True)
@@ -163,12 +162,12 @@ class CandidateIntents(IntentStage):
 
     def _with_nil(self, table: pd.DataFrame, nil_prob: Floats) -> pd.DataFrame:
         """Append the NIL of each topic to its candidates, which share the remaining mass."""
-        if not self.nil:
-            return table
-        if table["entity_id"].eq(NIL).any():
-            raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
         topics = np.arange(len(nil_prob))
         empty = ~np.isin(topics, table["topic"])
+        if not self.nil and not empty.any():
+            return table
+        if self.nil and table["entity_id"].eq(NIL).any():
+            raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
         nil = pd.DataFrame({"topic": topics, "prob": np.where(empty, 1.0, nil_prob)})
         nil = nil[nil["prob"] > 0].assign(entity_id=NIL, score=np.nan, name="", mention="")
         table = table.assign(prob=table["prob"] * (1 - nil_prob[table["topic"].to_numpy()]))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame, documents_of, probabilities_of, require_once
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -330,6 +331,9 @@ def _warn_of_mismatch(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool
     if tags.pooled and tags.name != intents.name and not len(tags.docno):
         warn(f"{tags.name}: no rows, so {outcome}")
     if not (len(retrieved) and len(tags.docno)):
+        return
+    # Queries without candidates, which may be all of a batch, are reported where candidates are generated.
+    if pc.all(pc.equal(intents.ids.text, NIL)).as_py():
         return
     if not np.isin(tags.entity.fingerprints, intents.ids.fingerprints).any():
         left, right, what = tags.entity, intents.ids, f"entity of {tags.name} is among the {intents.name}"

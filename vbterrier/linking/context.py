@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt, number
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.reading import read_descriptions
 from vbterrier.kernels import rankings
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Identified, Links, positive
@@ -42,7 +44,7 @@ class ContextLinker(Identified):
     linker
         A linker with probabilities, such as :class:`DictionaryLinker`.
     descriptions
-        A frame (entity_id, text); ``None`` for names and attributes in the knowledge base of the linker.
+        A frame (entity_id, text) or its path; ``None`` for names and attributes in the knowledge base of the linker.
     weight
         λ, at least 0; 0 leaves the priors unchanged. :meth:`fit` estimates it from labelled mentions.
     window
@@ -111,7 +113,9 @@ class ContextLinker(Identified):
         bases = (one for one in (linker, getattr(linker, "aliases", None)) if hasattr(one, "attributes"))
         self._base: Any = next(bases, None)
         if descriptions is None and self._base is None:
-            raise ParameterError("descriptions: wanted a frame (entity_id, text), or a linker with a knowledge base")
+            raise ParameterError(
+                "descriptions: wanted a frame (entity_id, text), its path, or a linker with a knowledge base"
+            )
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the mentions in each text, with the most probable of the linker's candidates first.
@@ -235,7 +239,8 @@ class ContextLinker(Identified):
 
 
 def _checked(descriptions: Any) -> dict[str, str]:
-    frame = frame_of(descriptions, _DESCRIPTIONS)
+    is_path = isinstance(descriptions, (str, os.PathLike))
+    frame = read_descriptions(descriptions) if is_path else frame_of(descriptions, _DESCRIPTIONS)
     require(frame, ("entity_id", "text"), _DESCRIPTIONS)
     twice = frame["entity_id"].duplicated()
     if twice.any():

@@ -322,6 +322,12 @@ SIMILARITIES = FileKind(
     needs_header=True,
 )
 POPULARITY = FileKind(("entity_id", "count"), ("count",), header_words=_ENTITY_WORDS | {"count"}, needs_header=True)
+DESCRIPTIONS = FileKind(
+    ("entity_id", "text"),
+    header_words=_ENTITY_WORDS | {"text"},
+    needs_header=True,
+    vocabulary=ColumnNames(("entity_id", "text"), (), {"entity_id": "entity id", "text": "description"}),
+)
 SPELLINGS = FileKind(
     ("attribute", "value", "name"), (), header_words=frozenset({"attribute", "value", "name"}), needs_header=True
 )

@@ -12,6 +12,7 @@ from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
     ANSWERS,
     COSTS,
+    DESCRIPTIONS,
     DOCUMENTS,
     FRACTIONS,
     GROUPS,
@@ -367,6 +368,11 @@ def read_popularity(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.D
     :func:`read_tags`.
     """
     return _read(path, max_bytes, POPULARITY)
+
+
+def read_descriptions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read descriptions of entities (entity_id, text) from a file with a header; see :func:`read_tags`."""
+    return _read(path, max_bytes, DESCRIPTIONS)
 
 
 def read_spellings(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
