@@ -117,7 +117,7 @@ def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     assert "qrels.txt, 133 rows (" in text
     assert "fitted the model of unjudged documents to 2 runs, 12 topics, " in text
     assert "scored run dense, 12 topics, ENDCG@10" in text
-    assert "compared 1 pairs of systems: randomisation, correction holm" in text
+    assert "compared 1 pairs of systems: moderated, correction bonferroni" in text
     assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated ENDCG")
 
 

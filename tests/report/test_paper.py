@@ -51,7 +51,10 @@ def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(score
     )
     assert "topics (percentile): over other topics from the same population (40 resamples, seed 3)" in said[2]
     assert "unjudged (normal)" in said[2]
-    assert said[-1] == "bad retrieved nothing for 1 topic, scored as empty rankings."
+    assert said[-1] == (
+        "run 'bad': no documents for 1 of 8 topics, which score as empty rankings: it may be incomplete; "
+        "on_topics='common' leaves these topics out."
+    )
 
 
 def test_captions_give_default_settings_that_names_omit():

@@ -124,10 +124,10 @@ def test_intervals_are_drawn_where_the_numbers_are(made):
 
 def test_captions_say_n_k_method_level_resamples_and_seed(made):
     systems, pairs = Page(made["compare"]._repr_html_()).captions
-    assert systems == "Means: nDCG@10; 12 topics; 95% intervals: topics (percentile); 200 resamples; seed 0"
+    assert systems == "Means: nDCG@10; 12 topics; 95% intervals: topics (unseen); seed 0"
     assert pairs == (
-        "Differences a - b: nDCG@10; 12 topics; 95% intervals: inverted sign-flip randomisation, simultaneous; "
-        "sign-flip randomisation test; p corrected: max-t; 200 resamples; seed 0"
+        "Differences a - b: nDCG@10; 12 topics; 95% intervals: inverted moderated paired t, simultaneous; "
+        "moderated paired t test; p corrected: bonferroni; seed 0"
     )
 
 
@@ -151,7 +151,7 @@ def test_names_are_never_markup():
     values = pd.DataFrame(
         {"name": [odd] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "<i>", "value": range(18)}
     )
-    text = vbterrier.compare(values, inference=Inference(n_resamples=500))._repr_html_()
+    text = vbterrier.compare(values, inference=Inference(interval="percentile"))._repr_html_()
     assert not any(sign in text for sign in ("<b>", "<i>", "\x1b", "\u202e"))
     assert "&lt;b&gt;&amp;&quot;&#x27;\\x1b\\u202e&lt;/script&gt;" in text
     Page(text)

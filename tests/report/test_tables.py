@@ -167,7 +167,7 @@ def test_a_frame_without_rows_still_has_its_heads():
 
 def test_the_summary_has_a_row_for_each_system_and_measure_and_names_each_interval(scores):
     table = summary(scores, "table")
-    intervals = ["90% topics (percentile)", "90% unjudged (normal)"]
+    intervals = ["90% topics (unseen)", "90% unjudged (normal)"]
     assert list(table.columns) == ["run", "measure", "mean", *intervals, "topics", "missing"]
     keys = [[name, measure] for name in ("b", "a") for measure in ("NumRet", "BNDCG@10", "nDCG@10")]
     assert table[["run", "measure"]].to_numpy().tolist() == keys
@@ -180,11 +180,11 @@ def test_the_summary_has_a_row_for_each_system_and_measure_and_names_each_interv
 def test_the_summary_shows_the_ends_of_each_interval_and_nothing_where_there_is_none(scores):
     table = summary(scores, "markdown").set_index(["run", "measure"])
     ends = scores.intervals.set_index(["name", "measure", "method"])
-    for measure, method in (("BNDCG@10", "unjudged (normal)"), ("nDCG@10", "topics (percentile)")):
+    for measure, method in (("BNDCG@10", "unjudged (normal)"), ("nDCG@10", "topics (unseen)")):
         low, high = ends.loc[("b", measure, method), ["low", "high"]]
         assert table.loc[("b", measure), f"90% {method}"] == f"{low:.4f} to {high:.4f}"
     assert table.loc[("b", "nDCG@10"), "90% unjudged (normal)"] == ""
-    assert table.loc[("b", "NumRet"), "90% topics (percentile)"] == ""
+    assert table.loc[("b", "NumRet"), "90% topics (unseen)"] == ""
 
 
 def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(scores):
@@ -201,7 +201,7 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
 
 def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
     assert footing(scores) == (
-        "topics (percentile): over other topics from the same population (50 resamples, seed 4); "
+        "topics (unseen): over other topics from the same population, including topics that no sample has shown; "
         "unjudged (normal): over the possible grades of the unjudged documents of these topics"
     )
 

@@ -123,7 +123,7 @@ def test_a_printed_result_shows_its_means(demo_files, monkeypatch):
     scores = vbterrier.score([demo_files / "dense.run"], demo_files / "qrels.txt", ["nDCG@10", "P@5"])
     first, caption, *table = str(scores).splitlines()
     assert first == repr(scores) == "Scores(1 system, nDCG@10, P@5, 12 topics)"
-    assert caption.startswith("Means: 12 topics; 95% intervals: topics (percentile)")
+    assert caption.startswith("Means: 12 topics; 95% intervals: topics (unseen)")
     for row in scores.intervals.itertuples():
         assert any(row.measure in line and f"{row.value:.4f}" in line and f"{row.low:.4f} to" in line for line in table)
     monkeypatch.setenv("COLUMNS", "40")

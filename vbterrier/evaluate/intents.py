@@ -58,7 +58,7 @@ from vbterrier.settings import Data, Execution, Inference, Options, with_default
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
-from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS
+from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN
 from vbterrier.stats.variants import Variants, with_variants
 
 if TYPE_CHECKING:
@@ -353,7 +353,8 @@ def evaluate_intents(
                 perturbations,
                 n_replicas=n_replicas,
                 seed=seed,
-                method=interval,
+                # Replicas are no sample of queries.
+                method="percentile" if interval == UNSEEN else interval,
                 level=level,
                 progress=progress,
                 reruns=reruns,
@@ -521,7 +522,7 @@ def _check(
     if is_modelled and pool == "collection":
         raise ParameterError("tagger_model= estimates means over queries; ask for pool='query', or drop it")
     if n_replicas:
-        choice("interval", interval, REPLICA_METHODS)
+        choice("interval", interval, (UNSEEN, *REPLICA_METHODS))
     for measure in measures:
         if n_replicas and isinstance(measure, IntentMeasure):
             statistic_of(measure)

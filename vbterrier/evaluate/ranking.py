@@ -50,10 +50,11 @@ class SystemRanking(Shown):
 
     - ``systems``: one row per system, ordered by expected rank: name, measure, mean, low, high (of the mean),
       expected_rank, rank_low, rank_high, p_best_unjudged, p_best_both, n_unjudged_share (mean share of unjudged
-      documents up to the cutoff), level, method, n_qids, n_draws, seed. Rank 1 is best; tied systems get their mean
-      rank and equal shares of the best rank. ``p_best_unjudged`` is the probability of the best mean over these topics,
-      over the grades of unjudged documents; ``p_best_both`` that over other topics from the same population as well
-      (NaN for one topic)
+      documents up to the cutoff), level, method, n_qids, n_draws, seed, and estimand (the score that a measure of the
+      E family estimates, with the depth of its judgments). Rank 1 is best; tied systems get their mean rank and equal
+      shares of the best rank. ``p_best_unjudged`` is the probability of the best mean over these topics, over the
+      grades of unjudged documents; ``p_best_both`` that over other topics from the same population as well (NaN for
+      one topic)
     - ``pairs``: one row per pair of systems, or per system and the baseline: name_a, name_b, measure, diff (of the
       means, a - b), low, high, level, p_a_beats_b (a tie counts half) with the uncertainty of ``method``, and likewise
       p_a_beats_b_unjudged and p_a_beats_b_both; method, n_qids, n_draws, seed

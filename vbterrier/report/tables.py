@@ -22,7 +22,7 @@ from vbterrier.evaluate.replicas import GOLD_TAGS
 from vbterrier.frames.notebook import column_titles
 from vbterrier.report import latex
 from vbterrier.stats.replicas import excludes_its_score
-from vbterrier.stats.topic_intervals import OF_CONSTANT
+from vbterrier.stats.topic_intervals import OF_CONSTANT, UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -341,6 +341,8 @@ def footing(scores: Scores) -> str:
         method, n, seed = first["method"], first["n_resamples"], first["seed"]
         if method.startswith("topics"):
             drawn = f" ({n} resamples, seed {seed})" if n else " (Student's t)"
+            if method == f"topics ({UNSEEN})":
+                drawn = ", including topics that no sample has shown"
             if method == OF_CONSTANT:
                 drawn = f", for scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
             parts.append(f"{method}: over other topics from the same population{drawn}")

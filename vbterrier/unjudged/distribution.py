@@ -97,7 +97,7 @@ class ScoreDistributions(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.
-        if "distributions" in vars(self) or len(self) <= _SHOWN:
+        if "distributions" in vars(self.of_complete) or len(self) <= _SHOWN:
             frame = self.to_frame(LEVEL).assign(level=LEVEL)
             exact = frame["certificate"] == 0
             frame = frame.drop(columns="certificate") if exact.all() else frame

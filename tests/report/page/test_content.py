@@ -13,6 +13,9 @@ from vbterrier.report.page.content import SNIPPET, STEPS, script
 from vbterrier.settings import Inference
 from vbterrier.unjudged.pool import Judgments
 
+# Half of the documents of a run are unjudged.
+pytestmark = pytest.mark.filterwarnings("ignore:.*can be wrong by more than:vbterrier.errors.DegenerateWarning")
+
 NAMES = ["lexical", "dense", "words"]
 MEASURES = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
 
@@ -208,7 +211,7 @@ DIVERSE = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "x", "a", "y"], "score"
 def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
     run, qrels = DIVERSE, DIVERSITY
     with pytest.warns(vbterrier.errors.DegenerateWarning):
-        page, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels)
+        page, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels, test="randomisation")
     pytest.importorskip("pyndeval")
     assert data["measures"] == ["alpha_nDCG@10", "ERR_IA@10", "ES@10", "VB@10"]
     assert page.verdict[0].startswith("By alpha_nDCG@10, ")
@@ -244,7 +247,7 @@ def test_intents_are_named(written):
 def test_systems_have_the_given_names(written, small):
     runs, qrels = small
     given = {"first": "Our system", "second": "BM25"}
-    page, text, data = written(runs, qrels, "nDCG@10", names=given, baseline="second")
+    page, text, data = written(runs, qrels, "nDCG@10", names=given, baseline="second", test="randomisation")
     assert data["systems"] == ["Our system", "BM25"]
     assert page.verdict[0].startswith("By nDCG@10, Our system scores higher than BM25")
     assert ">first<" not in text
@@ -262,7 +265,7 @@ def test_entity_runs_on_links(written):
     runs = {"good": good, "half": good[good["docno"] == "Paris"]}
     # OER is the same in all topics.
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
-        page, text, data = written(runs, links=links)
+        page, text, data = written(runs, links=links, test="randomisation")
     assert data["measures"] == ["RelCov@20", "NonRelCov@20"]
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
     assert page.verdict[0].startswith("By RelCov@20, good scores higher than half: 1.000 against 0.500")

@@ -75,12 +75,12 @@ def test_letters_of_all_pairs(demo_page, demo_scores):
 
 def test_signs_of_differences_from_a_baseline(written, small):
     runs, qrels = small
-    _, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first")
+    _, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first", test="randomisation")
     marks = {name: row["nDCG@10"]["mark"] for name, row in table_of(text).items()}
     assert marks == {"first": "", "twin": "", "second": "▼"}
     assert 'title="significantly lower than first"' in text
     assert {name for name, row in table_of(text).items() if row["nDCG@10"]["best"]} == {"first", "twin"}
-    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second")
+    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second", test="randomisation")
     assert table_of(text)["first"]["nDCG@10"]["mark"] == "▲"
     assert "▲ and ▼: significantly higher and lower than second." in text
 

@@ -73,6 +73,7 @@ CUTOFF = 10
 # Measures that describe runs: no system is better for a higher or lower value.
 DIAGNOSTIC = ("Unjudged",)
 _FEW = "fewer than two topics have a value, so there is no interval"
+_WITHHELD = "intervals are withheld"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -392,6 +393,8 @@ def evaluated(
     texts = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
     messages = [text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in asked)]
+    if parts["scores"].intervals["low"].notna().all():
+        messages = [text for text in messages if _WITHHELD not in text]
     for text in messages:
         warn(text)
     return ReportNumbers(**parts, measures=tuple(map(str, asked)), messages=tuple(messages))

@@ -31,6 +31,7 @@ _LEAST = 0.0001
 # Warnings say so if no difference can be significant.
 _NO_POWER = "can be significant"
 _CORRECTIONS = {
+    "bonferroni": "corrected for all {n} {of} (Bonferroni)",
     "holm": "corrected for all {n} {of} (Holm)",
     "bh": "with the false discovery rate over all {n} {of} controlled (Benjamini-Hochberg)",
     "max-t": "corrected for all {n} {of} (max-T)",
@@ -50,7 +51,11 @@ def sentences(numbers: ReportNumbers) -> list[str]:
             means = f"{name} scores {value:.3f} by {measure}{ends} over {counted(row['n_qids'], 'topic')}."
             said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
         return said
-    said = [_verdict(numbers.comparison, measure, few=too_few(numbers, measure)) for measure in numbers.compared]
+    pairs = numbers.comparison.pairs
+    # No test finds a difference on one topic.
+    single = pairs.groupby("measure")["n_qids"].max() < 2  # noqa: PLR2004
+    few = {measure: "topics" if single[measure] else too_few(numbers, measure) for measure in numbers.compared}
+    said = [_verdict(numbers.comparison, measure, few=few[measure]) for measure in numbers.compared]
     return said + _disagreements(numbers.comparison, numbers.compared)
 
 
