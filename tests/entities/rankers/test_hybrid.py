@@ -92,14 +92,15 @@ def made(*arguments, **parameters):
 @pytest.mark.parametrize(("alpha", "tau", "rel"), [(0.5, 5.0, 1), (0.1, 2.0, 2)])
 def test_entities_above_the_threshold_are_kept(pool, entity_run, threshold, alpha, tau, rel):
     rows = selected_entities(entity_run, pool, cutoff=99, alpha=alpha, shrinkage=tau, rel=rel)
-    rows = rows[rows["oer"] >= threshold].rename(columns={"entity_id": "docno"})[["qid", "docno", "score"]]
+    rows = rows[(rows["oer"] >= threshold) & (rows["entity_id"] != "nobody")]
+    rows = rows.rename(columns={"entity_id": "docno"})[["qid", "docno", "score"]]
     expected = rows.sort_values(["qid", "score"], ascending=[True, False], kind="stable", ignore_index=True)
     found = made(pool, threshold=threshold, alpha=alpha, shrinkage=tau, rel=rel)(entity_run)
     assert 0 < len(found) < len(entity_run)
     assert_frame_equal(found[["qid", "docno", "score"]], expected, check_dtype=False)
     assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
-    # An entity of no document tells nothing: OER 0.
-    assert ("nobody" in set(found["docno"])) == (threshold <= 0)
+    # An entity that no document mentions has no OER, whatever the threshold.
+    assert "nobody" not in set(found["docno"])
 
 
 def test_topics_without_contrast_are_reported(pool, entity_run):

@@ -157,7 +157,7 @@ class OERFilter(RunReranker):
     links
         A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
     threshold
-        Keep entities with ``OER >= threshold``.
+        Keep entities of the pool with ``OER >= threshold``.
     alpha, shrinkage, rel
         The pseudo-count and the shrinkage of OER, above 0, and the lowest relevant label; unjudged documents are
         non-relevant.
@@ -173,7 +173,7 @@ class OERFilter(RunReranker):
 
     Notes
     -----
-    An entity that no document of the pool mentions has ``OER = 0``, the value of the formula for ``df = 0``. Topics
+    An entity that no document of the pool mentions has no OER and is removed, whatever the threshold. Topics
     without relevant or without non-relevant documents have no OER: their entities are removed, with a warning.
 
     References
@@ -230,7 +230,7 @@ class OERFilter(RunReranker):
             lost = [aligned.run.topics[place] for place in np.unique(aligned.run.topic[~has]).tolist()]
             why = "have no relevant or no non-relevant documents in links and are removed"
             warn(f"entity run: {agreeing(len(lost), f'topics {why}')} ({examples(lost)})")
-        kept = has & (aligned.of_pairs(self._oer) >= self.threshold)
+        kept = has & (aligned.pair >= 0) & (aligned.of_pairs(self._oer) >= self.threshold)
         return marked(ranked(inp[kept].reset_index(drop=True), name="entity run"), OWN)
 
     def __repr__(self) -> str:
