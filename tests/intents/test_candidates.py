@@ -257,3 +257,28 @@ def test_batches_without_candidates_count_as_in_one_batch(batch_size):
     options = {"names": ["system"], "batch_size": batch_size}
     table = pt.Experiment([pt.Transformer.from_df(run)], queries, intents, [measure], **options)
     assert table.iloc[0, 1] == pytest.approx(0.5 / 4)
+
+
+class OneDocument(pt.Transformer):
+    """A system with a parameter."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def transform(self, inp):
+        return inp.assign(docno=f"d{self.number}", score=1.0, rank=0)
+
+
+def test_grid_search_takes_measures_as_text():
+    queries = topics("jordan")
+    intents = CandidateIntents(TopEntities(JORDAN))(queries)
+    tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["country", "athlete"]})
+    vbterrier.register_tags("of the grid", tags)
+    measure = vbterrier.ES(tags="of the grid") @ 1
+    system = OneDocument(1)
+    vbterrier.enable_string_measures()
+    try:
+        best = pt.GridSearch(system, {system: {"number": [1, 2]}}, queries, intents, str(measure), verbose=False)
+    finally:
+        vbterrier.enable_string_measures(enabled=False)
+    assert best.number == 2

@@ -209,6 +209,11 @@ def enable_string_measures(*, enabled: bool = True) -> None:
     enabled
         ``False`` restores the parser of ir_measures.
 
+    Notes
+    -----
+    ``pt.GridSearch`` and ``pt.KFoldGridSearch`` look the measure up by its text and fail on every measure object with a
+    ``KeyError``: call this function first and pass text in the form of ``str(measure)``, as ``"VB@10"``.
+
     Examples
     --------
     >>> import ir_measures
