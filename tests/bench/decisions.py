@@ -3,7 +3,7 @@
 Prints the tables of docs/how-to/release-gate.md and docs/explanation/statistics.md: false PASS, probability of PASS and
 coverage, of the limits before (Student's t) and now, with the number of samples and the largest standard error. DATA is
 the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
-``tests/stats/test_decisions.py`` runs the same functions at smaller sizes.
+``tests/kernels/test_mean_limits.py`` and ``tests/evaluate/test_sampled_queries.py`` test the same limits at smaller sizes.
 """
 
 import argparse
@@ -208,16 +208,21 @@ def losses_of(kind, weight, rng):
     return d - (weight * d).sum() / weight.sum()
 
 
-def by_traffic(weight, n, rng):
-    """Rows and how they were sampled, of :func:`vbterrier.design.sample_by_traffic`."""
+def by_traffic(weight, n, rng, samples):
+    """Rows of samples, shape (n, samples), and how all were sampled, as :func:`vbterrier.design.sample_by_traffic`.
+
+    The part that is taken for certain is the same in all samples; a query that is drawn twice has two rows.
+    """
     from vbterrier.design import sample_by_traffic
 
-    table = pd.DataFrame({"qid": np.arange(len(weight)).astype(str), "weight": weight})
-    found = sample_by_traffic(table, n, seed=int(rng.integers(2**31)))
-    share = found["weight"].to_numpy()
-    certain = np.where(found["drawn"] == 0, share / share.sum(), 0.0)
-    copies = np.maximum(found["drawn"].to_numpy(), 1).astype(float)
-    return found["qid"].astype(int).to_numpy(), SampledQueries(np.ones(len(found)), copies=copies, certain=certain)
+    found = sample_by_traffic(pd.DataFrame({"qid": np.arange(len(weight)).astype(str), "weight": weight}), n)
+    is_certain = found["drawn"].to_numpy() == 0
+    head = found["qid"].to_numpy()[is_certain].astype(int)
+    rest = np.setdiff1d(np.arange(len(weight)), head)
+    drawn = rng.choice(rest, size=(n - len(head), samples), p=weight[rest] / weight[rest].sum())
+    certain = np.append(weight[head] / weight.sum(), np.zeros(len(drawn)))
+    rows = np.vstack([np.broadcast_to(head[:, None], (len(head), samples)), drawn])
+    return rows, SampledQueries(np.ones(n), certain=certain)
 
 
 def traffic(samples, margin=0.02):
@@ -233,11 +238,8 @@ def traffic(samples, margin=0.02):
                 for n in SIZES:
                     rng = np.random.default_rng([n, len(kind)])
                     if how == "by traffic":
-                        passed = 0
-                        for _ in range(samples // 4):
-                            rows_, sample = by_traffic(weight, n, rng)
-                            passed += passes(d[rows_, None], margin, "worst 1", sample)
-                        found.append(passed / (samples // 4))
+                        rows_, sample = by_traffic(weight, n, rng, samples)
+                        found.append(passes(d[rows_], margin, "worst 1", sample))
                         continue
                     at = rng.integers(len(d), size=(n, samples))
                     w, x = weight[at], d[at]
