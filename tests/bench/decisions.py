@@ -3,7 +3,7 @@
 Prints the tables of docs/how-to/release-gate.md and docs/explanation/statistics.md: false PASS, probability of PASS and
 coverage, of the limits before (Student's t) and now, with the number of samples and the largest standard error. DATA is
 the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
-``tests/kernels/test_mean_limits.py`` and ``tests/evaluate/test_sampled_queries.py`` test the same limits at smaller sizes.
+``tests/kernels/test_mean_limits.py`` and ``tests/evaluate/test_sampled_queries.py`` test the limits at smaller sizes.
 """
 
 import argparse
