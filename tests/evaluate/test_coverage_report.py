@@ -354,3 +354,11 @@ def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
     row = found.entities.set_index("measure").loc["Overlap@4"]
     assert 1 < row["low"] <= row["value"] <= row["high"] <= 4
     assert score_bounds("Overlap@4") == (0, 4)
+
+
+def test_judgments_other_than_those_of_the_links_are_refused(planted, systems):
+    links = link_pool(planted.pool, planted.tags, planted.qrels)
+    other = planted.qrels.assign(label=(planted.qrels["label"] == 0).astype(int))
+    message = r"qrels: other judgments than those of links for \d+ of \d+ documents: .* create the links with link_pool"
+    with pytest.raises(InputError, match=message):
+        coverage_report({}, links, qrels=other, doc_runs=systems)

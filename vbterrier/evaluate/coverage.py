@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import LinkedPool, judged, link_pool
 from vbterrier.errors import (
     DegenerateWarning,
     InputError,
@@ -25,8 +25,9 @@ from vbterrier.errors import (
 from vbterrier.evaluate.inputs import loaded_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, score_bounds
+from vbterrier.frames.contracts import LabelFrame, frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, facts, of_means
@@ -434,13 +435,38 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
             raise InputError(
                 "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"
             )
-        judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
-        source = link_pool(loaded_run("pool", pool), source, judged)
-    elif pool is not None:
+        source = link_pool(loaded_run("pool", pool), source, _judgments(qrels))
+        return _require_judged(source)
+    if qrels is not None:
+        _require_same_labels(source, qrels)
+    if pool is not None:
         warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
-    if not (source.label >= 0).any():
+    return _require_judged(source)
+
+
+def _judgments(qrels: Any) -> pd.DataFrame:
+    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+
+
+def _require_judged(pool: LinkedPool) -> LinkedPool:
+    if not (pool.label >= 0).any():
         raise InputError("links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)")
-    return source
+    return pool
+
+
+def _require_same_labels(pool: LinkedPool, qrels: Any) -> None:
+    """Refuse judgments that differ from those of the links: the levels of a report would be of two collections."""
+    topic_ids = ids_of(pd.Series(pool.topics, dtype=object), "links column 'qid'")
+    label = judged(LabelFrame(_judgments(qrels)), topic_ids, pool.topics, pool.topic, pool.docno, ("links", "links"))
+    differ = np.flatnonzero(label != pool.label)
+    if len(differ):
+        first = int(differ[0])
+        words = ["unjudged" if each < 0 else f"label {each}" for each in (pool.label[first], label[first])]
+        raise InputError(
+            f"qrels: other judgments than those of links for {len(differ)} of {len(label)} documents: "
+            f"{pool.docno.text[first].as_py()!r} of query {pool.topics[pool.topic[first]]!r} is {words[0]} in links, "
+            f"{words[1]} in qrels; create the links with link_pool(pool, tags, qrels) from these qrels"
+        )
 
 
 def _documents(
