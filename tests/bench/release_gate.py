@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 from levels import markdown
-from pandas import DataFrame
+from pandas import DataFrame, concat
 from scipy import special
 
 import vbterrier
@@ -140,11 +140,12 @@ def _looks(drawn, end, look, how, margin):
     return [limits(few, d[:end, None], SampledQueries(w)).decisions(criteria)[0] for (d, _), w in pairs]
 
 
-def holes_rates(n, n_releases, measure="ENDCG@10"):
+def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40):
     """The same as :func:`rates` with runs of which part of the documents are unjudged.
 
     Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
-    The margin is 0, so that both decisions are false.
+    The margin is 0, so that both decisions are false. With ``looks``, the documents that ``judge_next`` selects for the
+    difference are judged before the next numbered look, until one decides.
     """
     found, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
     for seed in range(n_releases):
@@ -152,19 +153,28 @@ def holes_rates(n, n_releases, measure="ENDCG@10"):
         grade = rng.binomial(2, rng.beta(1, 2, (n, 1)), (n, 20))
         new, old = (DataFrame({**ids, "score": (grade + rng.normal(0, 1.5, (n, 20))).ravel()}) for _ in range(2))
         rank = old.groupby("qid", sort=False)["score"].rank(ascending=False)
-        qrels = old.assign(label=grade.ravel())[(rank <= 10).to_numpy()][["qid", "docno", "label"]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DegenerateWarning)
-            gate = vbterrier.evaluate.release_gate(
-                {"new": new},
-                qrels,
-                measure,
-                baseline={"old": old},
-                margin=0,
-                budget=0,
-                inference=Inference(seed=seed),
-                options=GateOptions(max_share=1),
-            )
+        truth = old.assign(label=grade.ravel())[["qid", "docno", "label"]]
+        qrels = truth[(rank <= 10).to_numpy()]
+        for look in range(1, looks + 1) if looks else (None,):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DegenerateWarning)
+                gate = vbterrier.evaluate.release_gate(
+                    {"new": new},
+                    qrels,
+                    measure,
+                    baseline={"old": old},
+                    margin=0,
+                    budget=0,
+                    inference=Inference(seed=seed),
+                    options=GateOptions(max_share=1, look=look),
+                )
+                if gate.decision in (PASS, FAIL) or look in (None, looks):
+                    break
+                both = ("new", "old")
+                plan = vbterrier.judge_next(
+                    {"new": new, "old": old}, qrels, measure, budget=batch, difference=both, look=look
+                )
+            qrels = concat([qrels, truth.merge(plan.documents[["qid", "docno"]])], ignore_index=True)
         found.append(gate.decision)
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 

@@ -110,6 +110,12 @@ def test_predictions_keep_the_level_where_unjudged_documents_bias_ndcg(n_release
     assert bench.holes_rates(40, n_releases // 6, "nDCG@10") == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("n_releases", [slow(12), at_night(60)])
+def test_judging_between_numbered_looks_keeps_the_level(n_releases):
+    for rate in bench.holes_rates(40, n_releases, looks=3):
+        assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
+
+
 def test_harmless_releases_pass_with_enough_queries():
     passed, failed = bench.rates("all queries change a little", "any", 1000, 30, shift=0.0)
     assert passed > 0.6
