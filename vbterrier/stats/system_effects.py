@@ -111,7 +111,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     Notes
     -----
     HSD assumes one residual variance for all pairs, so that a pair of similar systems has wider intervals than in a
-    paired test, and a pair of dissimilar systems narrower ones; :func:`vbterrier.compare` with max-t does not. The
+    paired test, and a pair of dissimilar systems narrower ones; :func:`vbterrier.compare` does not. The
     distribution of the range takes 9 ms a pair. docs/explanation/statistics.md has simulated family-wise error rates.
 
     Source: Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple
