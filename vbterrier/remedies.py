@@ -83,10 +83,18 @@ class Remedy:
 
     def text(self, value: str | None = None) -> str:
         """Return the parameter as the interface in use writes it."""
-        used, value = _IN_USE.get(), self.value if value is None else value
         general = Interface({self.name: self.settings})
-        return (used.text(self.name, value) if used is not None else "") or general.text(self.name, value)
+        return self.offered(value) or general.text(self.name, self.value if value is None else value)
+
+    def offered(self, value: str | None = None) -> str:
+        """Return the parameter as the interface in use writes it; empty if its callers cannot give it."""
+        used = _IN_USE.get()
+        return "" if used is None else used.text(self.name, self.value if value is None else value)
 
 
 SYSTEM = Remedy("system", "Data")
 ONE_SYSTEM = Remedy("system", "Data", "none")
+FIRST_DUPLICATE = Remedy("duplicates", "Data", "first")
+COMMON_TOPICS = Remedy("on_topics", "Data", "common")
+ALL_TOPICS = Remedy("on_topics", "Data", "all")
+TOPICS = Remedy("topics", "Data")

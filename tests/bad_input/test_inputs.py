@@ -309,7 +309,7 @@ TWICE = {
 }
 INVALID = {
     **{
-        f"document twice, {name}": (run, QRELS, rf"^RUN: {words} .*repair the run, or pass duplicates='first'")
+        f"document twice, {name}": (run, QRELS, rf"^RUN: {words} .*keep the best rank with .*duplicates='first'")
         for name, (run, words) in TWICE.items()
     },
     "two labels": (RUN, added(QRELS, label=0),

@@ -125,7 +125,9 @@ def test_repeated_documents_are_counted_and_the_rest_is_looked_at():
     found = diagnose({"mine": pd.concat([RUN, RUN.iloc[[0, 1, 1]].assign(score=[0.3, 0.2, 0.1])])}, QRELS)
     clean = row(diagnose({"mine": RUN}, QRELS))
     assert row(found) == {**clean, "rows": 12, "duplicates": 3}
-    assert "run 'mine': 3 rows repeat a document of their topic; score them with duplicates='first'" in found.notes
+    assert (
+        "run 'mine': 3 rows repeat a document of their topic; score them with Data(duplicates='first')" in found.notes
+    )
 
 
 def test_topics_that_are_missing_or_extra_are_counted_for_each_run():

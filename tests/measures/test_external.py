@@ -179,7 +179,7 @@ def test_topics_are_those_asked_for(target):
     runs = {"one": run_of("1", "2"), "other": run_of("2", "3")}
     assert restricted(target, runs, "common").topics == ["2"]
     assert restricted(target, runs, "all") is target
-    with pytest.raises(InputError, match=r"run 'one' has 2 of the 3 topics.*'1', '3'.*on_topics='common'"):
+    with pytest.raises(InputError, match=r"run 'one' has 2 of the 3 topics.*'1', '3'.*give runs of the same topics"):
         restricted(target, runs, "same")
     with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
         restricted(target, {"one": run_of("1"), "other": run_of("3")}, "common")

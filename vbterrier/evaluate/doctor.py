@@ -22,6 +22,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
+from vbterrier.remedies import FIRST_DUPLICATE
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -376,7 +377,7 @@ def _run_facts(
             facts["duplicates"],
             (
                 f"{agreeing(int(facts['duplicates']), 'rows repeat')} a document of their topic; score them with "
-                "duplicates='first'"
+                f"{FIRST_DUPLICATE.text()}"
             ),
         ),
         (

@@ -10,6 +10,7 @@ from vbterrier.frames.columns import TOPICS
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_topics
 from vbterrier.frames.ids import ids_of
+from vbterrier.remedies import TOPICS as QUERIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,9 +64,11 @@ def retrieved(systems: Any, topics: Any = None) -> dict[str, Any]:
 def results_of(name: str, pipeline: Any, topics: pd.DataFrame | None) -> pd.DataFrame:
     """Return what a pipeline retrieves for topics; no topics, and no results for any topic, are errors."""
     if topics is None:
+        remedy = QUERIES.offered()
+        queries = f"give {remedy}, a frame (qid, query) or a path, or " if remedy else "give "
         raise InputError(
-            f"run {name!r}: found the pipeline {printable(pipeline)}, which needs queries: give topics=, a frame (qid, "
-            f"query) or a path, where the function has it, or its results, as {{{name!r}: pipeline(topics)}}"
+            f"run {name!r}: found the pipeline {printable(pipeline)}, which needs queries: {queries}its results, as "
+            f"{{{name!r}: pipeline(topics)}}"
         )
     return require_results(pipeline.transform(topics), name, topics)
 

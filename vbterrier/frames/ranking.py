@@ -21,6 +21,7 @@ from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of
 from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
 from vbterrier.frames.systems import columns_of_systems, named_once, split_systems, varies
 from vbterrier.kernels import fingerprints, rankings
+from vbterrier.remedies import FIRST_DUPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -430,7 +431,9 @@ class Run:
                     f"column {column!r} has several values ({examples(names)}): if they are systems, make a run of "
                     "each, or evaluate them with vbterrier.score, which does"
                 )
-        return "repair the run, or pass duplicates='first' to keep the best rank"
+        # Any caller can reduce the run first.
+        remedy = FIRST_DUPLICATE.offered() or "vbterrier.frames.ranked(run, duplicates='first')"
+        return f"repair the run, or keep the best rank with {remedy}"
 
 
 def _cached() -> set[str]:

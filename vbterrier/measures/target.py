@@ -30,6 +30,7 @@ from vbterrier.frames.ids import (
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
+from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -278,6 +279,16 @@ def _first_few(measures: Sequence[ir_measures.Measure], n: int = 3) -> str:
     return ", ".join(map(str, measures[:n])) + (", ..." if len(measures) > n else "")
 
 
+def _topics_remedy() -> str:
+    """Remedies for runs with different topics, as the interface in use has them."""
+    ways = {
+        COMMON_TOPICS.offered(): "only those that all runs have",
+        ALL_TOPICS.offered(): "missing topics score 0",
+    }
+    offered = [f"{text} ({effect})" for text, effect in ways.items() if text]
+    return f"ask for {' or '.join(offered)}" if offered else "give runs of the same topics"
+
+
 def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
     """Return the target with the topics to average over."""
     topics = set(target.topics)
@@ -290,8 +301,7 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
                 raise InputError(
                     f"run {names[0]!r} has {len(shared[names[0]])} of the {len(topics)} topics, run {name!r} has "
                     f"{len(shared[name])}, and they differ in {examples(odd)}: averages over different topics compare "
-                    "nothing; ask for on_topics='common' (only those that all runs have) or on_topics='all' (missing "
-                    "topics score 0)"
+                    f"nothing; {_topics_remedy()}"
                 )
     if on_topics != "common":
         return target
