@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -67,7 +68,8 @@ def reranker(version):
     for name in NeuralReranker.STORED:
         if name not in {each.name for each in fields(Training)}:
             setattr(stage, name, version)
-    stage.training = Training(seed=version)
+    stage.training, stage.names, stage.vectors = Training(seed=version), None, None
+    stage._encoded = SimpleNamespace(encode=lambda text: np.ones((1, len(text))))
     stage._learned, stage._topics = {"bias": np.full(50, version, dtype=np.float32)}, frozenset()
     return stage
 

@@ -93,6 +93,7 @@ def test_the_order_of_rows_changes_nothing(strategies, data):
     assert again.sort_index().to_dict() == pytest.approx(found.sort_index().to_dict(), abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*judged documents have grade 0")
 def test_an_empty_run_over_judgments_that_are_all_relevant_is_no_arithmetic():
     # Found by the properties above: 0/0.
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d1"], "label": [1, 1]})

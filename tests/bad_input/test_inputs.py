@@ -397,6 +397,7 @@ def require_error(evaluated, run, qrels, words):
 @everywhere
 @pytest.mark.parametrize(("run", "qrels", "words"), INVALID.values(), ids=INVALID)
 @pytest.mark.filterwarnings("ignore:Experiment Pipeline Validation Report:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*judged documents have grade 0")
 def test_invalid_frames_are_an_error_with_the_place_and_the_remedy(evaluated, run, qrels, words):
     require_error(evaluated, run, qrels, words)
 
@@ -435,6 +436,7 @@ ONE = RUN.iloc[:4]
 
 
 @pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*judged documents have grade 0")
 def test_diversity_judgments_for_adhoc_measures_are_an_error_with_the_remedy():
     words = (
         r"document 'd1' of query 'q1' has the labels 1 \(row 0\) and 0 \(row 1\); .*vbterrier\.frames\.flatten_qrels"
