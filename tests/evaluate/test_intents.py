@@ -456,7 +456,8 @@ def test_the_seed_reaches_the_comparisons():
     runs = {
         name: pd.DataFrame({"qid": qids, "docno": rng.choice(["a1", "c1"], 15), "score": 1.0}) for name in ("a", "b")
     }
-    first, second = (evaluated(runs, topics, intents, seed=seed, measures=["ES"]).comparisons for seed in (1, 2))
+    options = {"measures": ["ES"], "test": "randomisation"}
+    first, second = (evaluated(runs, topics, intents, seed=seed, **options).comparisons for seed in (1, 2))
     assert (first["low"] != second["low"]).all()
 
 

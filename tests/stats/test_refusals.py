@@ -88,7 +88,11 @@ REFUSALS = [
     *refusals(
         "a method of intervals",
         lambda method: topics_interval(np.arange(9.0), method=method),
-        ("BCa", ParameterError, "method='BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
+        (
+            "BCa",
+            ParameterError,
+            "method='BCa': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal'",
+        ),
     ),
     *refusals(
         "values to be averaged",
@@ -139,8 +143,11 @@ REFUSALS = [
     *refusals(
         "options of comparisons",
         lambda options: comparisons(SCORES, **options),
-        ({"test": "ttest"}, "test='ttest': wanted one of 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
-        ({"correction": "Holm"}, "correction='Holm': wanted one of 'auto', 'holm', 'bh', 'max-t', 'none'.* mean holm"),
+        ({"test": "ttest"}, "test='ttest': wanted one of 'moderated', 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
+        (
+            {"correction": "Holm"},
+            "correction='Holm': wanted one of 'auto', 'bonferroni', 'holm', 'bh', 'max-t', 'none'.* mean holm",
+        ),
         *[
             ({"test": test, "correction": "max-t"}, f"a test that resamples, found test='{test}'; use test='random")
             for test in ("t", "wilcoxon")

@@ -206,10 +206,10 @@ def compare(
     --------
     >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
     >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
-    ...                        "value": [value - 0.1 for value in new] + new})
+    ...                        "value": [value - gap for value, gap in zip(new, [0.1, 0.2] * 4)] + new})
     >>> found = compare(values, inference=Inference(level=0.9))
     >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
-    [['new', 'old', 0.1, 0.008]]
+    [['new', 'old', 0.15, 0.0]]
     >>> found.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """

@@ -295,8 +295,13 @@ def chosen_labels(qrels: pd.DataFrame, rule: str) -> pd.DataFrame:
 
     With ``"error"``, all rows are returned, and contradicting labels are refused where judgments are used.
 
+    A warning counts what is dropped.
+
+    >>> import warnings
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a"], "label": [2, 0, 1]})
-    >>> [chosen_labels(qrels, rule)["label"].tolist() for rule in ("first", "last", "max")]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     [chosen_labels(qrels, rule)["label"].tolist() for rule in ("first", "last", "max")]
     [[2, 0], [0, 1], [2, 0]]
     """
     choice("contradictions", rule, CONTRADICTIONS)
@@ -308,7 +313,9 @@ def chosen_labels(qrels: pd.DataFrame, rule: str) -> pd.DataFrame:
     is_dropped = ordered.duplicated(keys, keep="last" if rule == "last" else "first")
     kept = qrels[~is_dropped.reindex(qrels.index)].reset_index(drop=True)
     if len(kept) < len(qrels):
-        warn(f"qrels: {agreeing(len(qrels) - len(kept), 'repeated judgments are')} dropped: the {rule} label counts")
+        warn(
+            f"qrels: {agreeing(len(qrels) - len(kept), 'judgments are')} repeated and dropped: the {rule} label counts"
+        )
     return kept
 
 

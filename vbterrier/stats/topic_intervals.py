@@ -113,7 +113,7 @@ def intervals(
     --------
     >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})
     >>> intervals(values).round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
-    [['a', 'AP', 0.5, 0.022, 1.0]]
+    [['a', 'AP', 0.5, 0.0, 1.0]]
     >>> fifty = pd.DataFrame({"name": "a", "qid": range(50), "measure": "AP", "value": 0.0})
     >>> intervals(fifty).round(4)[["low", "high"]].values.tolist()
     [[0.0, 0.0711]]

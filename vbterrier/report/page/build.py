@@ -197,7 +197,7 @@ def write_report(
     >>> runs = {"new": good, "old": good.assign(score=-good["score"])}
     >>> page = write_report(runs, qrels, "nDCG@10", path=pathlib.Path(tempfile.mkdtemp(), "report.html"))
     >>> print(page.verdict[0].partition(" (")[0])
-    By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
+    By nDCG@10, new and old do not differ significantly: 1.000 against 0.631, a difference of 0.369
     """
     where = path_of("path", path)
     if not is_folder(where.parent):
