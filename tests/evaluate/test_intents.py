@@ -447,7 +447,7 @@ def test_level_and_seed_reach_every_interval():
         assert ((second["high"] - second["low"]) > (first["high"] - first["low"])).any()
 
 
-def test_the_seed_reaches_the_comparisons():
+def test_comparisons_by_moderated_t_need_no_seed():
     rng = np.random.default_rng(4)
     qids = [f"q{number}" for number in range(15)]
     topics = pd.DataFrame({"qid": qids, "query": "x"})
@@ -456,9 +456,9 @@ def test_the_seed_reaches_the_comparisons():
     runs = {
         name: pd.DataFrame({"qid": qids, "docno": rng.choice(["a1", "c1"], 15), "score": 1.0}) for name in ("a", "b")
     }
-    options = {"measures": ["ES"], "test": "randomisation"}
-    first, second = (evaluated(runs, topics, intents, seed=seed, **options).comparisons for seed in (1, 2))
-    assert (first["low"] != second["low"]).all()
+    first, second = (evaluated(runs, topics, intents, seed=seed, measures=["ES"]).comparisons for seed in (1, 2))
+    assert first["test"].tolist() == ["moderated paired t"]
+    pd.testing.assert_frame_equal(first.drop(columns="seed"), second.drop(columns="seed"), check_exact=True)
 
 
 def test_topics_and_systems_from_files(tmp_path):

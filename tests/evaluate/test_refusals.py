@@ -203,8 +203,8 @@ REFUSALS = [
     *refusals(
         "options of compare",
         lambda options: compare(MISSING, "missing.txt", **grouped("compare", **{"measures": ["AP"], **options})),
-        ({"test": "t-test"}, "test='t-test': wanted one of 'moderated', 'randomisation', 't', 'wilcoxon', 'bootstrap'."),
-        ({"correction": "bonferoni"}, "correction='bonferoni': wanted one of 'auto', 'bonferroni', 'holm', 'bh', 'max-t', 'none'."),
+        ({"test": "t-test"}, "test='t-test': wanted one of 'moderated', 't', 'randomisation', 'wilcoxon', 'bootstrap'."),
+        ({"correction": "bonferoni"}, "correction='bonferoni': wanted one of 'auto', 'bonferroni', 'holm', 'bh', 'max-t', 'none'. Did you mean bonferroni?"),
         ({"test": "t", "correction": "max-t"}, "correction='max-t' needs a test that resamples, found test='t'; use test='randomisation' or 'bootstrap', or correction='holm'"),
         ({"interval": "student"}, "interval='student': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean studentised?"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),

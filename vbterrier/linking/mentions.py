@@ -35,7 +35,7 @@ KINDS = ("Link", "Nil", "All", "Span")
 _INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 
 
-class Mentions:
+class MentionSet:
     """Linked mentions of documents, one entity each; of several candidates the one with the highest score.
 
     ``docs`` are the documents; ``doc``, ``start``, ``end`` (half-open), ``ids`` and ``is_nil`` have one element for
@@ -94,7 +94,7 @@ class Mentions:
         return self.ids if space == self.space else entity_ids(self.ids, self.name, space=space).ids
 
 
-def matched(gold: Mentions, system: Mentions, match: str, kind: str) -> Ints:
+def matched(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints:
     """Return numbers of gold, predicted and right mentions of each document, shape (n_documents, 3).
 
     Documents are those of the gold standard, then the further ones of the system.
@@ -285,12 +285,12 @@ def mention_report(
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to linked mentions, found {type(systems).__name__}")
-    right = Mentions(gold, "gold", nil=nil)
+    right = MentionSet(gold, "gold", nil=nil)
     if not len(right):
         raise InputError("gold: no rows; wanted the mentions over which systems are evaluated")
     numbers, rows = [], []
     for name, system in systems_of(systems):
-        own = Mentions(system, f"system {name!r}", nil=nil, space=right.space)
+        own = MentionSet(system, f"system {name!r}", nil=nil, space=right.space)
         _require_comparable(right, own)
         for kind in KINDS:
             counts = matched(right, own, match, kind)
@@ -307,7 +307,7 @@ def mention_report(
     )
 
 
-def _require_comparable(gold: Mentions, system: Mentions) -> None:
+def _require_comparable(gold: MentionSet, system: MentionSet) -> None:
     if not len(system):
         warn(f"{system.name}: no mentions; none of {len(gold)} mentions of gold is found")
         return
