@@ -18,9 +18,17 @@ from vbterrier.evaluate.judge_estimates import (
     estimates_alone,
     estimates_with_humans,
 )
-from vbterrier.evaluate.judge_scores import KEY, TOGETHER, dawid_skene_labels, scores_alone, topic_table
+from vbterrier.evaluate.judge_scores import (
+    ALONE,
+    CORRECTED,
+    KEY,
+    TOGETHER,
+    dawid_skene_labels,
+    scores_alone,
+    topic_table,
+)
 from vbterrier.evaluate.judge_topics import judged_topics, labelled_topics
-from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, NOT_TRUSTED, side_by_side, verdicts
+from vbterrier.evaluate.judge_verdict import NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import in_units

@@ -8,6 +8,8 @@ import numpy as np
 
 from vbterrier.errors import examples, warn
 from vbterrier.evaluate.judge_scores import (
+    CORRECTED,
+    HUMANS,
     cross_fitted_estimates,
     evidence_runs,
     no_scores,
@@ -15,7 +17,6 @@ from vbterrier.evaluate.judge_scores import (
     scores_of_topics,
 )
 from vbterrier.evaluate.judge_topics import JudgedTopics, open_documents
-from vbterrier.evaluate.judge_verdict import CORRECTED, HUMANS
 from vbterrier.frames.notebook import counted
 from vbterrier.unjudged.evidence import evidence_of
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.evaluate.judge_verdict import ALONE
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.systems import ONE
@@ -36,6 +35,8 @@ _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 _SAMPLED = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
 # Judged documents of a stratum that are enough to correct the others.
 _ENOUGH = 5
+# The estimates of an audit.
+HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 KEY = ["qid", "docno"]
 # The fewest judges whose grades can be estimated without humans, and the most grades.
 _JUDGES, _MOST_GRADES = 3, 20

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.evaluate.judge_scores import CORRECTED, HUMANS
 from vbterrier.frames.notebook import counted
 from vbterrier.stats.reversals import order_limits, shift_limits, topics_for_order, topics_for_shift
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.judging import LabelQuality
 
 TRUSTED, NOT_TRUSTED, UNKNOWN = "TRUSTED", "NOT TRUSTED", "UNKNOWN"
-HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 # The level of the limits of both verdicts, the share of reversed pairs that a trusted judge may have, the shift that
 # its scores may have, in margins, and the fewest complete topics for a verdict on the order.
 LEVEL, MOST_REVERSED, _SHIFT, LEAST_TOPICS = 0.95, 0.1, 2.0, 10
