@@ -74,16 +74,16 @@ class ReleaseGate(Shown):
     """Result of :func:`release_gate`.
 
     - ``pairs``: a row per measure and baseline: name, baseline, measure, role (``"decision"`` or ``"guardrail"``), diff
-    (weighted mean of new - baseline), low, high (limits
-      of one-sided intervals), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of unjudged
-      documents up to the cutoff), losses, losses_low, losses_high (the share of queries that lose more than
-      large_loss, and its limits), large_loss, max_share (NaN under ``guarantee="any"``), worst_loss (the largest loss
-      that counts), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit), n_effective
-      (queries of equal weight that the sample is worth), correlation and low_without (of a covariate: its correlation
-      with the differences, and the lower limit without it; NaN without one), n_tests
-      (baselines corrected for), method, guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more
-      queries"``, ``"ratings"`` or ``"too close"``), n_needed (queries such as these that decide with a probability of
-      .8) and advice (the reason in words, and the margin and the worst loss with which these queries pass)
+      (weighted mean of new - baseline), low, high (limits of one-sided intervals), decision, margin, level, n_qids,
+      unjudged and unjudged_baseline (mean shares of unjudged documents up to the cutoff), losses, losses_low,
+      losses_high (the share of queries that lose more than large_loss, and its limits), large_loss, max_share (NaN
+      under ``guarantee="any"``), worst_loss (the largest loss that counts), low_full (the lower limit if all losses
+      count in full, NaN if ``low`` is that limit), n_effective (queries of equal weight that the sample is worth),
+      correlation and low_without (of a covariate: its correlation with the differences, and the lower limit without it;
+      NaN without one), n_tests (baselines corrected for), method, guarantee, look, n_resamples, seed, and for UNKNOWN:
+      reason (``"more queries"``, ``"ratings"`` or ``"too close"``), n_needed (queries such as these that decide with a
+      probability of .8) and advice (the reason in words, and the margin and the worst loss with which these queries
+      pass)
     - ``segments``: a row per baseline and segment, with the same columns but reasons, ``segment`` and ``weight`` (its
       share of the traffic); ``n_tests`` counts baselines and segments; p_equal is that of equal mean differences of
       all segments (Welch's test). Segments do not change the decision. Empty without segments
