@@ -182,7 +182,7 @@ def test_a_number_out_of_range_is_refused_with_its_option_and_its_limit(in_demo,
 def test_errors_name_options(write_files, refused):
     line = "q1 Q0 d1 1 2.0 tag\n"
     write_files({"a.run": line + line.replace("q1", "q2"), "b.run": line, "qrels": "q1 0 d1 1\nq2 0 d1 1\n"})
-    message = "ask for --on-topics='common' (only those that all runs have) or --on-topics='all'"
+    message = "ask for --on-topics common (only those that all runs have) or --on-topics all"
     refused(["score", "a.run", "b.run", "-q", "qrels", "-m", "nDCG@10"], 1, message)
 
 

@@ -238,6 +238,7 @@ def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
 def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     runs, truth, labels, _, _ = planted
     cut = first_ten(runs["c"])
@@ -503,6 +504,7 @@ def test_the_page_begins_with_the_verdicts_and_folds_the_details(judged):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*are they grades")
 def test_three_judges_have_an_estimate_without_humans():
     runs, truth, _ = collection(3)
     rng, pool = np.random.default_rng(3), truth[["qid", "docno"]]

@@ -468,6 +468,7 @@ def test_large_losses_fail_a_release_with_a_higher_mean():
     assert gate(new, old, qrels, "P@1", guarantee="any").decision == "PASS"
 
 
+@pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
 def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differences():
     new, old, qrels = collection(n=60)
     new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])

@@ -323,6 +323,7 @@ def test_a_fitted_model_gives_a_run_the_same_estimate_in_any_company(tmp_path):
     assert score({"b": runs["b"]}, qrels, ["ENDCG@10"]).means().loc["b"].tolist() != together.loc["b"].tolist()
 
 
+@pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
 def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_its_score():
     qrels, runs = evidence()
     judged = qrels.groupby("qid").head(12).drop(columns="label")

@@ -215,7 +215,7 @@ def _drawings(names):
         "curve": partial(plots.curve, frame, measure="VB"),
         "sensitivity": partial(plots.sensitivity, sensitivity_table(names), measure="VB@10"),
         "alpha": partial(plots.curve, frame, "alpha", measure="VB@10"),
-        "map": partial(plots.coverage_map, intents, run, TAGS, cutoff=1, n_topics=100),
+        "map": partial(plots.coverage_map, run, intents, tags=TAGS, cutoff=1, n_topics=100),
         "reliability": partial(plots.reliability, bins),
         "distributions": partial(plots.score_distributions, distribution, marks=marks, bounds=limits),
         "estimates": partial(plots.estimate_against_truth, both),
