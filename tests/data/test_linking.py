@@ -109,8 +109,12 @@ def test_linkers_on_aida_are_those_of_a_join(linkers):
     found = linking_report(systems, gold, nil="<NIL>", unanswered="nil").figures()
     for name, system in systems.items():
         both = gold.merge(system, on="qid", how="left", suffixes=("", "_answer"))
-        answer = both["entity_id_answer"].fillna("<NIL>")
-        right, link = answer == both["entity_id"], both["entity_id"] != "<NIL>"
+        # An entity that has no id at Wikidata is none of the knowledge base.
+        answer, entity = (
+            both[column].fillna("<NIL>").replace("<NO_MAPPING>", "<NIL>")
+            for column in ("entity_id_answer", "entity_id")
+        )
+        right, link = answer == entity, entity != "<NIL>"
         assert found.loc[name, "LinkR"] == pytest.approx(right[link].mean())
         assert found.loc[name, "LinkP"] == pytest.approx(right[answer != "<NIL>"].mean())
         assert found.loc[name, "NilP"] == pytest.approx(right[answer == "<NIL>"].mean())

@@ -260,7 +260,7 @@ def test_contradicting_judgments_are_counted_and_refused(host, tmp_path):
 def test_a_rule_chooses_one_of_contradicting_judgments(command, rule, expected, tmp_path):
     run = pd.DataFrame({"qid": "q1", "docno": ["b", "a"], "score": [2.0, 1.0]})
     paths = files_of(run, LABELS, tmp_path)
-    with pytest.warns(DegenerateWarning, match=f"3 repeated judgments are dropped: the {rule} label counts"):
+    with pytest.warns(DegenerateWarning, match=f"3 judgments are repeated and dropped: the {rule} label counts"):
         qrels = vbterrier.read_qrels(paths[1], contradictions=rule)
     assert qrels.sort_values("docno")["label"].tolist() == expected
     _, out, _ = command("score", paths[0], "-q", paths[1], "-m", "P@2", "--contradictions", rule, "-f", "csv")

@@ -280,12 +280,12 @@ def test_captions_name_the_engine_of_other_packages(peers, adhoc):
     scores = vbterrier.score(
         adhoc.run,
         adhoc.qrels,
-        ["nDCG@10", "AP", "Bpref"],
+        ["nDCG@10", "AP", "SetAP"],
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=2),
     )
     assert re.search(
-        r"k = 10; AP, Bpref: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
+        r"k = 10; SetAP: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
     )
     values = pd.concat([scores.values, scores.values.assign(name="other", value=0.5)])
     # Values of a frame may come from another program.

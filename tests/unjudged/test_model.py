@@ -683,8 +683,9 @@ def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by
     # Means over draws, and the standard deviations of a topic and of the mean over topics.
     assert binomial.mean(axis=0) == pytest.approx(single.mean(axis=0), rel=0.01, abs=0.1)
     assert binomial.mean(axis=(0, 1)) == pytest.approx(single.mean(axis=(0, 1)), rel=0.008)
-    assert binomial.std(axis=0).mean(axis=0) == pytest.approx(single.std(axis=0).mean(axis=0), rel=0.01)
-    assert binomial.mean(axis=1).std(axis=0) == pytest.approx(single.mean(axis=1).std(axis=0), rel=0.015)
+    # A standard deviation of 2,000 draws has a standard error of 1.6 %.
+    assert binomial.std(axis=0).mean(axis=0) == pytest.approx(single.std(axis=0).mean(axis=0), rel=0.02)
+    assert binomial.mean(axis=1).std(axis=0) == pytest.approx(single.mean(axis=1).std(axis=0), rel=0.03)
 
 
 def test_drawn_documents_are_counted_by_topic_and_level():
