@@ -207,6 +207,11 @@ def test_hosts_refuse_documents_of_several_systems():
         pt.Experiment([merged], topics, QRELS, measures)
 
 
+def test_a_column_of_one_of_two_joined_runs_names_no_system():
+    joined = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0], "name": ["BM25", None]})
+    assert list(split_systems("fused", joined, None, "run 'fused'")) == ["fused"]
+
+
 @pytest.mark.parametrize(
     ("frame", "system", "message"),
     [

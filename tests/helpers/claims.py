@@ -7,16 +7,16 @@ import pyterrier as pt
 def of_replace_condensed_lists(table, scores, dense, after, covered, rankings):
     told = [
         (scores.means().loc["dense", "nDCG@10"], 0.688),
-        (scores.means().loc["dense", "ENDCG@10"], 0.734),
-        (scores.means().loc["lexical", "ENDCG@10"], 0.736),
+        (scores.means().loc["dense", "ENDCG@10"], 0.726),
+        (scores.means().loc["lexical", "ENDCG@10"], 0.738),
         (scores.means().loc["lexical", "NDCGBound(max_grade=2)@10"], 0.542),
         (table.loc["the truth: all documents judged", "dense"], 0.8),
         (table.loc["the truth: all documents judged", "lexical"], 0.699),
-        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.539),
-        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.534),
+        (rankings["unjudged"].pairs["p_a_beats_b"].iloc[0], 0.612),
+        (rankings["both"].pairs["p_a_beats_b"].iloc[0], 0.581),
         (dense.set_index("measure").loc["nDCG@10", "diff"], -0.123),
-        (after.pairs["diff"].iloc[0], 0.093),
-        (covered["covered"].tolist()[2], 0.92),
+        (after.pairs["diff"].iloc[0], 0.092),
+        (covered["covered"].tolist()[2], 0.973),
     ]
     assert all(abs(found - number) < 0.001 for found, number in told), told
 
@@ -65,7 +65,7 @@ def of_how_many_queries(truth, needed, held, difference, rows_of_samples, plans,
         (rows_of_samples["random-mention"][0], 0.823),
         (truth, 0.316),
         (checked["power there was"].min(), 0.77),
-        (shares.shares["share"].iloc[0], 0.309),
+        (shares.shares["share"].iloc[0], 0.265),
     ]
     assert all(abs(found - number) < 0.01 for found, number in told), told
     assert (checked["power there was"] >= 0.8).sum() == 9
@@ -78,8 +78,8 @@ def of_complete_comparison(experiment, found):
         (means.loc["dense", "nDCG@10"], 0.688),
         (means.loc["BM25 + dense", "nDCG@10"], 0.776),
         (means.loc["BM25", "nDCG@10"], 0.796),
-        (means.loc["dense", "BNDCG@10"], 0.809),
-        (means.loc["BM25 + dense", "BNDCG@10"], 0.843),
+        (means.loc["dense", "BNDCG@10"], 0.818),
+        (means.loc["BM25 + dense", "BNDCG@10"], 0.850),
     ]
     assert all(abs(value - number) < 0.001 for value, number in told), told
     assert not found.significant().any()

@@ -97,6 +97,9 @@ def systems_in(frame: pd.DataFrame, system: str | None, what: str) -> tuple[Any,
     column = _system_column(frame, system, what)
     if column is None or not {"qid", "docno"} <= set(frame.columns):
         return None
+    if system is None and frame[column].isna().any() and not frame.duplicated(["qid", "docno"]).any():
+        # Pipelines that join runs keep such a column of one of them.
+        return None
     numbers, names = _coded(frame[column], f"{what} column {column!r}")
     if system is None and not _repeats(frame, numbers, what):
         raise InputError(
