@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice, exact
-from vbterrier.kernels.grades.choice import distribution_of
+from vbterrier.kernels.grades.choice import distribution_of, n_landed
 from vbterrier.kernels.grades.distributions import (
     Grid,
     Pairs,
@@ -318,3 +318,10 @@ def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
 def test_many_documents_of_which_all_have_one_grade_have_one_sequence():
     assert exact.sequences(1, 70).tolist() == [[0] * 70]
     assert exact.sequences(2, 2).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def test_sequences_of_levels_are_counted_up_to_a_limit():
+    # Of 3 documents, at most one lands on level 1: none, or each of the three.
+    assert n_landed(np.array([9, 1]), 3, 100) == 4
+    assert n_landed(np.array([9, 3]), 3, 100) == 8
+    assert n_landed(np.array([9, 3]), 3, 7) == float("inf")

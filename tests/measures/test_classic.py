@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 from ir_measures import AP, RR, Bpref, Judged, P, R, Rprec, SetF, SetP, SetR, Success, nDCG
 
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels import classic
 from vbterrier.kernels.rankings import descending, kth_largest
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.external import external_values
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import EvaluationTarget, warn_of_own_queries
 
 OPTIONS = [{"rel": rel, "judged_only": judged_only} for rel in (1, 2) for judged_only in (False, True)]
 MEASURES = [
@@ -110,3 +111,22 @@ def test_few_first_documents_of_a_shuffled_run_are_those_of_the_whole_order(cuto
     whole = Run(run)
     whole.ordered()
     assert whole.top(cutoff).n_tied == top.n_tied > 0
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_settings_of_engines_alone_have_their_values_in_the_order_of_the_call():
+    run, qrels = collection(2)
+    measures = [nDCG(gains={1: 2}) @ 3, nDCG(gains={2: 5}) @ 2]
+    assert not any(map(is_computed_here, measures))
+    made = list(external_values(measures, EvaluationTarget(qrels), Run(run)))
+    for measure in measures:
+        values = {qid: value for qid, other, value in made if other == measure}
+        assert values == pytest.approx(of_engines(measure, run, qrels), abs=1e-12)
+
+
+def test_queries_that_retrieve_themselves_warn():
+    qids = [f"q{topic}" for topic in range(6)]
+    run = pd.DataFrame({"qid": qids, "docno": qids, "score": 1.0})
+    qrels = pd.DataFrame({"qid": qids, "docno": "a", "label": 1})
+    with pytest.warns(DegenerateWarning, match="run"):
+        warn_of_own_queries(EvaluationTarget(qrels), Run(run))
