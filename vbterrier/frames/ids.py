@@ -427,9 +427,7 @@ class Lookup:
         """
         if self._narrow_searches and "_all" not in vars(self):
             self._narrow_searches -= 1
-            marks = np.zeros(1 << fingerprints.MARKS, dtype=bool)
-            marks[fingerprints.marks(wanted)] = True
-            near = np.flatnonzero(marks[fingerprints.marks(self._keys)])
+            near = _near_keys(self._keys, wanted)
             if 2 * len(near) < len(self._keys):
                 keys_near, order, repeats = _sorted(self._keys[near])
                 return keys_near, near[order], repeats
@@ -448,6 +446,10 @@ class Lookup:
         """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         keys, order, repeats = self._near(wanted)
+        # Most documents of a run are unjudged: bisection is left to those whose leading bits a key has.
+        near = _near_keys(wanted, keys) if len(wanted) > max(FEW, len(keys)) else None
+        if near is not None:
+            wanted = wanted[near]
         low = np.searchsorted(keys, wanted, side="left")
         if repeats:
             pairs, places = rankings.spans(low, np.searchsorted(keys, wanted, side="right"))
@@ -455,6 +457,8 @@ class Lookup:
             within = np.flatnonzero(low < len(keys))
             pairs = within[keys[low[within]] == wanted[within]]
             places = low[pairs]
+        if near is not None:
+            pairs = near[pairs]
         rows = order[places]
         for start in range(0, len(pairs), COMPARED):
             part = slice(start, start + COMPARED)
@@ -474,6 +478,13 @@ class Lookup:
         row_of_id = np.full(len(ids), -1, dtype=np.int64)
         row_of_id[pairs] = rows
         return row_of_id
+
+
+def _near_keys(keys: Words, others: Words) -> Ints:
+    """Return the positions of the keys whose leading bits one of the others has."""
+    marks = np.zeros(1 << fingerprints.MARKS, dtype=bool)
+    marks[fingerprints.marks(others)] = True
+    return np.flatnonzero(marks[fingerprints.marks(keys)])
 
 
 def _sorted(keys: Words) -> tuple[Words, Ints, bool]:

@@ -367,7 +367,7 @@ class Run:
         n_tied = 0
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
-            n_tied = rankings.n_tied(score, cut, starts, stops)
+            n_tied = rankings.n_tied(score, cut[tied], starts[tied], stops[tied])
             _, settled, sizes = self._tie_order(lists, tied, depth)
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
