@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 MEMORY = 2**30
 # Checking, sorting and evaluating a block takes several times its bytes.
-_PER_BLOCK, _PER_TOPIC = 64, 16
+_PER_BLOCK, _PER_TOPIC = 32, 16
 # Chunks sent to workers take additional memory: two blocks for each worker.
 _IN_TRANSIT, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
