@@ -16,9 +16,17 @@ import pandas as pd
 from scipy import special
 
 import vbterrier
-from vbterrier.kernels.mean_limits import Covariate, SampledQueries, lower_limit, moments, p_value, upper_limit
+from vbterrier.kernels.mean_limits import (
+    Covariate,
+    SampledQueries,
+    clopper_pearson,
+    lower_limit,
+    moments,
+    p_value,
+    upper_limit,
+)
 from vbterrier.settings import Data, Inference
-from vbterrier.stats.noninferiority import ANY, PASS, Criteria, clopper_pearson, limits
+from vbterrier.stats.noninferiority import ANY, PASS, Criteria, limits
 
 ALPHA, SIZES = 0.05, (100, 200, 400)
 LARGE, SHARE = 0.5, 0.05
@@ -112,7 +120,7 @@ def passes(differences, margin, limit, sample=None):
     if limit == "t":
         low = student(differences, ALPHA)
         lost = (differences < -LARGE).mean(axis=0)
-        _, high = clopper_pearson(lost, float(len(differences)), ALPHA, ALPHA)
+        _, high = clopper_pearson(lost, float(len(differences)), ALPHA, ALPHA, special.betaincinv)
         return float(((low > -margin) & (high <= SHARE)).mean())
     how = {"any": {"guarantee": ANY}, "worst .5": {"worst": 0.5}}.get(limit, {})
     criteria = Criteria(margin, ALPHA, n_resamples=400, **how)

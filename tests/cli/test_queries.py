@@ -11,8 +11,8 @@ import pytest
 from vbterrier.design.planning import detectable_difference, queries_needed
 from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import sample_queries
-from vbterrier.frames.files.reading import read_mentions
-from vbterrier.settings import Inference
+from vbterrier.frames.files.reading import read_mentions, read_values
+from vbterrier.settings import Data, Inference
 
 ROWS = [(f"d{number % 7}", f"m {number % 5}", "NIL" if number % 5 == 4 else f"Q{number % 5}") for number in range(33)]
 SAMPLE = ["queries", "sample", "mentions.tsv", "-n"]
@@ -87,6 +87,7 @@ def test_errors_are_one_line_with_an_exit_code(refused, arguments, code, words):
 # How many queries.
 
 OPTIONS = ["--simulations", "300"]
+FLIPS = [*OPTIONS, "--test", "randomisation"]
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_a_plan_for_people(command, pilot):
     numbers = [plan.n_qids, plan.low, "to", plan.high, plan.n_by_formula, 20]
     assert lines[2].split() == ["a", "b", "0.0500", *map(str, numbers)]
     assert "\nAP." in out
-    assert "power 0.8, randomisation test at 0.05, 300 simulations, seed 0" in out
+    assert "power 0.8, moderated test at 0.05, 300 simulations, seed 0" in out
     assert "The power is reached with probability 0.8" in out
     out = command("queries", "power", path, "--delta", "0.05", "--baseline", "b", "--assurance", ".5", *OPTIONS)[1]
     assert "More than half of such plans fall short of the power" in out
@@ -141,10 +142,10 @@ def test_numbers_of_queries_instead(command, pilot):
 
 
 def test_a_plan_for_a_large_difference_has_enough_sign_flips(command, pilot):
-    arguments = ["queries", "power", pilot[0], "--delta", "0.6", "--baseline", "b", *OPTIONS, "-f", "json"]
+    arguments = ["queries", "power", pilot[0], "--delta", "0.6", "--baseline", "b", *FLIPS, "-f", "json"]
     code, out, _ = command(*arguments)
     assert (code, [row["n_qids"] for row in json.loads(out)]) == (0, [6, 6])
-    code, out, _ = command("queries", "power", pilot[0], "-n", "5", "-n", "6", "--baseline", "b", *OPTIONS)
+    code, out, _ = command("queries", "power", pilot[0], "-n", "5", "-n", "6", "--baseline", "b", *FLIPS)
     assert code == 0
     assert "inf: so few sign flips are never significant at this level" in out
 
@@ -209,5 +210,23 @@ def test_a_plan_without_a_pilot(command, refused):
     assert (code, err) == (0, "")
     assert "without a pilot; interval: from the TREC collection with the smallest variance" in " ".join(out.split())
     assert str(queries_needed(None, 0.05, measure="nDCG@10").n_qids) in out.split()
-    refused(["queries", "power", "--delta", "0.05"], 2, "wanted --delta and --measure")
+    refused(["queries", "power", "--delta", "0.05"], 2, "wanted --measure, and --delta or --margin")
     refused(["queries", "power", "--delta", "0.05", "-m", "nDCG@7"], 2, "standard deviations are known for 'nDCG@10'")
+
+
+def test_a_plan_for_the_gate_with_weights(command, refused, pilot, tmp_path):
+    path, _ = pilot
+    table = tmp_path / "traffic.csv"
+    table.write_text("query,weight\n" + "".join(f"0{i},{1 + i}\n" for i in range(20)))
+    arguments = ["queries", "power", path, "--margin", "0.1", "--baseline", "b", "--simulations", 100]
+    code, out, _ = command(*arguments, "--queries", table, "-f", "csv")
+    assert code == 0
+    found = pd.read_csv(io.StringIO(out)).set_index("name_a").loc["a"]
+    plan = queries_needed(
+        read_values(path), margin=0.1, pair=("a", "b"), measure="AP", n_simulations=100, data=Data(queries=table)
+    )
+    assert (found["n_qids"], found["delta"], found["test"]) == (plan.n_qids, 0.0, "non-inferiority (margin 0.1)")
+    code, out, _ = command(*arguments, "-f", "csv")
+    assert pd.read_csv(io.StringIO(out))["n_qids"].iloc[0] < plan.n_qids
+    table.write_text("query,segment\n00,head\n")
+    refused([*arguments, "--queries", table], 2, "column 'segment' of queries has no effect; leave it out")

@@ -8,7 +8,7 @@ from night import slow
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, paired_pilots
+from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, pilot_pairs
 from vbterrier.design.planning import (
     COLUMNS,
     corrected_level,
@@ -19,8 +19,11 @@ from vbterrier.design.planning import (
     queries_needed,
 )
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.settings import Inference
+from vbterrier.kernels.mean_limits import SampledQueries
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.comparisons import comparisons
+from vbterrier.stats.noninferiority import Criteria, limits
+from vbterrier.stats.paired_tests import t_test
 
 # 60 normal quantiles with standard deviation .2.
 NORMAL = 0.2 * stats.zscore(stats.norm.ppf((np.arange(60) + 0.5) / 60), ddof=1)
@@ -33,8 +36,6 @@ TIES = np.where(np.arange(40) < 36, 0.0, np.linspace(-0.5, 0.6, 40))
 def test_of_normal_differences_the_noncentral_t_is_found_again(delta, power):
     plan = queries_needed(NORMAL, delta, power=power, assurance=0.5, n_simulations=4000, inference=Inference(seed=2))
     expected = TTestPower().solve_power(delta / 0.2, power=power, alpha=0.025, alternative="larger")
-    # No five flips of signs are significant at .05.
-    expected = max(expected, 6)
     assert plan.n_by_formula == np.ceil(expected)
     # Monte Carlo error of the power, divided by its slope over log n.
     z = stats.norm.ppf(power)
@@ -119,8 +120,9 @@ def test_of_normal_differences_the_detectable_one_is_that_of_the_noncentral_t():
 @pytest.mark.parametrize("sizes", [[3, 60], [60], [5, 11]])
 def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(sizes, monkeypatch):
     pilot = Pilot(SKEWED[:5])
-    for n, (mean, std) in zip(sizes, pilot.resampled(sizes, 20_000, 9), strict=True):
-        error = pilot.std / np.sqrt(n)
+    for n, (mean, standard_error, df) in zip(sizes, pilot.resampled(sizes, 20_000, 9), strict=True):
+        error, std = pilot.std / np.sqrt(n), standard_error * np.sqrt(n)
+        assert df == n - 1
         assert mean.mean() == pytest.approx(0, abs=5 * error / np.sqrt(20_000))
         assert mean.std() == pytest.approx(error, rel=0.03)
         assert np.mean(std**2) == pytest.approx(pilot.std**2, rel=0.04)
@@ -172,9 +174,9 @@ def test_two_systems_of_a_frame_are_their_differences():
     assert queries_needed(frame[frame["name"] != "c"], 0.1, n_simulations=300).n_qids == alone
     several = pd.concat([frame, frame.assign(measure="P@5", value=frame["value"] ** 2)])
     assert queries_needed(several, 0.1, pair=["a", "b"], measure="AP", n_simulations=300).n_qids == alone
-    found = [(measure, one, other) for measure, one, other, _ in paired_pilots(several, None, None)]
-    assert found == [(measure, *pair) for measure in ("AP", "P@5") for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
-    assert [row[1:3] for row in paired_pilots(several, "b", "AP")] == [("a", "b"), ("c", "b")]
+    named = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert list(pilot_pairs(several, None, None)) == [(measure, *pair) for measure in ("AP", "P@5") for pair in named]
+    assert [row[1:] for row in pilot_pairs(several, "b", "AP")] == [("a", "b"), ("c", "b")]
     for options, said in (
         ({}, "2 measures"),
         ({"measure": "AP"}, "3 systems"),
@@ -204,7 +206,7 @@ def test_two_systems_of_a_frame_are_their_differences():
         (SKEWED[:5], {"level": 1 - 1e-8}, ParameterError, "too high for a pilot of 5"),
         (SKEWED, {"assurance": 0.4}, ParameterError, "assurance=0.4"),
         (SKEWED, {"n_systems": 1}, ParameterError, "n_systems=1"),
-        (SKEWED, {"test": "wilcoxon"}, ParameterError, "test='wilcoxon': wanted one of 'randomisation', 't'"),
+        (SKEWED, {"test": "wilcoxon"}, ParameterError, "test='wilcoxon': wanted one of 'moderated', 't'"),
         (SKEWED, {"test": "t", "correction": "max-t"}, ParameterError, "needs a test that resamples"),
         (SKEWED, {"correction": "bh"}, ParameterError, "correction='bh': wanted one of"),
     ],
@@ -291,7 +293,7 @@ def test_levels_of_several_systems_are_those_of_scipy():
 
 def test_more_systems_need_more_queries():
     pilot = np.random.default_rng(3).normal(0, 0.2, 40)
-    options = {"n_simulations": 2000, "seed": 1, "assurance": 0.5}
+    options = {"n_simulations": 2000, "seed": 1, "assurance": 0.5, "test": "randomisation"}
     needed = [
         queries_needed(pilot, 0.05, n_systems=k, **grouped("queries_needed", **options)).n_qids for k in (2, 5, 20)
     ]
@@ -301,7 +303,7 @@ def test_more_systems_need_more_queries():
         needed[0]
         < baseline
         < needed[1]
-        < queries_needed(pilot, 0.05, n_systems=5, **grouped("queries_needed", test="t", **options)).n_qids
+        < queries_needed(pilot, 0.05, n_systems=5, **grouped("queries_needed", **{**options, "test": "t"})).n_qids
     )
     formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
     assert formula == pytest.approx(0.8, abs=0.03)
@@ -349,34 +351,139 @@ def test_assurance_is_reached(kind):
 
 
 LARGE = [0.5, 0.7, 0.62, 0.55, 0.68, 0.52, 0.71, 0.6]
+FLIPS = Inference(test="randomisation")
 
 
 @pytest.mark.parametrize("delta", [0.6, -0.6])
 def test_a_plan_for_sign_flips_can_be_significant(delta):
     """Four sign flips have the smallest p 1/8, five 1/16: the t formula alone plans three or four queries."""
-    plan = queries_needed(LARGE, delta, n_simulations=300)
+    plan = queries_needed(LARGE, delta, n_simulations=300, inference=FLIPS)
     assert plan.n_qids == plan.low == plan.n_by_formula == 6
     curve = plan.curve.set_index("n_qids")
     assert curve.index[0] < 6
     assert (curve.loc[:5, ["power", "low", "high"]] == 0).all(axis=None)
     assert curve.loc[6, "power"] > 0.99
-    assert queries_needed(LARGE, delta, n_simulations=300, inference=Inference(test="t")).n_qids < 6
+    assert queries_needed(LARGE, delta, n_simulations=300).n_qids < 6
 
 
 def test_sign_flips_detect_nothing_with_fewer_queries_than_their_smallest_p_needs():
-    found = detectable_difference(LARGE, [2, 5, 6], n_simulations=300).set_index("n_qids")
+    found = detectable_difference(LARGE, [2, 5, 6], n_simulations=300, inference=FLIPS).set_index("n_qids")
     assert np.isinf(found.loc[[2, 5], ["delta", "low", "high", "by_formula"]]).all(axis=None)
     assert np.isfinite(found.loc[6, ["delta", "low", "high", "by_formula"]].astype(float)).all()
-    assert np.isfinite(
-        detectable_difference(LARGE, 2, n_simulations=300, inference=Inference(test="t"))["delta"].item()
-    )
+    assert np.isfinite(detectable_difference(LARGE, 2, n_simulations=300)["delta"].item())
     # Three tests by Holm: .05/3 needs 2^(1-n) of seven queries.
-    many = detectable_difference(LARGE, [6, 7], n_systems=3, n_simulations=300, inference=Inference(correction="holm"))
+    by_holm = Inference(test="randomisation", correction="holm")
+    many = detectable_difference(LARGE, [6, 7], n_systems=3, n_simulations=300, inference=by_holm)
     assert np.isinf(many["delta"]).tolist() == [True, False]
-    planned = queries_needed(LARGE, 0.6, n_systems=3, n_simulations=300, inference=Inference(correction="holm"))
-    assert planned.n_qids == 7
-    assert queries_needed(None, 0.6, measure="nDCG@10").n_qids == 6
-    assert queries_needed(None, 0.6, measure="nDCG@10", inference=Inference(test="t")).n_qids < 6
+    assert queries_needed(LARGE, 0.6, n_systems=3, n_simulations=300, inference=by_holm).n_qids == 7
+    assert queries_needed(None, 0.6, measure="nDCG@10", inference=FLIPS).n_qids == 6
+    assert queries_needed(None, 0.6, measure="nDCG@10").n_qids < 6
+
+
+# Weights, clusters, and plans for the release gate.
+
+
+def pilot_with(differences, **columns):
+    """A V frame of two systems, and the table of its queries."""
+    qids = [f"q{i:03}" for i in range(len(differences))]
+    frame = pd.DataFrame({"name": ["a"] * len(qids) + ["b"] * len(qids), "qid": qids * 2, "measure": "nDCG@10"})
+    return frame.assign(value=np.r_[0.5 + differences, np.full(len(qids), 0.5)]), pd.DataFrame({"qid": qids, **columns})
+
+
+def test_equal_weights_and_clusters_of_one_query_change_no_plan():
+    values, table = pilot_with(SKEWED, weight=3.0)
+    plain = queries_needed(values, 0.08, n_simulations=500)
+    same = queries_needed(values, 0.08, n_simulations=500, data=Data(queries=table))
+    pd.testing.assert_frame_equal(same.curve, plain.curve)
+    single = queries_needed(values, 0.08, n_simulations=4000, data=Data(queries=table.assign(cluster=table["qid"])))
+    assert single.n_qids == pytest.approx(queries_needed(values, 0.08).n_qids, rel=0.05)
+    shuffled = queries_needed(values[::-1], 0.08, n_simulations=500, pair=("a", "b"), data=Data(queries=table[::-1]))
+    pd.testing.assert_frame_equal(shuffled.curve, plain.curve)
+
+
+def test_a_weighted_plan_reaches_its_power_in_weighted_tests():
+    rng = np.random.default_rng(4)
+    weights = rng.lognormal(0, 1, 4000)
+    differences = np.clip(rng.normal(0, 0.2, 4000), -0.5, 0.5)
+    values, table = pilot_with(differences, weight=weights)
+    plan = queries_needed(values, 0.06, assurance=0.5, n_simulations=300, data=Data(queries=table))
+    unweighted = queries_needed(values, 0.06, assurance=0.5, n_simulations=2000)
+    # Kish: such weights make queries worth 1/e of their number.
+    assert 2 < plan.n_qids / unweighted.n_qids < 3.2
+    rows = rng.integers(4000, size=(plan.n_qids, 3000))
+    d = differences - (weights * differences).sum() / weights.sum() + 0.06
+    found = t_test(d[rows], moderated=False, sample=SampledQueries(weights[rows]))
+    power = ((found.p_value <= 0.05) & (found.mean > 0)).mean()
+    assert power == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_plan_for_clusters_counts_their_queries():
+    rng = np.random.default_rng(5)
+    of_clusters = rng.normal(0, 0.1, 60)
+    five = np.repeat(of_clusters, 5)
+    values, table = pilot_with(five, cluster=[f"c{i // 5}" for i in range(300)])
+    plan = queries_needed(values, 0.05, n_simulations=3000, data=Data(queries=table))
+    alone = queries_needed(of_clusters, 0.05, n_simulations=3000)
+    assert plan.n_qids == pytest.approx(5 * alone.n_qids, rel=0.08)
+    assert plan.n_qids % 5 == 0
+    assert plan.curve["n_pilot"].iloc[0] == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "worst"), [({}, None), ({"worst_loss": 0.5}, 0.5), ({"delta": 0.01, "n_systems": 3}, None)]
+)
+def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
+    rng = np.random.default_rng(6)
+    pilot = rng.normal(0, 0.1, 500)
+    plan = queries_needed(pilot, margin=0.02, assurance=0.5, **options)
+    criteria = Criteria(0.02, 0.05 / (options.get("n_systems", 2) - 1), worst=worst)
+    centred = pilot - pilot.mean() + options.get("delta", 0)
+    drawn = centred[rng.integers(500, size=(plan.n_qids, 2000))]
+    passed = limits(criteria, drawn, SampledQueries.equal(plan.n_qids)).decisions(criteria).count("PASS") / 2000
+    assert passed == pytest.approx(0.8, abs=0.05)
+    assert plan.margin == 0.02
+    assert "pass with margin 0.02" in plan.summary()
+    assert plan.curve["power"].is_monotonic_increasing
+
+
+def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
+    nearly_equal = np.r_[np.full(60, 0.0), 0.001, -0.001]
+    plan = queries_needed(nearly_equal, margin=0.02, n_simulations=200)
+    assert plan.n_by_formula == 149
+    assert plan.n_qids == pytest.approx(149, abs=4)
+    # A tenth of the queries loses more than .5, so that no number of queries passes.
+    with pytest.raises(InputError, match="100,000 queries do not pass"):
+        queries_needed(np.r_[np.full(90, 0.08), np.full(10, -0.7)], margin=0.02, n_simulations=100)
+    assert queries_needed(None, margin=0.05, measure="nDCG@10", n_simulations=200).n_qids > 59
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "wanted delta"),
+        ({"delta": 0.1, "worst_loss": 0.5}, "worst_loss=0.5: has no effect without a margin"),
+        ({"delta": -0.02, "margin": 0.02}, "delta=-0.02"),
+        ({"margin": 0}, "margin=0"),
+        ({"margin": 0.02, "worst_loss": 0.01}, "worst_loss=0.01"),
+        ({"delta": 0.1, "queries": pd.DataFrame({"qid": [1], "weight": [1]})}, "leave them out for differences"),
+    ],
+)
+def test_plans_for_the_gate_refuse_what_has_no_effect(options, said):
+    with pytest.raises(ParameterError, match=said):
+        queries_needed(SKEWED, **grouped("queries_needed", **options))
+
+
+def test_columns_that_a_plan_does_not_honour_are_refused():
+    values, table = pilot_with(SKEWED, segment="head")
+    with pytest.raises(ParameterError, match="queries_needed: column 'segment' of queries has no effect"):
+        queries_needed(values, 0.1, data=Data(queries=table))
+    with pytest.raises(InputError, match="at least 5 clusters, found 1"):
+        queries_needed(values, 0.1, data=Data(queries=table.rename(columns={"segment": "cluster"})))
+    with pytest.raises(ParameterError, match="without a pilot"):
+        queries_needed(None, 0.1, measure="nDCG@10", data=Data(queries=table))
+    unbounded = values.assign(measure="own")
+    with pytest.raises(ParameterError, match="give worst_loss="):
+        queries_needed(unbounded, margin=0.02)
 
 
 def test_a_plan_before_any_data():

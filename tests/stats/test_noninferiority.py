@@ -14,9 +14,9 @@ from vbterrier.stats.noninferiority import (
     Criteria,
     Limits,
     limits,
+    number_that_decides,
     passing_worst_loss,
     probability_of_decision,
-    queries_needed,
     share_sequences,
 )
 
@@ -143,10 +143,12 @@ def test_independent_errors_add_in_squares():
 
 
 def needed(criteria, d, away=(0.0, 0.0, 0.0, 0.0), sample=None):
-    return queries_needed(criteria, d, sample or SampledQueries.equal(len(d)), (d < -criteria.large_loss) * 1.0, away)
+    return number_that_decides(
+        criteria, d, sample or SampledQueries.equal(len(d)), (d < -criteria.large_loss) * 1.0, away
+    )
 
 
-def test_queries_needed_decide_with_the_stated_probability():
+def test_the_number_of_queries_decides_with_the_stated_probability():
     rng = np.random.default_rng(7)
     d = rng.normal(0, 0.1, 100)
     d += 0.002 - d.mean()
@@ -161,7 +163,7 @@ def test_queries_needed_decide_with_the_stated_probability():
     assert needed(ALONE, d) is None
 
 
-def test_queries_needed_of_weights_clusters_and_certain_queries():
+def test_the_number_of_queries_of_weights_clusters_and_certain_queries():
     rng = np.random.default_rng(9)
     d, criteria = rng.normal(0.01, 0.1, 60), replace(ALONE, margin=0.03)
     plain = needed(criteria, d)

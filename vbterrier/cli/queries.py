@@ -11,14 +11,12 @@ from typer import Argument, Option
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Command, CommandGroup, Format, Output, deliver, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, warn
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Inference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
-
-    from vbterrier.annotations import Floats
 
 
 def sample(
@@ -103,16 +101,24 @@ def power(
     delta: Annotated[
         float | None, Option(help="The difference to detect; positive if the first run of a pair is better.")
     ] = None,
-    queries: Annotated[
+    number: Annotated[
         list[int] | None,
         Option(
-            "--queries",
+            "--number",
             "-n",
             help="Instead: number of queries whose detectable difference is wanted; repeatable.",
             min=2,
         ),
     ] = None,
-    power: Annotated[float, Option(help="Probability of detecting the difference.")] = 0.8,
+    margin: Annotated[
+        float | None,
+        Option(help="Instead: the largest loss that `vbterrier gate` accepts; --delta: the true difference [0]."),
+    ] = None,
+    worst_loss: Annotated[
+        float | None, Option(help="With --margin: no query counts for a larger loss [the range of the measure].")
+    ] = None,
+    queries: Annotated[Path | None, Option(help="Weights of the pilot's queries: query, weight, cluster.")] = None,
+    power: Annotated[float, Option(help="Probability of detecting the difference, or of PASS.")] = 0.8,
     assurance: Annotated[
         float | None,
         Option(help="Probability that the plan reaches this power [0.8 with a pilot]; 0.5: by the pilot's variance."),
@@ -121,56 +127,63 @@ def power(
     against_baseline: Annotated[
         bool, Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
     ] = False,
-    test: Annotated[str, Option(help="The test: randomisation or t.")] = "randomisation",
-    correction: Annotated[str, Option(help="Correction for the number of tests: auto, max-t, holm or none.")] = "auto",
+    test: Annotated[str, Option(help="The test: moderated (t), t or randomisation.")] = "moderated",
+    correction: Annotated[
+        str, Option(help="Correction for the number of tests: auto, bonferroni, max-t, holm or none.")
+    ] = "auto",
     baseline: option.Baseline = None,
     measure: Annotated[str | None, Option("--measure", "-m", help="The measure, if the pilot has several.")] = None,
     level: Annotated[float, Option(help="Level of the test and of the intervals.")] = 0.95,
     curve: Annotated[bool, Option("--curve", help="With --delta: show power by number of queries.")] = False,
     simulations: Annotated[
-        int, Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
-    ] = 10_000,
+        int | None,
+        Option(
+            help="Number of simulated query sets of each size [10,000; with weights or a margin 1,000].",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
     style: Format = "table",
     seed: Annotated[int, Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
     output: Output = None,
 ) -> None:
     """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
-    from vbterrier.design.pilot import paired_pilots
+    from vbterrier.design.pilot import pilot_pairs
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
-    if (delta is None) == (not queries):
-        raise ParameterError("wanted either --delta, the difference to detect, or --queries, their number")
-    if curve and delta is None:
-        raise ParameterError("--curve applies to a difference: wanted --delta")
+    if bool(number) == (delta is not None or margin is not None):
+        raise ParameterError("wanted either --delta, the difference to detect, --margin, or --number of queries")
+    if number and (curve or assurance is not None):
+        raise ParameterError(f"{'--curve' if curve else '--assurance'} applies to a difference: wanted --delta")
     options: dict[str, Any] = {"power": power, "n_simulations": simulations, "n_systems": systems}
     options["inference"] = Inference(level=level, seed=seed, test=test, correction=correction)
-    if delta is not None:
-        options["assurance"] = assurance
-    elif assurance is not None:
-        raise ParameterError("--assurance applies to a difference: wanted --delta")
+    if not number:
+        options |= {"delta": delta, "margin": margin, "worst_loss": worst_loss, "assurance": assurance}
+    options |= {"baseline": against_baseline, "data": Data(queries=queries)}
     if values is None:
-        frame = _plan_without_pilot(delta, measure, curve=curve, baseline=against_baseline, **options)
+        frame = _plan_without_pilot(measure, curve=curve, **options)
     else:
-        pilots = paired_pilots(read_values(values), option.only("--baseline", baseline), measure)
-        frame = _plans(pilots, delta, queries or [], curve=curve, baseline=against_baseline, **options)
-    by = frame["correction"].iloc[0]
-    sure = frame["assurance"].iloc[0] if delta is not None and values is not None else None
+        scores = read_values(values)
+        pairs = pilot_pairs(scores, option.only("--baseline", baseline), measure)
+        frame = _plans(scores, pairs, number or [], curve=curve, **options)
+    about = frame.iloc[0]
+    sure = about["assurance"] if not number and values is not None else None
     if style not in ("csv", "json"):
         shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
         frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
         frame = frame.rename(columns={"n_qids": "topics", "n_pilot": "topics of the pilot"})
-    among = f" among {systems} systems ({by})" if systems > 2 else ""  # noqa: PLR2004 - a pair
-    how = f"power {power:g}, {test} test at {1 - level:.2g}{among}"
+    among = f" among {systems} systems ({about['correction']})" if systems > 2 else ""  # noqa: PLR2004 - a pair
+    how = f"power {power:g}, {about['test']} test at {1 - level:.2g}{among}"
     if values is None:
         how += (
             ", without a pilot; interval: from the TREC collection with the smallest variance to that with the largest."
         )
     else:
         ends = f"{100 * level:g}%, from the uncertain standard deviation of the pilot."
-        how += f", {simulations} simulations, seed {seed}; interval: {ends}"
-    caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
-    caption += _caveats(sure, detectable=None if delta is not None else frame["delta"])
+        how += f", {about['n_simulations']} simulations, seed {seed}; interval: {ends}"
+    caption = ["Detectable differences." if number else "Queries needed.", how]
+    caption += _caveats(sure, detectable=frame["delta"] if number else None)
     deliver(frame, style, output, caption=caption, label="tab:power")
 
 
@@ -183,25 +196,20 @@ def _caveats(assurance: float | None, detectable: pd.Series[float] | None) -> li
     return [] if assurance is None else [f"The power is reached with probability {assurance:g}."]
 
 
-def _plan_without_pilot(delta: float | None, measure: str | None, *, curve: bool, **options: Any) -> pd.DataFrame:
+def _plan_without_pilot(measure: str | None, *, curve: bool, **options: Any) -> pd.DataFrame:
     """Return the plan by the standard deviations of TREC collections."""
     from vbterrier.design.planning import queries_needed
 
-    if delta is None or measure is None:
-        raise ParameterError("without scores of a pilot: wanted --delta and --measure")
-    plan = queries_needed(None, delta, measure=measure, **options)
+    if measure is None or "delta" not in options:
+        raise ParameterError("without scores of a pilot: wanted --measure, and --delta or --margin")
+    plan = queries_needed(None, measure=measure, **options)
     table = plan.curve.copy() if curve else plan.to_frame()
     table.insert(0, "measure", measure)
     return table
 
 
 def _plans(
-    pilots: Iterable[tuple[str, str, str, Floats]],
-    delta: float | None,
-    queries: list[int],
-    *,
-    curve: bool,
-    **options: Any,
+    values: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], numbers: list[int], *, curve: bool, **options: Any
 ) -> pd.DataFrame:
     """Return one row for each pair and plan; a warning names pairs without a plan."""
     import pandas as pd
@@ -209,12 +217,13 @@ def _plans(
     from vbterrier.design.planning import detectable_difference, queries_needed
 
     parts = {}
-    for name, one, other, differences in pilots:
+    for name, one, other in pairs:
+        about: dict[str, Any] = {"pair": (one, other), "measure": name, **options}
         try:
-            if delta is None:
-                planned = detectable_difference(differences, queries, **options)
+            if numbers:
+                planned = detectable_difference(values, numbers, **about)
             else:
-                plan = queries_needed(differences, delta, **options)
+                plan = queries_needed(values, **about)
                 planned = plan.curve if curve else plan.to_frame()
         except InputError as error:
             warn(f"{one} and {other}, {name}: left out: {error}")

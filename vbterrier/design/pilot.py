@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
+from vbterrier.frames.queries import queries_of, sampled_queries
 from vbterrier.frames.values import measure_tables, values_of
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -46,9 +49,13 @@ def kurtosis_of(values: Floats) -> float:
 
 
 class Pilot:
-    """Differences between two systems on the queries of a pilot, at least five, in any order; stored sorted."""
+    """Differences between two systems on the queries of a pilot, and how these were sampled.
 
-    def __init__(self, differences: Any) -> None:
+    Queries of equal weight without clusters are stored sorted: their order has no effect. ``units`` are the queries or
+    clusters, at least five, that are drawn independently.
+    """
+
+    def __init__(self, differences: Any, sample: SampledQueries | None = None) -> None:
         try:
             values = np.asarray(differences)
             # Complex numbers would lose their imaginary parts, and times are no scores.
@@ -64,25 +71,61 @@ class Pilot:
                 f"pilot: both systems differ by {values[0]:g} on all {len(values)} queries: no variance to plan with; "
                 "use other queries or other systems"
             )
-        self.values: Floats = np.sort(values)
+        is_equal = sample is None or (sample.clusters is None and np.ptp(sample.weights) == 0)
+        self.values: Floats = np.sort(values) if is_equal else values
+        self.sample = SampledQueries.equal(len(values)) if sample is None or is_equal else sample
+        self.is_equal = is_equal
+        if len(self) < LEAST:
+            raise InputError(f"pilot: wanted at least {LEAST} clusters, found {len(self)}")
+        self._of = self.sample.moments(self.values[:, None])
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.sample.n_units
+
+    @property
+    def per_unit(self) -> float:
+        """The number of queries of a unit."""
+        return len(self.values) / len(self)
+
+    def n_queries(self, n_units: int) -> int:
+        """The number of queries of so many units."""
+        return math.ceil(n_units * self.per_unit - _EQUAL * n_units)
+
+    @property
+    def mirrored(self) -> Pilot:
+        """The pilot of the opposite differences."""
+        return Pilot(-self.values, None if self.is_equal else self.sample)
 
     @property
     def mean(self) -> float:
         """The observed difference."""
-        return float(self.values.mean())
+        return float(self._of.mean[0])
 
     @property
     def std(self) -> float:
-        """The sample standard deviation, with n - 1."""
-        return float(self.values.std(ddof=1))
+        """The standard error of the mean times the root of the number of units.
+
+        For queries of equal weight, the sample standard deviation, with n - 1.
+        """
+        return float(np.sqrt(self._of.variance[0] * len(self)))
 
     @cached_property
     def kurtosis(self) -> float:
-        """The kurtosis, see :func:`kurtosis_of`."""
-        return kurtosis_of(self.values)
+        """The kurtosis of the parts of units in the mean, see :func:`kurtosis_of`."""
+        return kurtosis_of(self.values if self.is_equal else self._parts)
+
+    @property
+    def _parts(self) -> Floats:
+        """Parts of the units in the mean, as deviations from it."""
+        parts = self.sample.weights / self.sample.weights.sum() * (self.values - self.mean)
+        clusters = self.sample.clusters
+        return np.asarray(parts if clusters is None else np.bincount(clusters, parts), dtype=np.float64)
+
+    @property
+    def centred(self) -> Floats:
+        """Deviations from the mean, scaled so that resamples have the variance that the pilot estimates."""
+        scale = self.std / np.sqrt(len(self) * (self._parts**2).sum())
+        return np.asarray((self.values - self.mean) * scale)
 
     def assured_std(self, assurance: float) -> float:
         """The upper confidence limit of the standard deviation at one level.
@@ -109,14 +152,19 @@ class Pilot:
         middle = self.std * correction**0.5
         return middle * float(np.exp(-half_width / 2)), middle * float(np.exp(half_width / 2))
 
-    def resampled(self, sizes: Sequence[int], n_simulations: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
-        """Mean and standard deviation of centred resamples of each size; each (n_simulations,).
+    def resampled(self, sizes: Sequence[int], n_simulations: int, seed: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Mean, its standard error and degrees of freedom in centred resamples of each number of units.
 
-        Resamples are nested: each size extends the previous one. Differences are scaled by ``sqrt(k/(k - 1))``, so
-        that their variance is the unbiased estimate of the pilot.
+        Shapes (n_simulations,); degrees of freedom also (1,). Resamples of queries of equal weight are nested: each
+        size extends the previous one.
         """
-        draws = stream(seed, "pilot")
-        centred = (self.values - self.mean) * (len(self) / (len(self) - 1)) ** 0.5
+        draws, centred = stream(seed, "pilot"), self.centred
+        if not self.is_equal:
+            columns = np.repeat(centred[:, None], n_simulations, axis=1)
+            for size in sizes:
+                of = self.sample.resampled(size, n_simulations, draws).moments(columns)
+                yield of.mean, np.sqrt(of.variance), of.df
+            return
         both = np.stack([centred, centred**2], axis=1)
         sums, n = np.zeros((n_simulations, 2)), 0
         for size in sizes:
@@ -127,17 +175,20 @@ class Pilot:
             n = size
             mean = sums[:, 0] / n
             # Numerically stable because the differences are centred.
-            variance = np.maximum(sums[:, 1] / n - mean**2, 0.0) * n / (n - 1)
-            yield mean, np.sqrt(variance)
+            variance = np.maximum(sums[:, 1] / n - mean**2, 0.0) / (n - 1)
+            yield mean, np.sqrt(variance), np.array([n - 1.0])
 
 
-def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None) -> Pilot:
-    """The pilot of two systems of a V frame by one measure, or of an array of differences."""
+def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queries: Any = None) -> tuple[Pilot, str]:
+    """The pilot of two systems of a V frame by one measure, and its name; or of an array of differences.
+
+    ``queries``: weights and clusters of the queries of a V frame, see :func:`vbterrier.frames.queries.queries_frame`.
+    """
     if not hasattr(source, "columns"):
-        if pair is not None or measure is not None:
-            raise ParameterError("pair and measure select from a V frame: leave them out for differences")
-        return Pilot(source)
-    tables = {table.measure: table for table in measure_tables(source)}
+        if pair is not None or measure is not None or queries is not None:
+            raise ParameterError("pair, measure and queries are those of a V frame: leave them out for differences")
+        return Pilot(source), ""
+    tables = {table.measure: table for table in measure_tables(source, by_id=True)}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
@@ -149,20 +200,25 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None) -> Pi
         raise ParameterError(f"pair={excerpt(pair)}: wanted the names of two systems, as ('a', 'b')")
     one, other = (names.index(_known("pair", name, names)) for name in pair)
     values = tables[chosen].values
-    return Pilot(values[:, one] - values[:, other])
+    differences = values[:, one] - values[:, other]
+    if queries is None:
+        return Pilot(differences), chosen
+    rows = queries_of(queries, tables[chosen].qids, call="queries_needed", honoured=("weight", "cluster"))
+    if "weight" in rows.columns:
+        differences, rows = differences[rows["weight"] > 0], rows[rows["weight"] > 0]
+    return Pilot(differences, sampled_queries(rows)), chosen
 
 
-def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str, Floats]]:
-    """Measure, names and differences of all pairs of systems of a V frame, or of all systems with the baseline."""
-    tables = {table.measure: table for table in measure_tables(values)}
+def pilot_pairs(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str]]:
+    """Measure and names of all pairs of systems of a V frame, or of all systems with the baseline."""
+    tables = {table.measure: table.names for table in measure_tables(values)}
     for chosen in tables if measure is None else [_known("measure", measure, tables)]:
-        _, names, scores, _ = tables[chosen]
-        pairs = list(combinations(names, 2))
-        if baseline is not None:
+        names = tables[chosen]
+        if baseline is None:
+            yield from ((chosen, *pair) for pair in combinations(names, 2))
+        else:
             _known("baseline", baseline, names)
-            pairs = [(name, baseline) for name in names if name != baseline]
-        for one, other in pairs:
-            yield chosen, one, other, scores[:, names.index(one)] - scores[:, names.index(other)]
+            yield from ((chosen, name, baseline) for name in names if name != baseline)
 
 
 def _known(parameter: str, word: str, words: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +12,25 @@ import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
-from vbterrier.frames.contracts import require_difference
+from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.settings import Inference, with_defaults
+from vbterrier.kernels.mean_limits import (
+    LEAST_CLUSTERS,
+    LEAST_DF,
+    SampledQueries,
+    clopper_pearson,
+    lower_limit,
+    smallest_number,
+)
+from vbterrier.kernels.resample import stream
+from vbterrier.settings import Data, Inference, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.results import Figures
 
 
@@ -28,8 +38,16 @@ if TYPE_CHECKING:
 MOST = 10**9
 # The probability with which plans from a pilot reach their power.
 ASSURANCE = 0.8
-TESTS, CORRECTIONS = ("randomisation", "t"), ("auto", "max-t", "holm", "none")
-N_SIMULATIONS = 10_000
+TESTS = ("moderated", "t", "randomisation")
+CORRECTIONS = ("auto", "bonferroni", "max-t", "holm", "none")
+# Simulations of each size: of queries of equal weight, and of weights, clusters and non-inferiority.
+N_SIMULATIONS, _N_SLOW = 10_000, 1000
+# The criterion of large losses of the release gate, and the largest number of queries of its plans.
+_LARGE_LOSS, _MAX_SHARE, _MOST_OF_MARGIN = 0.5, 0.05, 100_000
+# Sizes of the curve of a plan for a margin, and its range relative to the number.
+_N_OF_MARGIN, _AROUND = 12, (0.5, 1.3)
+# Normal differences without a pilot.
+_N_NORMAL = 199
 COLUMNS = (
     *("delta", "n_qids", "power", "low", "high", "level", "test", "correction", "n_systems", "assurance"),
     *("n_pilot", "n_simulations", "seed"),
@@ -65,10 +83,10 @@ def least_queries(test: str, level: float) -> int:
 
     Examples
     --------
-    >>> least_queries("randomisation", 0.95), least_queries("t", 0.95)
+    >>> least_queries("randomisation", 0.95), least_queries("moderated", 0.95)
     (6, 2)
     """
-    return 2 if test == "t" else max(2, math.ceil(1 - math.log2(1 - level)))
+    return max(2, math.ceil(1 - math.log2(1 - level))) if test == "randomisation" else 2
 
 
 def power_by_formula(n: Any, delta: float, std: float, level: float, least: int = 2) -> Any:
@@ -108,15 +126,15 @@ def require_possible(n: int, delta: float) -> None:
 def corrected_level(level: float, n_systems: int, correction: str, *, baseline: bool = False) -> float:
     """The level of each test for which all tests between k systems together have a level.
 
-    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests. ``"max-t"``: for large samples and systems of equal variance and
-    correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
+    ``"bonferroni"`` and ``"holm"``: ``1 - α/m`` of m tests. ``"max-t"``: for large samples and systems of equal
+    variance and correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
     """
     from scipy import optimize, special, stats
 
     n_tests = n_systems - 1 if baseline else n_systems * (n_systems - 1) // 2
     if correction == "none" or n_tests == 1:
         return level
-    if correction == "holm":
+    if correction in {"bonferroni", "holm"}:
         return 1 - (1 - level) / n_tests
     if not baseline:
         return float(2 * special.ndtr(stats.studentized_range.ppf(level, n_systems, np.inf) / 2**0.5) - 1)
@@ -151,8 +169,10 @@ class QueryPlan(Shown):
     ``low, high``: interval of the number, from the interval of the standard deviation of the pilot; without a pilot,
     the numbers for the smallest median and the largest 90 % quantile of the collections. ``delta, power, level``: the
     difference to detect, its power, and the level of test and interval. ``n_by_formula``: by the noncentral t, for
-    normal differences. ``curve``: delta, n_qids, power, low, high, level, test, correction, n_systems, assurance,
-    n_pilot (0 without a pilot), n_simulations, seed.
+    normal differences; for a margin, the smallest number with which equal systems pass. ``margin``: that of a plan for
+    the release gate, whose ``delta`` is the true difference, and whose ``high`` is 100,000 if no number suffices; NaN
+    otherwise. ``curve``: delta, n_qids, power, low, high,
+    level, test, correction, n_systems, assurance, n_pilot (0 without a pilot), n_simulations, seed.
     """
 
     n_qids: int
@@ -163,6 +183,7 @@ class QueryPlan(Shown):
     level: float
     n_by_formula: int
     curve: pd.DataFrame = field(repr=False)
+    margin: float = math.nan
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: delta, n_qids, low, high, by_formula, power, and the columns of the curve from level on."""
@@ -190,31 +211,40 @@ class QueryPlan(Shown):
             based, sure = "no pilot", "low and high are of the TREC collections with the smallest and largest variance"
         elif one["assurance"] == 0.5:  # noqa: PLR2004 - the standard deviation of the pilot itself
             sure = "more than half of such plans fall short of the power: ask for assurance"
-        return (
-            f"{self.n_qids} queries ({self.low} to {self.high}) to detect a difference of {self.delta:g}{among} with "
-            f"power {self.power:g} at {1 - self.level:.2g}; {based}; {sure}"
-        )
+        goal = f"to detect a difference of {self.delta:g}{among} with power {self.power:g} at {1 - self.level:.2g}"
+        if not math.isnan(self.margin):
+            against = f" against {one['n_systems'] - 1} baselines" if one["n_systems"] > 2 else ""  # noqa: PLR2004
+            goal = (
+                f"that pass with margin {self.margin:g}{against} with probability {self.power:g} at a difference of "
+                f"{self.delta:g}, level {self.level:g}"
+            )
+            sure = sure.replace("power", "probability")
+        return f"{self.n_qids} queries ({self.low} to {self.high}) {goal}; {based}; {sure}"
 
 
 @with_defaults
 def queries_needed(
     pilot: Any,
-    delta: float,
+    delta: float | None = None,
     *,
+    margin: float | None = None,
+    worst_loss: float | None = None,
     pair: Sequence[str] | None = None,
     measure: str | None = None,
     power: float = 0.8,
     assurance: float | None = None,
     n_systems: int = 2,
     baseline: bool = False,
-    n_simulations: int = N_SIMULATIONS,
-    inference: Inference = Inference(level=0.95, seed=0, test="randomisation", correction="auto"),
+    n_simulations: int | None = None,
+    data: Data = Data(queries=None),
+    inference: Inference = Inference(level=0.95, seed=0, test="moderated", correction="auto"),
 ) -> QueryPlan:
-    """Number of queries needed to detect a difference with some power, from the scores of a pilot.
+    """Number of queries needed to detect a difference, or to pass a release gate, with some probability.
 
-    The differences of the pilot, shifted to mean δ, are resampled to n queries and tested, two-sided at the level of
-    one of the tests between all systems; power is the share of simulations in which the better system is significantly
-    better.
+    The differences of the pilot, shifted to mean δ, are resampled to n queries. Without a margin, they are tested,
+    two-sided at the level of one of the tests between all systems; power is the share of simulations in which the
+    better system is significantly better. With a margin, power is the share of simulations that pass
+    :func:`vbterrier.evaluate.release_gate`.
 
     Parameters
     ----------
@@ -224,26 +254,37 @@ def queries_needed(
         differences by ``measure`` have in TREC collections (``vbterrier.design.planning.STANDARD_DEVIATIONS``).
     delta
         The difference to detect, in the unit of the scores, negative if the second system is better. Choose a
-        difference of practical relevance, not the observed difference, which is biased by chance.
+        difference of practical relevance, not the observed difference, which is biased by chance. With a margin: the
+        true difference at which the first system passes with the wanted probability, above ``-margin``; 0 by default.
+    margin, worst_loss
+        The largest acceptable loss of the mean: plans for the release gate instead of a test of differences. No query
+        counts for a larger loss than ``worst_loss``, by default the range of the measure, 1 for differences.
     pair, measure
         Two systems and a measure, if the frame contains more.
     power
-        Probability of detection, between ``(1 - level)/2`` and 1.
+        Probability of detection or of PASS, between ``(1 - level)/2`` and 1.
     assurance
         Probability, at least .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
         standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: .8 with a
         pilot. .5: the number for the standard deviation of the pilot, which falls short in more than half of all
         pilots.
     n_systems, baseline
-        Number of systems that will be compared, all pairs or each with a baseline.
+        Number of systems that will be compared, all pairs or each with a baseline; with a margin, one new system and
+        its baselines.
     n_simulations
-        Number of resamples of each size. With 10,000 the number of queries has a Monte Carlo error of
-        about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random numbers.
+        Number of resamples of each size, by default 10,000, and 1,000 with weights, clusters or a margin. With 10,000
+        the number of queries has a Monte Carlo error of about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random
+        numbers.
+    data
+        A :class:`vbterrier.Data`: ``queries``, weights and clusters of the queries of a V frame. Further queries are
+        drawn as those of the pilot were: pairs of weight and difference, or whole clusters.
     inference
-        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"randomisation"``), ``correction``
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"moderated"``), ``correction``
         (``"auto"``). The level is that of all tests together, and of the interval of the number of queries. The test is
-        ``"randomisation"`` or ``"t"``, the correction ``"max-t"``, ``"holm"`` or ``"none"``, and ``"auto"`` the first
-        for randomisation, the second for t; :func:`corrected_level` gives the level of each test.
+        ``"moderated"``, the default of :func:`vbterrier.compare`, planned as ``"t"``, or ``"randomisation"``. The
+        correction is ``"bonferroni"``, ``"max-t"``, ``"holm"`` or ``"none"``; ``"auto"`` is ``"max-t"`` for
+        randomisation, ``"bonferroni"`` for t; :func:`corrected_level` gives the level of each test. With a margin, the
+        level is that of the one-sided limits, for all baselines together.
 
     Returns
     -------
@@ -253,10 +294,12 @@ def queries_needed(
     Raises
     ------
     InputError
-        A pilot of fewer than 5 queries, or with constant differences; a difference too small for a billion queries.
+        A pilot of fewer than 5 queries or clusters, or with constant differences; a difference too small for a billion
+        queries, or for a margin for 100,000.
     ParameterError
-        A difference of 0; unknown or ambiguous systems or measures; without a pilot, a measure without a standard
-        deviation, or an assurance.
+        A difference of 0 without a margin, or of at most ``-margin``; unknown or ambiguous systems or measures; without
+        a pilot, a measure without a standard deviation, or an assurance; a measure without range for a margin without
+        ``worst_loss``; a column of queries other than weight and cluster.
 
     Notes
     -----
@@ -265,8 +308,11 @@ def queries_needed(
     δ. A constant resample, frequent if most queries tie, counts as not detected, and so does every resample of sizes at
     which the smallest p of sign flips, ``2^(1-n)``, exceeds the corrected level. The interval follows from that of the
     standard deviation of the pilot (Bonett 2006): a larger σ is equivalent to a smaller δ. Sizes form a grid; between
-    them, the isotonic curve is interpolated over √n. docs/explanation/statistics.md has the coverage of the intervals,
-    the share of plans that reach the power, and the power of sign flips, which is nearly that of t.
+    them, the isotonic curve is interpolated over √n. With weights or clusters, ``s_n/√n`` and the degrees of freedom
+    are those of :func:`vbterrier.kernels.mean_limits.moments`. With a margin, limits are
+    :func:`~vbterrier.kernels.mean_limits.lower_limit`, and at most 5 % of queries may lose more than .5.
+    docs/explanation/statistics.md has the coverage of the intervals, the share of plans that reach the power, and the
+    power of sign flips, which is nearly that of t.
 
     Source: Kelley and Maxwell, Psychological Methods 8, 2003 (assurance). Sakai: Topic set size design, Information
     Retrieval Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett,
@@ -280,35 +326,65 @@ def queries_needed(
     (True, True)
     >>> queries_needed(differences, 0.05, inference=Inference(seed=1)).n_qids > plan.n_qids
     True
+    >>> queries_needed([0.0] * 50 + [0.01, -0.01], margin=0.02, n_simulations=100).n_qids >= 149
+    True
     """
     level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
-    delta = number("delta", delta)
-    wanted = number("delta", abs(delta), low=0, open_low=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     if assurance is not None:
         assurance = number("assurance", assurance, low=0.5, high=1, open_high=True)
-    n_simulations = whole("n_simulations", n_simulations)
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
+    delta = _require_delta(delta, margin, worst_loss)
+    if pilot is None and assurance is not None:
+        raise ParameterError(
+            "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
+        )
+    if pilot is None and data.queries is not None:
+        raise ParameterError("queries: without a pilot, their weights and clusters have no differences; give values")
+    sample, of = (None, measure or "") if pilot is None else pilot_of(pilot, pair, measure, data.queries)
+    if of:
+        require_difference("delta", delta, of)
+    n_slow = N_SIMULATIONS if margin is None and (sample is None or sample.is_equal) else _N_SLOW
+    n_simulations = n_slow if n_simulations is None else whole("n_simulations", n_simulations)
+    assurance = assurance or (np.nan if sample is None else ASSURANCE)
+    if margin is not None:
+        gate = _gate_of(margin, worst_loss, of, level, n_systems)
+        number("delta", delta, low=-gate.margin, open_low=True)
+        return _for_margin(sample, gate, delta, of, power, level, n_systems, assurance, n_simulations, seed)
+    about = (level, test, by, n_systems, assurance)
+    number("delta", abs(delta), low=0, open_low=True)
     least = least_queries(test, each)
-    if pilot is None:
-        if measure is not None:
-            require_difference("delta", delta, measure)
-        if assurance is not None:
-            raise ParameterError(
-                "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
-            )
-        return _without_pilot(delta, measure, power, each, least, (level, test, by, n_systems, np.nan))
-    sample = pilot_of(pilot, pair, measure)
-    if hasattr(pilot, "columns"):
-        require_difference("delta", delta, str(pilot["measure"].iloc[0]) if measure is None else measure)
-    if delta < 0:
-        # Power of skewed differences depends on the sign.
-        sample = Pilot(-sample.values)
+    if sample is None:
+        return _without_pilot(delta, measure, power, each, least, about)
+    return _for_difference(sample, delta, power, each, least, about, n_simulations, seed)
+
+
+def _require_delta(delta: float | None, margin: float | None, worst_loss: float | None) -> float:
+    """The true difference of a plan."""
+    if delta is None and margin is None:
+        raise ParameterError("wanted delta, the difference to detect, or margin, the largest acceptable loss")
+    if worst_loss is not None and margin is None:
+        raise ParameterError(f"worst_loss={worst_loss:g}: has no effect without a margin")
+    return 0.0 if delta is None else number("delta", delta)
+
+
+def _for_difference(
+    sample: Pilot,
+    delta: float,
+    power: float,
+    each: float,
+    least: int,
+    about: tuple[Any, ...],
+    n_simulations: int,
+    seed: int,
+) -> QueryPlan:
+    """A plan that detects a difference by tests at the level ``each``."""
+    level, assurance, wanted = about[0], about[4], abs(delta)
+    # Power of skewed differences depends on the sign.
+    sample = sample if delta > 0 else sample.mirrored
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = sample.std_interval(level)
-    assurance = ASSURANCE if assurance is None else assurance
-    assured = sample.assured_std(assurance)
-    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, assured])
+    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, sample.assured_std(assurance)])
     smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
@@ -321,13 +397,106 @@ def queries_needed(
             break
         largest *= 2
         require_possible(largest, wanted)
-    n_pilot = (len(sample), n_simulations, seed)
-    about = (level, test, by, n_systems, assurance)
-    rows = [(delta, *row[:4], *about, *n_pilot) for row in zip(sizes, *powers.tolist(), strict=True)]
-    _, high, low, n_qids = (int(n or 0) for n in needed)
-    formula = needed_by_formula(wanted, sample.std, power, each, least)
+    numbers = [sample.n_queries(n or 0) for n in [*needed, needed_by_formula(wanted, sample.std, power, each, least)]]
+    rows = [
+        (delta, sample.n_queries(size), *row, *about, len(sample.values), n_simulations, seed)
+        for size, *row in zip(sizes, *powers[:3].tolist(), strict=True)
+    ]
+    _, high, low, n_qids, formula = numbers
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
     return QueryPlan(n_qids, min(low, n_qids), max(high, n_qids), delta, power, level, formula, curve)
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """The criteria of a release gate: margin, largest loss that counts, bounds of differences, level of the limit."""
+
+    margin: float
+    worst: float
+    bounds: tuple[float, float]
+    tail: float
+
+    def passes(self, sample: SampledQueries, values: Floats) -> Bools:
+        """True for each column of values, shape (n, m), that passes, as ``vbterrier.evaluate.release_gate`` decides."""
+        from scipy import special
+
+        of = sample.moments(np.maximum(values, -self.worst))
+        low = lower_limit(of, self.tail, self.worst, special.stdtrit)
+        lost = sample.mean((values < -_LARGE_LOSS).astype(np.float64))
+        _, share = clopper_pearson(lost, of.n_effective, self.tail, self.tail, special.betaincinv)
+        suffice = True if np.ptp(sample.weights) == 0 and sample.clusters is None else of.df >= LEAST_DF
+        return np.asarray((low > -self.margin) & (share <= _MAX_SHARE) & suffice)
+
+
+def _gate_of(margin: float, worst_loss: float | None, measure: str, level: float, n_systems: int) -> _Gate:
+    """The gate of a new system and its baselines."""
+    margin = number("margin", margin, low=0, open_low=True)
+    bounds = score_bounds(f"{measure} - ") if measure else (-1.0, 1.0)
+    if measure:
+        require_difference("margin", margin, measure)
+    if worst_loss is None and not np.isfinite(bounds).all():
+        raise ParameterError(
+            f"{measure}: its range of scores is unknown, so that losses are not bounded; give worst_loss="
+        )
+    high = bounds[1]
+    worst = high if worst_loss is None else number("worst_loss", worst_loss, low=margin, high=high, open_low=True)
+    return _Gate(margin, worst, bounds, (1 - level) / (n_systems - 1))
+
+
+def _for_margin(
+    sample: Pilot | None,
+    gate: _Gate,
+    delta: float,
+    measure: str,
+    power: float,
+    level: float,
+    n_systems: int,
+    assurance: float,
+    n_simulations: int,
+    seed: int,
+) -> QueryPlan:
+    """A plan for a release gate; without a pilot, by normal differences with the standard deviations of collections."""
+    if sample is None:
+        usual, largest, smallest = _spreads(measure)
+        pilot, scales = _normal_pilot(), np.array([usual, largest, smallest, usual])
+    else:
+        narrow, wide = sample.std_interval(level)
+        pilot, scales = sample, np.array([sample.std, wide, narrow, sample.assured_std(assurance)]) / sample.std
+
+    def passing(scale: float, size: int) -> float:
+        values = np.clip(delta + scale * pilot.centred, *gate.bounds)
+        drawn = pilot.sample.resampled(size, n_simulations, stream(seed, "non-inferiority"))
+        return float(gate.passes(drawn, np.repeat(values[:, None], n_simulations, axis=1)).mean())
+
+    least = 2 if pilot.sample.clusters is None else LEAST_CLUSTERS
+    needed = [smallest_number(partial(passing, scale), power, least, _MOST_OF_MARGIN) for scale in scales]
+    if needed[3] is None:
+        raise InputError(
+            f"margin={gate.margin:g}, delta={delta:g}: {_MOST_OF_MARGIN:,} queries do not pass with probability "
+            f"{power:g}; wanted a larger margin"
+        )
+    _, high, low, n_units = (n or _MOST_OF_MARGIN for n in needed)
+    n_equal = math.ceil(math.log(gate.tail) / math.log1p(-gate.margin / gate.worst)) if gate.margin < gate.worst else 2
+    sizes = np.unique(np.geomspace(max(2, _AROUND[0] * low), _AROUND[1] * high, _N_OF_MARGIN).round().astype(int))
+    about = (level, f"non-inferiority (margin {gate.margin:g})", "bonferroni", n_systems, assurance)
+    n_pilot = (0 if sample is None else len(sample.values), n_simulations, seed)
+    rows = [
+        (delta, pilot.n_queries(size), *(passing(scale, size) for scale in scales[:3]), *about, *n_pilot)
+        for size in sizes.tolist()
+    ]
+    n_qids, low, high, n_equal = (pilot.n_queries(n) for n in (n_units, low, high, n_equal))
+    ends = min(low, n_qids), max(high, n_qids)
+    return QueryPlan(
+        n_qids, *ends, delta, power, level, n_equal, pd.DataFrame(rows, columns=list(COLUMNS)), gate.margin
+    )
+
+
+def _normal_pilot() -> Pilot:
+    """Normal quantiles with the standard deviation 1."""
+    from scipy import special
+
+    quantiles = special.ndtri((np.arange(_N_NORMAL) + 0.5) / _N_NORMAL)
+    return Pilot(quantiles / quantiles.std(ddof=1))
 
 
 def _of_each_test(level: float, n_systems: int, test: str, correction: str, *, baseline: bool) -> tuple[float, str]:
@@ -335,11 +504,11 @@ def _of_each_test(level: float, n_systems: int, test: str, correction: str, *, b
     choice("test", test, TESTS)
     choice("correction", correction, CORRECTIONS)
     whole("n_systems", n_systems, low=2)
-    if correction == "max-t" and test == "t":
+    if correction == "max-t" and test != "randomisation":
         raise ParameterError("correction='max-t' needs a test that resamples; use test='randomisation', or 'holm'")
     by = correction
     if correction == "auto":
-        by = "max-t" if test == "randomisation" else "holm"
+        by = "max-t" if test == "randomisation" else "bonferroni"
     return corrected_level(level, n_systems, by, baseline=baseline), by
 
 
@@ -347,20 +516,24 @@ def _without_pilot(
     delta: float, measure: str | None, power: float, each: float, least: int, about: tuple[Any, ...]
 ) -> QueryPlan:
     """A plan by the noncentral t with the standard deviations of collections."""
+    # Power decreases with the standard deviation: low belongs to the largest.
+    spreads = _spreads(measure)
+    n_qids, high, low = (needed_by_formula(abs(delta), std, power, each, least) for std in spreads)
+    sizes = np.unique(np.geomspace(max(2, low / 4), high * _BEYOND, _N_SIZES).round())
+    powers = [power_by_formula(sizes, abs(delta), std, each, least) for std in spreads]
+    rows = [(delta, int(row[0]), *row[1:], *about, 0, 0, 0) for row in zip(sizes, *powers, strict=True)]
+    return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _spreads(measure: str | None) -> tuple[float, float, float]:
+    """The usual, the largest and the smallest standard deviation of differences by a measure in TREC collections."""
     if measure not in STANDARD_DEVIATIONS:
         raise ParameterError(
             f"pilot=None, measure={measure!r}: standard deviations are known for {examples(STANDARD_DEVIATIONS, 8)}; "
             "choose one of these, or give a pilot"
         )
     medians, quantiles = zip(*STANDARD_DEVIATIONS[measure].values(), strict=True)
-    usual = float(np.median(medians))
-    # Power decreases with the standard deviation: low belongs to the largest.
-    spreads = usual, max(quantiles), min(medians)
-    n_qids, high, low = (needed_by_formula(abs(delta), std, power, each, least) for std in spreads)
-    sizes = np.unique(np.geomspace(max(2, low / 4), high * _BEYOND, _N_SIZES).round())
-    powers = [power_by_formula(sizes, abs(delta), std, each, least) for std in spreads]
-    rows = [(delta, int(row[0]), *row[1:], *about, 0, 0, 0) for row in zip(sizes, *powers, strict=True)]
-    return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
+    return float(np.median(medians)), max(quantiles), min(medians)
 
 
 @with_defaults
@@ -373,8 +546,9 @@ def detectable_difference(
     power: float = 0.8,
     n_systems: int = 2,
     baseline: bool = False,
-    n_simulations: int = N_SIMULATIONS,
-    inference: Inference = Inference(level=0.95, seed=0, test="randomisation", correction="auto"),
+    n_simulations: int | None = None,
+    data: Data = Data(queries=None),
+    inference: Inference = Inference(level=0.95, seed=0, test="moderated", correction="auto"),
 ) -> pd.DataFrame:
     """Smallest difference in favour of the first system that a number of queries detects with some power.
 
@@ -382,8 +556,10 @@ def detectable_difference(
     ----------
     n_qids
         Numbers of queries, at least 2. Other parameters, and errors, are those of :func:`queries_needed`.
+    data
+        A :class:`vbterrier.Data`: ``queries``.
     inference
-        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"randomisation"``), ``correction``
+        An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"moderated"``), ``correction``
         (``"auto"``).
 
     Returns
@@ -405,19 +581,23 @@ def detectable_difference(
     [0.07, 0.04]
     """
     level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
-    sample = pilot_of(pilot, pair, measure)
+    sample, _ = pilot_of(pilot, pair, measure, data.queries)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
-    n_simulations = whole("n_simulations", n_simulations)
+    n_usual = N_SIMULATIONS if sample.is_equal else _N_SLOW
+    n_simulations = n_usual if n_simulations is None else whole("n_simulations", n_simulations)
     numbers = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
     sizes = sorted({whole("n_qids", n, low=2, high=MOST) for n in numbers})
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     narrow, wide = (end / sample.std for end in sample.std_interval(level))
     rows = []
     least = least_queries(test, each)
-    for n, thresholds in zip(sizes, _thresholds(sample, sizes, each, least, n_simulations, seed), strict=True):
+    units = [max(round(n / sample.per_unit), 1) for n in sizes]
+    for n, size, thresholds in zip(
+        sizes, units, _thresholds(sample, units, each, least, n_simulations, seed), strict=True
+    ):
         delta = float(np.quantile(thresholds, power, method="inverted_cdf"))
-        formula = detectable_by_formula(n, sample.std, power, each, least)
-        about = (power, level, test, by, n_systems, len(sample), n_simulations, seed)
+        formula = detectable_by_formula(size, sample.std, power, each, least)
+        about = (power, level, test, by, n_systems, len(sample.values), n_simulations, seed)
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
     about_columns = ["power", "level", "test", "correction", "n_systems", "n_pilot", "n_simulations", "seed"]
     return pd.DataFrame(rows, columns=["n_qids", "delta", "low", "high", "by_formula", *about_columns])
@@ -487,10 +667,10 @@ def _thresholds(
     """For each size, the smallest difference that each simulation detects, shape (n_simulations,)."""
     from scipy import special
 
-    for n, (mean, std) in zip(sizes, pilot.resampled(sizes, n_simulations, seed), strict=True):
-        smallest = float(special.stdtrit(n - 1, (1 + level) / 2)) * std / n**0.5 - mean
+    for n, (mean, error, df) in zip(sizes, pilot.resampled(sizes, n_simulations, seed), strict=True):
+        smallest = special.stdtrit(df, (1 + level) / 2) * error - mean
         # Constant resamples do not allow a test, and fewer queries than the least no significance.
-        yield np.where((n >= least) & (std > _CONSTANT * pilot.std), smallest, np.inf)
+        yield np.where((n >= least) & (error > _CONSTANT * pilot.std / n**0.5), smallest, np.inf)
 
 
 def _crossing(sizes: Sequence[int], powers: Floats, wanted: float, least: int) -> int | None:

@@ -16,7 +16,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
-from vbterrier.kernels.mean_limits import Covariate, SampledQueries
+from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
@@ -24,16 +24,14 @@ from vbterrier.settings import Data, Inference
 from vbterrier.stats.noninferiority import (
     ANY,
     FAIL,
-    LEAST_CLUSTERS,
-    LEAST_DF,
     PASS,
     SURE,
     UNKNOWN,
     Limits,
     decisions,
     limits,
+    number_that_decides,
     passing_worst_loss,
-    queries_needed,
     welch_p,
 )
 from vbterrier.unjudged.estimated import joint_of
@@ -263,7 +261,7 @@ class ReleaseScores:
         differences, lost, away = self._differences(pair, places, sample, criteria)
         if shortage := _shortage(sample, differences, criteria):
             return QUERIES, shortage, np.nan, None
-        needed = queries_needed(criteria, differences, sample, lost, away)
+        needed = number_that_decides(criteria, differences, sample, lost, away)
         also = f"; the ratings {rated}" if rated else ""
         instead = _instead(row, criteria, differences, sample, lost, away)
         if needed is None:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
     # Student's t: its quantile at (df, probability), and its distribution function at (df, t), as SciPy's functions.
     OfT = Callable[[Any, Any], Any]
+    # The quantile of a Beta distribution at (a, b, probability).
+    OfBeta = Callable[[Any, Any, Any], Any]
 
 
+# Unequal weights or clusters leave fewer degrees of freedom, or clusters, than limits of decisions need.
+LEAST_DF, LEAST_CLUSTERS = 8, 10
 # Shares of queries without a sampled one at which limits are inspected; values of t at which p-values are.
 _N_SHARES, _N_VALUES = 161, 161
 # The distribution function of t is nearly 0 below -_FAR; values of t are cut at +-_INFINITE.
@@ -25,6 +29,8 @@ _LARGEST_TAIL = 1 - 1e-9
 _LARGEST_LEVERAGE = 0.9
 # Skewness without effect, which avoids a division by 0; standard deviations this small are rounding errors.
 _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
+# A count above 0 that replaces 0.
+_FEWEST = 1e-9
 # Deviations this small relative to the largest value are rounding errors.
 _ROUNDING = 1e-12
 
@@ -120,6 +126,42 @@ class SampledQueries(NamedTuple):
         """Moments of the means of values of the drawn queries, shape (n, m)."""
         return moments(values, self.weights, self.clusters, self.covariate, self.copies)
 
+    @property
+    def n_units(self) -> int:
+        """The number of queries or clusters that are drawn independently."""
+        drawn = self.drawn
+        return len(drawn.weights) if drawn.clusters is None else int(drawn.clusters.max()) + 1
+
+    def resampled(self, size: int, n_resamples: int, draws: np.random.Generator) -> SampledQueries:
+        """Resamples of ``size`` of the drawn units, queries or clusters; queries taken for certain remain."""
+        rest = self.drawn
+        unit = np.arange(len(rest.weights)) if rest.clusters is None else rest.clusters
+        observed = np.ones(len(unit)) if rest.copies is None else rest.copies
+        often = np.bincount(unit, observed) / (np.bincount(unit) if rest.clusters is not None else 1)
+        copies = draws.multinomial(size, often / often.sum(), size=n_resamples)[:, unit].T.astype(np.float64)
+        if self.certain is not None:
+            every = np.zeros((len(self.weights), n_resamples))
+            every[self.certain == 0] = copies
+            copies = every
+        return self._replace(copies=copies)
+
+
+def smallest_number(probability: Callable[[int], float], wanted: float, least: int, most: int) -> int | None:
+    """The smallest number from ``least`` to ``most`` that has a wanted probability, which increases with the number.
+
+    By bisection, to 2 %; None if ``most`` does not suffice.
+
+    >>> smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 100)
+    7
+    """
+    few, many = least - 1, most
+    if probability(many) < wanted:
+        return None
+    while many - few > max(1, few // 50):
+        middle = (few + many) // 2
+        few, many = (few, middle) if probability(middle) >= wanted else (middle, many)
+    return many
+
 
 def moments(
     values: Floats,
@@ -213,7 +255,9 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Float
     tail = np.atleast_1d(np.asarray(tail, dtype=np.float64))
     mean, spread, skewness = _with_another_loss(of)
     exponent = exponents(tail)
-    t = -quantile_of_t(of.df, np.minimum(tail * np.exp(exponent), _LARGEST_TAIL))
+    # Quantiles cost most: one for all columns if they share their degrees of freedom.
+    df = of.df[:1] if np.ptp(of.df) <= _ROUNDING * of.df[0] else of.df
+    t = -quantile_of_t(df, np.minimum(tail * np.exp(exponent), _LARGEST_TAIL))
     limit = with_unseen(mean - spread * skewed(t, skewness), exponent, of.n_effective, worst)
     return np.asarray(np.maximum(limit, -np.asarray(worst)))
 
@@ -263,6 +307,23 @@ def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Float
     p: Floats = (np.clip(seen, 0.0, 1.0) ** of.n_effective * distribution_of_t(of.df, -t)).max(axis=0)
     constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** of.n_effective
     return np.asarray(np.where(spread > 0, np.clip(p, 0.0, 1.0), constant))
+
+
+def clopper_pearson(
+    share: Floats, n: Any, below: float, above: float, quantile_of_beta: OfBeta
+) -> tuple[Floats, Floats]:
+    """Limits of a share in n trials, also of fractional numbers: ``below`` the lower, ``above`` the upper limit.
+
+    - ``quantile_of_beta``: such as ``scipy.special.betaincinv``
+
+    Source: Clopper and Pearson, Biometrika 26, 1934.
+    """
+    count = n * share
+    # The limits are 0 without a loss and 1 with losses alone, where the inverse is undefined.
+    low = np.where(count > 0, quantile_of_beta(np.maximum(count, _FEWEST), n - count + 1, below), 0.0)
+    rest = np.maximum(n - count, _FEWEST)
+    high = np.where(share < 1, quantile_of_beta(count + 1, rest, 1 - above), 1.0)
+    return low, high
 
 
 def _with_another_loss(of: Moments) -> tuple[Floats, Floats, Floats]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import ParameterError
-from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
+from vbterrier.kernels.mean_limits import (
+    SampledQueries,
+    clopper_pearson,
+    lower_limit,
+    smallest_number,
+    upper_limit,
+)
 from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.stats.inverted_intervals import confidence_sequence
 
@@ -31,10 +37,8 @@ _MOST_TIMES, _MOST_QUERIES = 10, 1000
 # The prior of the share of large losses in confidence sequences: Beta(1/2, 8), most sensitive to shares near .05.
 PRIOR = (0.5, 8.0)
 _HALVINGS = 50
-# A count above 0 that replaces 0, and the smallest worst loss that is tried.
-_FEWEST, _LEAST = 1e-9, 1e-3
-# Unequal weights or clusters leave fewer degrees of freedom, or clusters, than limits need.
-LEAST_DF, LEAST_CLUSTERS = 8, 10
+# The smallest worst loss that is tried.
+_LEAST = 1e-3
 # The probability of a decision with the number of queries that is stated as needed, and the resamples that estimate it.
 SURE, _N_RESAMPLES, _FEW_RESAMPLES = 0.8, 400, 20
 
@@ -187,20 +191,11 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
         ends = [share_sequences(*column, below, above) for column in _columns(values, rest)]
         low, high = np.hstack(ends)
     else:
-        low, high = clopper_pearson(rest.mean(values), rest.moments(values).n_effective, below, above)
+        from scipy import special
+
+        n = rest.moments(values).n_effective
+        low, high = clopper_pearson(rest.mean(values), n, below, above, special.betaincinv)
     return known + left * low, known + left * high
-
-
-def clopper_pearson(share: Floats, n: Floats, below: float, above: float) -> tuple[Floats, Floats]:
-    """Limits of a share in n trials, also of fractional numbers: ``below`` the lower, ``above`` the upper limit."""
-    from scipy import special
-
-    count = n * share
-    # The limits are 0 without a loss and 1 with losses alone, where the inverse is undefined.
-    low = np.where(count > 0, special.betaincinv(np.maximum(count, _FEWEST), n - count + 1, below), 0.0)
-    rest = np.maximum(n - count, _FEWEST)
-    high = np.where(share < 1, special.betaincinv(count + 1, rest, 1 - above), 1.0)
-    return low, high
 
 
 def _bounded(criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str) -> Floats:
@@ -275,27 +270,19 @@ def probability_of_decision(
 
     - ``differences``, ``lost``: shape (n,)
     """
-    rest = sample.drawn
     n_resamples = _FEW_RESAMPLES if criteria.sequential or criteria.guarantee == ANY else _N_RESAMPLES
-    unit = np.arange(len(rest.weights)) if rest.clusters is None else rest.clusters
-    observed = np.ones(len(unit)) if rest.copies is None else rest.copies
-    often = np.bincount(unit, observed) / (np.bincount(unit) if rest.clusters is not None else 1)
-    drawn = stream(criteria.seed, "queries needed").multinomial(size, often / often.sum(), size=n_resamples)
-    copies = drawn[:, unit].T.astype(np.float64)
-    if sample.certain is not None:
-        every = np.zeros((len(differences), n_resamples))
-        every[sample.certain == 0] = copies
-        copies = every
+    resampled = sample.resampled(size, n_resamples, stream(criteria.seed, "queries needed"))
+    drawn = sample.drawn.copies
+    n_observed = sample.n_units if drawn is None else drawn.sum()
     columns = (np.repeat(each[:, None], n_resamples, axis=1) for each in (differences, lost))
-    scale = float(np.sqrt(often.sum() / size))
+    scale = float(np.sqrt(n_observed / size))
     reach = (away[0] * scale, away[1] * scale, away[2] * scale, away[3] * scale)
     values, losses = columns
-    resampled = sample._replace(copies=copies)
     found = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
     return 1 - found.count(UNKNOWN) / n_resamples
 
 
-def queries_needed(
+def number_that_decides(
     criteria: Criteria,
     differences: Floats,
     sample: SampledQueries,
@@ -308,19 +295,14 @@ def queries_needed(
 
     - ``differences``, ``lost``: shape (n,)
     """
-    n = len(differences)
-    n_units = n if sample.clusters is None else int(sample.clusters.max()) + 1
+    n_certain = 0 if sample.certain is None else int((sample.certain > 0).sum())
+    n, n_units = len(differences) - n_certain, sample.n_units
 
-    def is_decided(size: int) -> bool:
-        return probability_of_decision(criteria, differences, sample, lost, size, away) >= SURE
+    def probability(size: int) -> float:
+        return probability_of_decision(criteria, differences, sample, lost, size, away)
 
-    few, many = 1, max(_MOST_TIMES * n_units, _MOST_QUERIES)
-    if not is_decided(many):
-        return None
-    while many - few > max(1, few // 50):
-        middle = (few + many) // 2
-        few, many = (few, middle) if is_decided(middle) else (middle, many)
-    return ceil(many * n / n_units)
+    found = smallest_number(probability, SURE, 1, max(_MOST_TIMES * n_units, _MOST_QUERIES))
+    return None if found is None else n_certain + ceil(found * n / n_units)
 
 
 def passing_worst_loss(
