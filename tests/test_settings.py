@@ -22,6 +22,8 @@ LEGAL = {
     "margin": 0.1,
     "memory": "1 GiB",
     "on_topics": "all",
+    "system": "none",
+    "duplicates": "first",
 }
 
 

@@ -30,12 +30,11 @@ PERTURBATIONS = {
 
 def demo(
     save: Annotated[Path | None, Option(help="Also write the files of the demo to this folder.")] = None,
-    seed: option.Seed = 0,
 ) -> None:
     """Show how unjudged documents affect a comparison, on a small collection in the package."""
     from vbterrier.report.system_tables import demo_report
 
-    echo(demo_report(save, seed=seed))
+    echo(demo_report(save))
 
 
 def doctor(

@@ -29,7 +29,6 @@ from vbterrier.report.tables import (
     rendered,
     summary,
 )
-from vbterrier.settings import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -380,18 +379,18 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     return "\n\n".join([first, *(["\n".join(["Notes", *notes])] if notes else []), *pages])
 
 
-def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
+def demo_report(save: Path | None = None) -> str:
     """Report the comparison of the demo as text, and write its files to ``save`` if given."""
     folder = demo_folder()
     systems = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         measures = [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED, ESTIMATED]
-        qrels, seeded = read_qrels(folder / "qrels.txt"), Inference(seed=seed)
-        scores = score(systems, qrels, measures, inference=seeded)
+        qrels = read_qrels(folder / "qrels.txt")
+        scores = score(systems, qrels, measures)
         complete = read_qrels(folder / "complete.txt")
-        truth = score(systems, complete, [NAIVE], inference=seeded)
-        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED], inference=seeded)
+        truth = score(systems, complete, [NAIVE])
+        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED])
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
