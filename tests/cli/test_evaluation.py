@@ -506,7 +506,7 @@ def test_subtopics_without_a_judged_document_count_on_the_command_line(command, 
     code, out, err = command(*score)
     assert (code, json.loads(out)[0]["value"]) == (0, 1.0)
     assert "1 of 1 topics have gaps" in err
-    assert "as --subtopics='topics.xml'" in err
+    assert "with --subtopics topics.xml" in err
     code, out, err = command(*score, "--subtopics", "topics.xml")
     assert (code, json.loads(out)[0]["value"]) == (0, 0.5)
     assert "gaps" not in err

@@ -126,7 +126,7 @@ def test_digits_and_limits_end_with_the_command(in_demo):
 @pytest.mark.parametrize(
     ("size", "code", "words"),
     [
-        ("1000", 1, "lexical.run: holds more than 1,000 bytes when unpacked; raise --max-bytes to read it all"),
+        ("1000", 1, "lexical.run: holds more than 1,000 bytes when unpacked; --max-bytes sets the limit"),
         ("1.5k", 1, "lexical.run: holds more than 1,500 bytes"),
         ("much", 2, "--max-bytes='much': wanted a number of bytes of at least 1,"),
     ],
@@ -141,7 +141,7 @@ def test_the_size_of_files_is_limited(in_demo, size, code, words):
 def test_knowledge_bases_and_links_are_limited_too(in_demo):
     code, _, err = in_demo("intents", "topics.tsv", "--kb", "entities.tsv", "-o", "i.tsv", "--max-bytes", "1200")
     assert code == 1
-    assert "entities.tsv: has more than 1,200 bytes when decompressed; raise --max-bytes to read all" in err
+    assert "entities.tsv: has more than 1,200 bytes when decompressed; --max-bytes sets the limit" in err
 
 
 REFUSED = {

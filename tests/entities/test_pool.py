@@ -153,7 +153,7 @@ def test_files_of_others_are_read_and_others_still_refused(tmp_path):
     path = tmp_path / "links.parquet"
     LINKS.drop(columns="mentions").assign(label=LINKS["label"].astype("int8")).to_parquet(path)
     assert rows_of(read_links(path).to_frame()) == rows_of(LINKS)
-    with pytest.raises(FileError, match=r"has [\d,]+ bytes uncompressed, more than [\d,]+; raise max_bytes="):
+    with pytest.raises(FileError, match=r"has [\d,]+ bytes uncompressed, more than [\d,]+; max_bytes="):
         read_links(path, max_bytes=100)
     (tmp_path / "text").write_text("qid\tdocno\n")
     with pytest.raises(FileError, match="text: is not a Parquet file; write links with write_links"):

@@ -126,7 +126,8 @@ def test_repeated_documents_are_counted_and_the_rest_is_looked_at():
     clean = row(diagnose({"mine": RUN}, QRELS))
     assert row(found) == {**clean, "rows": 12, "duplicates": 3}
     assert (
-        "run 'mine': 3 rows repeat a document of their topic; score them with Data(duplicates='first')" in found.notes
+        "run 'mine': 3 rows repeat a document of their topic; score them with "
+        "vbterrier.score(..., data=Data(duplicates='first'))" in found.notes
     )
 
 
@@ -135,8 +136,8 @@ def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
     found = diagnose({"one": RUN, "two": other}, QRELS)
     assert found.runs[["name", "missing", "extra"]].to_numpy().tolist() == [["one", 1, 0], ["two", 2, 2]]
     assert (
-        "topics: one lacks 1, two lacks 2 of the judged topics; compare runs on their common topics "
-        "(--on-topics common)" in found.notes
+        "topics: one lacks 1, two lacks 2 of the judged topics; "
+        "vbterrier.compare(..., data=Data(on_topics='common')) evaluates their common topics" in found.notes
     )
     assert "topics without judgments are left out: two 2" in found.notes
 

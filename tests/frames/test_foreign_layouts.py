@@ -632,7 +632,9 @@ def test_ratings_with_fractions_are_counted_in_steps(tmp_path, form):
     path.write_text(FRACTIONS[form])
     with pytest.raises(FileError, match=r"(wanted|must be) a whole number") as refused:
         vbterrier.read_qrels(path)
-    assert "read fractions with unit=, the smallest step of their scale" in str(refused.value)
+    assert "read fractions with vbterrier.read_qrels(path, unit=), the smallest step of their scale" in str(
+        refused.value
+    )
     qrels = vbterrier.read_qrels(path, unit=0.25)
     assert qrels[["docno", "label"]].to_numpy().tolist() == [["a", 1], ["b", 4], ["c", 0], ["d", 2]]
     run = pd.DataFrame({"qid": "q", "docno": list("abcd"), "score": [4.0, 3, 2, 1]})

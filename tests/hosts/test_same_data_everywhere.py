@@ -188,11 +188,11 @@ def test_doctor_separates_runs_of_another_id_space():
 
 # Half a run.
 
-# Values are those of ir_measures, whose tables have no place for a note.
+# Hosts that compute nDCG(judged_only=True) here, not with engines of ir_measures.
 OURS = [host for host in HOSTS if host not in ("pt.Experiment", "ir_measures")]
 
 
-@pytest.mark.parametrize("host", OURS)
+@pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize(("n_missing", "is_reported"), [(0, False), (1, False), (6, True)])
 def test_a_run_of_half_the_topics_is_reported_once(host, n_missing, is_reported, tmp_path):
     run, qrels = collection()
@@ -203,6 +203,8 @@ def test_a_run_of_half_the_topics_is_reported_once(host, n_missing, is_reported,
             lambda: vbterrier.Experiment([half], topics_of(run), qrels, ["BNDCG@10"], filter_by_topics=False)
         )
         assert any("6 of 12 topics" in note for note in found[0].attrs["notes"]) == is_reported
+    elif host == "pt.Experiment":
+        found = messages_of(pt.Experiment, [half], topics_of(run), qrels, vbterrier.measures_from("BNDCG@10"))
     else:
         found = messages_of(HOSTS[host], half, qrels, "BNDCG@10", tmp_path)
     assert len([message for message in found[1] if "no documents for 6 of 12 topics" in message]) == is_reported
@@ -252,8 +254,31 @@ LABELS = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a", "a", "b"], "label":
 @pytest.mark.parametrize("host", HOSTS)
 def test_contradicting_judgments_are_counted_and_refused(host, tmp_path):
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
-    with pytest.raises(InputError, match=r"labels 1 \(row 0\) and 2 \(row 2\).*1 document has contradicting labels"):
+    of_file = host in ("score of files", "memory", "n_jobs")
+    first, second = (str(tmp_path / f"qrels.txt:{line}") if of_file else f"row {line - 1}" for line in (1, 3))
+    with pytest.raises(InputError) as refused:
         messages_of(HOSTS[host], run, LABELS, "BNDCG@10", tmp_path)
+    assert f"labels 1 ({first}) and 2 ({second}); keep one judgment a document; 1 document has" in str(refused.value)
+
+
+LINES = {
+    "comments.txt": ("# 2 topics\n\nq1 0 a 1\nq1 0 aa 1\n\nq1 0 a 2\n", ":3", ":6"),
+    "table.csv": ("qid,docno,label\nq1,a,1\nq2,a,0\nq1,a,2\n", ":2", ":4"),
+    "lines.jsonl": ('{"qid": "q1", "docno": "a", "label": 1}\n{"qid": "q1", "docno": "a", "label": 2}\n', ":1", ":2"),
+    # Both rows are those of one line.
+    "nested.json": ('[{"qid": "q1", "docno": "a", "label": 1}, {"qid": "q1", "docno": "a", "label": 2}]', "", ""),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_contradicting_judgments_are_named_by_file_and_line(name, tmp_path):
+    text, *lines = LINES[name]
+    (tmp_path / name).write_text(text)
+    first, second = (str(tmp_path / name) + line if line else f"row {n}" for n, line in enumerate(lines))
+    run = pd.DataFrame({"qid": "q1", "docno": ["a"], "score": [1.0]})
+    with pytest.raises(InputError) as refused:
+        vbterrier.score({"a": run}, tmp_path / name, ["P@1"])
+    assert f"labels 1 ({first}) and 2 ({second})" in str(refused.value)
 
 
 @pytest.mark.parametrize(("rule", "expected"), [("first", [1, 0]), ("last", [0, 0]), ("max", [2, 0])])

@@ -121,7 +121,7 @@ def test_files_that_are_none_are_refused(tmp_path):
 
 def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
     bomb = gzip.compress(b'{"id": "a"}\n' * 100_000)
-    with pytest.raises(FileError, match="source: has more than 100,000 bytes when decompressed; raise max_bytes="):
+    with pytest.raises(FileError, match="source: has more than 100,000 bytes when decompressed; max_bytes="):
         files(bomb, max_bytes=100_000)
     monkeypatch.setattr(staging, "MAX_LINE", 1000)
     with pytest.raises(FileError, match="source:2: has a line of more than 1,000 bytes"):

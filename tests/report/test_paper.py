@@ -53,7 +53,7 @@ def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(score
     assert "unjudged (normal)" in said[2]
     assert said[-1] == (
         "run 'bad': no documents for 1 of 8 topics, which score as empty rankings: it may be incomplete; "
-        "on_topics='common' leaves these topics out."
+        "data=Data(on_topics='common') leaves these topics out."
     )
 
 

@@ -101,6 +101,7 @@ def convert(
     index: Annotated[str, Option(help="With --to rank_eval: the index of the documents.")] = "",
     name: Annotated[str, Option(help="With --kind run: its name.")] = "vbterrier",
     negative: option.Negative = "nonrelevant",
+    contradictions: option.Contradictions = "error",
     unit: option.Unit = 1.0,
     ids: Annotated[
         str | None, Option(help="With --kind links: wikidata, dbpedia, wikipedia_title or wikipedia_id.")
@@ -117,8 +118,8 @@ def convert(
     choice("--to", to, CONVERSIONS[kind])
     if kind != "links" and (ids, mapping, redirects) != (None, None, None):
         raise ParameterError("--ids, --mapping and --redirects apply to --kind links")
-    if kind != "qrels" and (unit != 1 or negative != "nonrelevant"):
-        raise ParameterError("--unit and --negative apply to --kind qrels")
+    if kind != "qrels" and (unit, negative, contradictions) != (1, "nonrelevant", "error"):
+        raise ParameterError("--unit, --negative and --contradictions apply to --kind qrels")
     if kind == "links":
         frame = _converted_links(source, output, to, {"ids": ids, "mapping": mapping, "redirects": redirects})
     elif kind == "run":
@@ -126,7 +127,7 @@ def convert(
         write_ranking(frame, output, to, name=name)
     else:
         if kind == "qrels":
-            frame = vbterrier.read_qrels(source, negative=negative, unit=unit)
+            frame = vbterrier.read_qrels(source, negative=negative, contradictions=contradictions, unit=unit)
             # Other tools have one label a document.
             frame = frame if to == "trec" else flatten_qrels(frame)
         elif kind == "labels":

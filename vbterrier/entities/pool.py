@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vbterrier import remedies
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of
 from vbterrier.errors import FileError, InputError, path_of, whole_or_none
 from vbterrier.frames.contracts import LabelFrame
@@ -460,5 +461,5 @@ def _require_size(source: Source, metadata: Any) -> None:
     # Eight bytes per number; text is dictionary-encoded.
     n_bytes = max(n_bytes, metadata.num_rows * 8 * len(_SCHEMA))
     if source.max_bytes is not None and n_bytes > source.max_bytes:
-        limit = f"more than {source.max_bytes:,}; raise max_bytes= to read it"
+        limit = f"more than {source.max_bytes:,}; {remedies.MAX_BYTES.text()} sets the limit"
         raise FileError(source.path, f"has {n_bytes:,} bytes uncompressed, {limit}")

@@ -29,6 +29,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import measures_from
+from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN, intervals
@@ -333,8 +334,8 @@ def _scored(data: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
     """Values, and the missing topics if they are known."""
     if on_topics == "all":
         raise ParameterError(
-            "on_topics='all' needs runs: the score of a topic without a value is unknown; give it a value (0 if a run "
-            "retrieved nothing), or ask for on_topics='common'"
+            f"{ALL_TOPICS.text()} needs runs: the score of a topic without a value is unknown; give it a value (0 if a "
+            f"run retrieved nothing), or ask for {COMMON_TOPICS.text()}"
         )
     if isinstance(data, Scores):
         return data.values, data.missing

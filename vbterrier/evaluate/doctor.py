@@ -22,7 +22,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
-from vbterrier.remedies import FIRST_DUPLICATE
+from vbterrier.remedies import COMMON_TOPICS, FIRST_DUPLICATE, SUBTOPICS
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -158,7 +158,7 @@ def diagnose(
         (
             "missing",
             "{} lacks {}",
-            "topics: {} of the judged topics; compare runs on their common topics (--on-topics common)",
+            f"topics: {{}} of the judged topics; {COMMON_TOPICS.of('compare')} evaluates their common topics",
         ),
         ("extra", "{} {}", "topics without judgments are left out: {}"),
     ):
@@ -295,7 +295,8 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
     if subtopics is None:
         value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iterations_of(frame))
         problem = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
-        remedy = "do not count, nor do those after the last judged one: give the topic file, as subtopics='topics.xml'"
+        topic_file = SUBTOPICS.text("topics.xml")
+        remedy = f"do not count, nor do those after the last judged one: give the topic file with {topic_file}"
     else:
         listed = quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
         sizes = (one.groupby("qid", sort=False).size() for one in (listed, judged))
@@ -303,7 +304,7 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
         gaps = missing.index[missing > 0].astype(str).tolist()
         value = f"{len(listed):,}, {int(missing.clip(lower=0).sum()):,} without a judged document"
         problem = f"{len(gaps)} of {len(missing)} topics have subtopics without a judged document"
-        remedy = "count in ES and VB only if score and compare get subtopics=, too"
+        remedy = f"count in ES and VB only with {SUBTOPICS.of('score')}"
     if gaps:
         notes.append(f"qrels: {problem} ({examples(gaps)}); these {remedy}")
     return value
@@ -377,7 +378,7 @@ def _run_facts(
             facts["duplicates"],
             (
                 f"{agreeing(int(facts['duplicates']), 'rows repeat')} a document of their topic; score them with "
-                f"{FIRST_DUPLICATE.text()}"
+                f"{FIRST_DUPLICATE.of('score')}"
             ),
         ),
         (

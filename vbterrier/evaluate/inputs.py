@@ -29,6 +29,7 @@ from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.remedies import SUBTOPICS
 from vbterrier.stats.comparisons import pairs_of
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def target_of(
     """Judgments (``read`` opens a path) with optional intents, tags and subtopics, or intents alone."""
     if subtopics is not None:
         if qrels is None or intents is not None:
-            raise ParameterError("subtopics= are those of diversity qrels: give qrels, and leave out intents")
+            raise ParameterError(f"{SUBTOPICS.text()}: are those of diversity qrels: give qrels, and leave out intents")
         subtopics = subtopics_of(subtopics)
     intents, tags = intents_and_tags(intents, tags)
     if intents is not None:

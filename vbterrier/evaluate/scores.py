@@ -35,6 +35,7 @@ from vbterrier.measures.target import (
     EvaluationTarget,
     aligned,
     check_subtopics,
+    missing_text,
     require_one_tagger,
     warn_of_few_non_relevant,
 )
@@ -46,6 +47,7 @@ from vbterrier.measures.unjudged import (
     models_of,
     require_use,
 )
+from vbterrier.remedies import NEGATIVE
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
@@ -72,11 +74,9 @@ if TYPE_CHECKING:
 
 
 # Smaller differences between an estimate and the score of a fully judged run need no explanation.
-# The share of topics without documents, and the number of topics, from which a run is reported.
-_MANY_MISSING, _LEAST_TOPICS = 0.1, 5
+_APART = 5e-4
 # Runs that a note names.
 _NAMED = 3
-_APART = 5e-4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -431,7 +431,7 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
     n_negative = int((integers_of(qrels["label"], "qrels column 'label'") < 0).sum())
     note = (
         f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
-        "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
+        f"infAP; where they mean 'not judged', drop them with {NEGATIVE.text()}"
     )
     return [note] if n_negative else []
 
@@ -472,7 +472,7 @@ def _notes_on_condensed(
         shown = f": {', '.join(means[:_NAMED])}{', ...' * (len(means) > _NAMED)}" if means else ""
         notes.append(
             f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J drop "
-            f"them as unjudged{shown}; where they mean 'not judged', ask for read_qrels(path, negative='unjudged')"
+            f"them as unjudged{shown}; where they mean 'not judged', drop them with {NEGATIVE.text()}"
         )
     return notes
 
@@ -482,13 +482,9 @@ def missing_notes(missing: pd.DataFrame) -> list[str]:
 
     ``missing``: the frame of :func:`missing_topics`. Empty runs have a warning of their own.
     """
-    share = missing["n_missing"] / missing["n_qids"]
-    rows = missing[(share >= _MANY_MISSING) & (share < 1) & (missing["n_qids"] >= _LEAST_TOPICS)].to_dict("records")
-    return [
-        f"run {row['name']!r}: no documents for {row['n_missing']:,} of {row['n_qids']:,} topics, which score as empty "
-        "rankings: it may be incomplete; on_topics='common' leaves these topics out"
-        for row in rows
-    ]
+    rows = missing.to_dict("records")
+    texts = [missing_text(f"run {row['name']!r}", row["n_missing"], row["n_qids"]) for row in rows]
+    return list(filter(None, texts))
 
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:

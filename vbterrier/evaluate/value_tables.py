@@ -16,6 +16,7 @@ from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
+from vbterrier.remedies import COMMON_TOPICS
 from vbterrier.stats.topic_intervals import topic_values
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
             raise InputError(
                 f"values: of {measure}, {first!r} has {len(qids)} topics, {odd!r} has {len(others)}, and they differ "
                 f"in {examples(sorted(set(qids) ^ set(others)))}: means over different topics are not comparable; ask "
-                "for on_topics='common' (only those that all systems have), or give each missing topic a value (0 "
+                f"for {COMMON_TOPICS.text()} (only those that all systems have), or give each missing topic a value (0 "
                 "where a run retrieved nothing)"
             )
         qids = sorted(set(qids).intersection(*(topics for topics, _ in columns.values())))

@@ -6,18 +6,20 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from numbers import Number
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, agreeing, choice, nearest, number, warn
+from vbterrier.errors import FileError, InputError, ParameterError, agreeing, choice, nearest, number, printable, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
 from vbterrier.frames.trectools import frame_of_trectools, is_trectools
 from vbterrier.kernels import fingerprints
+from vbterrier.remedies import FIRST_LABEL, UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -221,10 +223,11 @@ class LabelFrame:
             require(frame, ("qid", "docno", "label"), name)
             ids = keys_of(frame["qid"], f"{name} column 'qid'"), keys_of(frame["docno"], f"{name} column 'docno'")
         self.qid, self.docno = ids
+        self.path = getattr(frame, "attrs", {}).get(PATH, "")
         self.topics, self.topic = self.qid.codes()
         owner = owner_of(self.topics, self.topic, self.docno)
         self.label = integers_of(frame["label"], f"{name} column 'label'", owner)
-        keep = self._once(diversity="iteration" in frame.columns)
+        keep = self._once(frame["iteration"] if "iteration" in frame.columns else None)
         if drop_negative:
             keep &= self.label >= 0
         if not keep.all():
@@ -238,7 +241,7 @@ class LabelFrame:
         """The index of rows by topic number and document."""
         return Lookup(self.topic, self.docno)
 
-    def _once(self, *, diversity: bool) -> NDArray[np.bool_]:
+    def _once(self, iterations: pd.Series[Any] | None) -> NDArray[np.bool_]:
         """Return a mask that keeps one row per judged document."""
         topic, docno, label = self.topic, self.docno, self.label
         keep = np.ones(len(label), dtype=bool)
@@ -253,17 +256,42 @@ class LabelFrame:
         clash = same & (label[rows[1:]] != label[rows[:-1]])
         if clash.any():
             first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
-            hint = "; diversity qrels? flatten them first with vbterrier.frames.flatten_qrels" if diversity else ""
+            is_diversity = iterations is not None and len(iterations.astype(str).unique()) > 1
+            hint = "; diversity qrels? flatten them first with vbterrier.frames.flatten_qrels" if is_diversity else ""
             odd = np.unique(fingerprints.keys(topic[rows[1:]], prints[1:])[clash])
+            of_document = rows[(topic[rows] == topic[first]) & (prints == prints[int(np.argmax(clash))])]
+            query, document = self.topics[topic[first]], docno.text[int(first)].as_py()
+            places = _places_in_file(self.path, (query, document), len(of_document)) or [
+                f"row {row}" for row in of_document
+            ]
+            at = dict(zip(of_document.tolist(), places, strict=True))
             raise InputError(
-                f"{self.name}: document {docno.text[int(first)].as_py()!r} of query {self.topics[topic[first]]!r} has "
-                f"the labels {label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a "
+                f"{self.name}: document {document!r} of query {query!r} has the labels {label[first]} "
+                f"({at[int(first)]}) and {label[second]} ({at[int(second)]}); keep one judgment a "
                 f"document{hint}; {agreeing(len(odd), 'documents have')} contradicting labels: to choose, ask for "
-                "vbterrier.read_qrels(path, contradictions='first'), 'last' or 'max'"
+                f"{FIRST_LABEL.text()} (or last, max)"
             )
         keep[rows[1:][same]] = False
         warn(f"{self.name}: {int(same.sum())} repeated judgments with the same label count once")
         return keep
+
+
+# The attribute of a frame that was read from a file.
+PATH = "path"
+
+
+def _places_in_file(path: str, ids: tuple[str, str], n_rows: int) -> list[str]:
+    """The file and line of each row of a document, if as many lines of the file hold its ids; else nothing."""
+    from vbterrier.frames.files.source import Source
+
+    if not path or not Path(path).is_file():
+        return []
+    fields = [re.compile(rb"(?<![^\s,;\"'])" + re.escape(each.encode()) + rb"(?![^\s,;\"'])") for each in ids]
+    try:
+        lines = [n for n, line in Source.at(path, None).lines() if all(each.search(line) for each in fields)]
+    except FileError:
+        return []
+    return [f"{printable(path)}:{line}" for line in lines] if len(lines) == n_rows else []
 
 
 # The meanings of labels below 0.
@@ -387,7 +415,7 @@ def misfit_of(frame: pd.DataFrame, odd: Bools, unit: float) -> str:
     row = frame[odd].iloc[0]
     return (
         f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}: "
-        "give the smallest step of the scale as unit="
+        f"give the smallest step of the scale as {UNIT.offered() or 'unit='}"
     )
 
 

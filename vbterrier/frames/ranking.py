@@ -432,8 +432,7 @@ class Run:
                     "each, or evaluate them with vbterrier.score, which does"
                 )
         # Any caller can reduce the run first.
-        remedy = FIRST_DUPLICATE.offered() or "vbterrier.frames.ranked(run, duplicates='first')"
-        return f"repair the run, or keep the best rank with {remedy}"
+        return f"repair the run, or keep the best rank with {FIRST_DUPLICATE.text()}"
 
 
 def _cached() -> set[str]:

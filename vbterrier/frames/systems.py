@@ -135,7 +135,7 @@ def _system_column(frame: pd.DataFrame, system: str | None, what: str) -> Any:
 
 def missing_system(system: str, columns: Iterable[Any]) -> str:
     """The message about a table without the column that ``system=`` names."""
-    return f"no column {printable(system)!r}, which system= names; found {', '.join(map(str, columns))}"
+    return f"no column {printable(system)!r}, which {SYSTEM.text()} names; found {', '.join(map(str, columns))}"
 
 
 def named_once(runs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

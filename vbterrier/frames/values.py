@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.remedies import COMMON_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +123,7 @@ def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
         row, column = np.argwhere(lacking)[0]
         raise InputError(
             f"values: for {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
-            f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have (compare does with "
-            "on_topics='common'), or score missing ones as 0"
+            f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have, as "
+            f"{COMMON_TOPICS.of('compare', 'values')}, or score missing ones as 0"
         )
     return MeasureTable(measure, names.tolist(), table, list(qids))

@@ -23,6 +23,7 @@ from vbterrier.measures.target import (
     warn_of_few_non_relevant,
     warn_of_id_mismatch,
     warn_of_labels,
+    warn_of_missing_topics,
 )
 
 if TYPE_CHECKING:
@@ -290,6 +291,7 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
         found = values_by_topic(measures, scoring)
         if scoring.reads_judgments or not scoring.has_judged:
             warn_of_id_mismatch(target, run, only_misspelt=True, all_topics=scoring.reads_judgments)
+        warn_of_missing_topics(target, run)
         for measure, by_topic in found:
             if len(by_topic) < len(target.topics):
                 without = [topic for topic in target.topics if topic not in by_topic]

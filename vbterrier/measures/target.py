@@ -30,7 +30,7 @@ from vbterrier.frames.ids import (
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
-from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
+from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS, SUBTOPICS
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -255,7 +255,8 @@ def check_subtopics(target: EvaluationTarget, *, is_part: bool = False) -> None:
         warn(
             f"qrels: the subtopic numbers of {len(gaps)} of {len(target.topics)} topics have gaps "
             f"({examples(gaps)}): subtopics without a judged document do not count, nor do those after the last "
-            "judged one; give the topic file, as subtopics='topics.xml', or VB(intents='topics.xml') as a measure"
+            f"judged one; give the topic file with {SUBTOPICS.text('topics.xml')}, or VB(intents='topics.xml') as a "
+            "measure"
         )
 
 
@@ -342,6 +343,8 @@ def warn_of_own_queries(target: EvaluationTarget, run: Run) -> None:
 _FIRST_ROWS, _FEW = 10_000, 100
 # The documents of a topic, the topics, and the share of judged documents below which ids are of different spaces.
 _CUTOFF, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
+# The share of topics without documents from which on a run may be incomplete.
+_MANY_MISSING = 0.1
 # Topics whose documents are looked up at first, and those with examples.
 _SOME_TOPICS, _EXAMPLE_TOPICS = 16, 20
 
@@ -376,6 +379,22 @@ def warn_of_id_mismatch(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; "
             + (said or "look for other prefixes, trailing blanks or another Unicode form")
         )
+
+
+def missing_text(name: str, n_missing: int, n_topics: int) -> str:
+    """Description of a run without documents for a tenth of five or more topics; empty for other and empty runs."""
+    if n_topics < _LEAST_TOPICS or not _MANY_MISSING <= n_missing / n_topics < 1:
+        return ""
+    return (
+        f"{name}: no documents for {n_missing:,} of {n_topics:,} topics, which score as empty rankings: it may be "
+        f"incomplete; {COMMON_TOPICS.text()} leaves these topics out"
+    )
+
+
+def warn_of_missing_topics(target: EvaluationTarget, run: Run) -> None:
+    """Warn of a run that :func:`missing_text` describes."""
+    if text := missing_text(run.name, len(set(target.topics).difference(run.topics)), len(target.topics)):
+        warn(text)
 
 
 def mismatch_text(target: EvaluationTarget, run: Run) -> str:

@@ -12,6 +12,7 @@ from vbterrier.errors import ParameterError, nearest
 from vbterrier.hosts.ir_measures import MEASURES, NAME, of_trec_eval, replace_parser
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
+from vbterrier.remedies import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,8 +90,8 @@ def require_proportional(measures: Iterable[str | ir_measures.Measure]) -> None:
         is_linear = str(measure.params.get("dcg", "log2")) == "log2" and "gains" not in measure.params
         if "rel" not in measure.params and not (measure.NAME in _PROPORTIONAL and is_linear):
             raise ParameterError(
-                f"{measure}: is not proportional to ratings, which unit= counts in steps; use nDCG, BNDCG or ENDCG, or "
-                "say from how many steps a document is relevant, as P(rel=2)@5"
+                f"{measure}: is not proportional to ratings, which {UNIT.offered() or 'unit='} counts in steps; use "
+                "nDCG, BNDCG or ENDCG, or say from how many steps a document is relevant, as P(rel=2)@5"
             )
 
 

@@ -16,6 +16,7 @@ from vbterrier.errors import FileError, agreeing, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
 from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.nested import MAX_MEMBERS, is_nested, records_of, table_of
+from vbterrier.remedies import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -224,7 +225,7 @@ def _wanted(kind: FileKind, name: str) -> str:
     if name not in kind.numeric:
         return "text"
     if name in kind.whole:
-        fractions = "; read fractions with unit=, the smallest step of their scale" if name == "label" else ""
+        fractions = f"; read fractions with {UNIT.text()}, the smallest step of their scale" if name == "label" else ""
         return f"a whole number of at most 64 bits{fractions}"
     return "a finite number" if kind.unrated == "label" else "a number"
 

@@ -22,6 +22,7 @@ from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
+from vbterrier.remedies import FIRST_LABEL, UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -134,7 +135,9 @@ def read_rated_list(
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
         qid, docno = frame.loc[twice, ["qid", "docno"]].iloc[0]
-        raise FileError(Path(path), f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
+        raise FileError(
+            Path(path), f"document {docno!r} of query {qid!r} is rated twice; keep one, as with {FIRST_LABEL.text()}"
+        )
     if not len(frame):
         raise FileError(Path(path), "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
@@ -308,5 +311,12 @@ def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit:
     kind = "a whole number" if unit == 1 else f"a multiple of {unit:g}"
     return (
         f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted {kind} "
-        f"{wanted}; correct it, or leave it empty if it is unrated"
+        f"{wanted}; correct it, or leave it empty if it is unrated{_step(row['label'], unit)}"
     )
+
+
+def _step(rating: Any, unit: float) -> str:
+    """The remedy for ratings that are fractions."""
+    value = pd.to_numeric(str(rating), errors="coerce")
+    is_fraction = np.isfinite(value) and value % 1 != 0
+    return f"; read fractions with {UNIT.text()}, the smallest step of their scale" if unit == 1 and is_fraction else ""

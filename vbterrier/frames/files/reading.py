@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, agreeing, examples, number, printable, warn
-from vbterrier.frames.contracts import chosen_labels, misfit_of, steps_of, treat_negative
+from vbterrier.frames.contracts import PATH, chosen_labels, misfit_of, steps_of, treat_negative
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
     ANSWERS,
@@ -154,12 +154,17 @@ def read_qrels(
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
     if number("unit", unit, low=0, open_low=True) == 1:
-        return chosen_labels(treat_negative(_read(path, max_bytes, QRELS), negative), contradictions)
-    frame = _read(path, max_bytes, FRACTIONS)
-    steps, odd = steps_of(frame["label"].to_numpy(), unit)
-    if odd.any():
-        raise FileError(Path(path), misfit_of(frame, odd, unit))
-    return chosen_labels(treat_negative(frame.assign(label=steps), negative), contradictions)
+        frame = _read(path, max_bytes, QRELS)
+    else:
+        frame = _read(path, max_bytes, FRACTIONS)
+        steps, odd = steps_of(frame["label"].to_numpy(), unit)
+        if odd.any():
+            raise FileError(Path(path), misfit_of(frame, odd, unit))
+        frame = frame.assign(label=steps)
+    qrels = chosen_labels(treat_negative(frame, negative), contradictions)
+    # Errors about contradicting labels name lines of the file.
+    qrels.attrs[PATH] = str(path)
+    return qrels
 
 
 def read_prels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from vbterrier import remedies
 from vbterrier.errors import FileError, nearest, path_of
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ class _Stream(io.RawIOBase):
             raise FileError(path, f"cannot be read to its end ({error}): fetch or pack the file again") from error
         self._n_bytes += len(data)
         if limit is not None and self._n_bytes > limit:
-            raise FileError(path, f"holds more than {limit:,} bytes when unpacked; raise max_bytes= to read it all")
+            remedy = f"{remedies.MAX_BYTES.text()} sets the limit"
+            raise FileError(path, f"holds more than {limit:,} bytes when unpacked; {remedy}")
         # Each test is one memchr over bytes that the parser needs in the cache next anyway.
         if any(byte in data for byte in self._refused):
             raise UntidyError
@@ -314,7 +316,7 @@ class Layout:
                 raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy) from error
             remedy = "repair the line"
             if is_label and "." in value and _NUMBER.fullmatch(text):
-                remedy = "read fractions with unit=, the smallest step of their scale"
+                remedy = f"read fractions with {remedies.UNIT.text()}, the smallest step of their scale"
             wanted = f"{name} must be a whole number of at most 64 bits"
             raise MisfitError(f"{wanted}, found {shown(value)}", remedy) from error
 

@@ -28,6 +28,7 @@ from vbterrier.frames.files.source import (
     UntidyError,
     shown,
 )
+from vbterrier.remedies import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -445,7 +446,7 @@ def batches(
 def too_large(source: Source) -> FileError:
     """Return the error of a file beyond its limit."""
     return FileError(
-        source.path, f"holds more than {source.max_bytes:,} bytes when unpacked; raise max_bytes= to read it all"
+        source.path, f"holds more than {source.max_bytes:,} bytes when unpacked; {MAX_BYTES.text()} sets the limit"
     )
 
 

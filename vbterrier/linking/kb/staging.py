@@ -15,6 +15,7 @@ from vbterrier.errors import FileError, InputError, examples, printable, warn
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, SQLITE, STAGED, distrust, is_table, reader_of, run
 from vbterrier.log import bar
+from vbterrier.remedies import MAX_BYTES
 
 if TYPE_CHECKING:
     import os
@@ -57,7 +58,7 @@ def numbered_lines(
                 raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")
             if max_bytes is not None and n_bytes > max_bytes:
                 limit = f"more than {max_bytes:,} bytes when decompressed"
-                raise FileError(path, f"has {limit}; raise max_bytes= to read all")
+                raise FileError(path, f"has {limit}; {MAX_BYTES.text()} sets the limit")
             shown.update(raw.tell() - shown.n)
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
 
