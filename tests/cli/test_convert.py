@@ -49,6 +49,48 @@ def test_documents_to_rate_have_empty_ratings(command):
     assert lines == ["query-id\tcorpus-id\tscore", "q1\td9\t"]
 
 
+SYSTEMS = "qid,docno,score,tag\nq1,d1,2,A\nq1,d2,1,B\n"
+
+
+def test_conversions_merge_no_systems(command, refused):
+    Path("two.csv").write_text(SYSTEMS, encoding="utf-8")
+    options = ["convert", "two.csv", "-o", "out.run", "--kind", "run", "--to", "trec"]
+    refused(options, 1, "two.csv: column 'tag' has 2 values ('A', 'B')")
+    refused([*options, "--system", "tag"], 1, "two.csv: holds 2 systems ('A', 'B'), wanted one")
+    assert not Path("out.run").exists()
+    path = converted(command, "two.csv", "run", "trec", "--system", "none")
+    assert vbterrier.read_run(path)["docno"].tolist() == ["d1", "d2"]
+    Path("two.csv").write_text(f"{SYSTEMS}q1,d1,1,B\n", encoding="utf-8")
+    refused(options, 1, "two.csv: holds 2 systems ('A', 'B'), wanted one")
+    refused(
+        ["convert", "qrels.txt", "-o", "out.txt", "--kind", "qrels", "--to", "trec", "--system", "none"],
+        2,
+        "--kind run",
+    )
+
+
+def test_tables_are_scored_in_parts_once_they_are_converted(command):
+    Path("mine.csv").write_text("qid,docno,score\nq1,d2,2.5\nq1,d1,1.5\nq+2,d3,0.5\n", encoding="utf-8")
+    score = ["-q", "qrels.txt", "-m", "nDCG@10", "-f", "csv"]
+    _, whole, _ = command("score", "mine.csv", *score)
+    code, _, err = command("score", "mine.csv", *score, "--memory", "64 MiB")
+    assert code == 1
+    assert "`vbterrier convert FILE -o NEW --kind run --to trec`" in err
+    converted(command, "mine.csv", "run", "trec")
+    Path("out.trec").rename("mine.run")
+    assert command("score", "mine.run", *score, "--memory", "64 MiB")[:2] == (0, whole)
+
+
+def test_one_of_contradicting_judgments_is_written(command):
+    Path("twice.txt").write_text("q1 0 d1 2\nq1 0 d1 1\n", encoding="utf-8")
+    code, _, err = command(
+        "convert", "twice.txt", "-o", "o.txt", "--kind", "qrels", "--to", "trec", "--contradictions", "max"
+    )
+    assert code == 0
+    assert "the max label counts" in err
+    assert vbterrier.read_qrels("o.txt")["label"].tolist() == [2]
+
+
 def test_fractions_are_counted_in_steps(command):
     Path("ratings.csv").write_text("query,docid,rating\nq1,d1,0.75\nq1,d2,0\n", encoding="utf-8")
     path = converted(command, "ratings.csv", "qrels", "trec", "--unit", ".25")

@@ -103,6 +103,7 @@ def convert(
     negative: option.Negative = "nonrelevant",
     contradictions: option.Contradictions = "error",
     unit: option.Unit = 1.0,
+    system: option.System = None,
     ids: Annotated[
         str | None, Option(help="With --kind links: wikidata, dbpedia, wikipedia_title or wikipedia_id.")
     ] = None,
@@ -113,6 +114,8 @@ def convert(
     from vbterrier.frames import flatten_qrels, read_labels, write_ranking, write_ratings
     from vbterrier.frames.files.kinds import PAIRS
     from vbterrier.frames.files.loading import load
+    from vbterrier.frames.files.reading import run_table
+    from vbterrier.frames.systems import split_systems
 
     choice("--kind", kind, tuple(CONVERSIONS))
     choice("--to", to, CONVERSIONS[kind])
@@ -120,10 +123,18 @@ def convert(
         raise ParameterError("--ids, --mapping and --redirects apply to --kind links")
     if kind != "qrels" and (unit, negative, contradictions) != (1, "nonrelevant", "error"):
         raise ParameterError("--unit, --negative and --contradictions apply to --kind qrels")
+    if kind != "run" and system is not None:
+        raise ParameterError("--system applies to --kind run")
     if kind == "links":
         frame = _converted_links(source, output, to, {"ids": ids, "mapping": mapping, "redirects": redirects})
     elif kind == "run":
-        frame = vbterrier.read_run(source)
+        runs = split_systems("run", run_table(source), system, str(source))
+        if len(runs) > 1:
+            raise InputError(
+                f"{source}: holds {len(runs)} systems ({examples(runs)}), wanted one: keep its rows, or give the file "
+                "to the commands, which evaluate its systems one by one"
+            )
+        (frame,) = runs.values()
         write_ranking(frame, output, to, name=name)
     else:
         if kind == "qrels":

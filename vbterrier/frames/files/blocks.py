@@ -196,7 +196,7 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
     if is_read_whole(source):
         message = (
             "is a table with a header, a spreadsheet, JSON lines or of three columns, which are read whole: leave out "
-            "memory=, or convert it to Parquet"
+            "memory=, or write it as TREC first with `vbterrier convert FILE -o NEW --kind run --to trec`"
         )
         raise FileError(source.path, message)
     layout = replace(line_layout(RUN.trec, source.path, *first_line(RUN, source)), comment=RUN.comment)
