@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, is_parts, parted, parts_of, split
+from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, parted, split
+from vbterrier.frames.files.parts import is_parts, parts_of
 from vbterrier.frames.files.reading import read_run
 
 KEYS = ["qid", "docno", "score", "rank"]

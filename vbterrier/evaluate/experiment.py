@@ -29,6 +29,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -258,10 +259,10 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
     for place, (name, system) in enumerate(zip(shown, systems, strict=True)):
         if is_trectools(system):
             systems[place] = frame_of(system, f"run {name!r}")
-        elif not (is_frame(system) or is_path(system) or is_pipeline(system)):
+        elif not (is_frame(system) or is_in_files(system) or is_pipeline(system)):
             raise InputError(
                 f"system {name!r}: found {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
-                "score) or the path of a run"
+                "score), the path of a run or those of its parts"
             )
     return systems, shown
 
@@ -285,7 +286,7 @@ def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> t
             every += tables.items()
         else:
             # Frames are validated as they are given.
-            every.append((name, next(iter(tables.values())) if is_path(source) else source))
+            every.append((name, next(iter(tables.values())) if is_in_files(source) else source))
     return [source for _, source in every], [name for name, _ in every]
 
 

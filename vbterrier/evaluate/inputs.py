@@ -15,7 +15,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.execution.streaming import in_threads
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
-from vbterrier.frames.files.blocks import is_parts
+from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -79,12 +79,12 @@ def split_runs(runs: Any, system: str | None = None, *, reads: bool = True) -> d
     """Pipelines and frames of runs by name, each of one system.
 
     Tables of several systems are split, see :func:`vbterrier.frames.systems.split_systems`. Without ``reads``, files
-    stay paths, and so do the several files of a run, which are read in chunks.
+    stay paths, and datasets stay as they are, to be read in chunks.
     """
 
     def tables(item: tuple[str, Any]) -> dict[str, Any]:
         name, source = item
-        is_kept = is_pipeline(source) or (is_parts(source) and not (reads and is_path(source)))
+        is_kept = is_pipeline(source) or (is_in_files(source) and not reads)
         return {name: source} if is_kept else system_tables(name, source, system)
 
     every = in_threads(tables, list(systems_of(named_systems(runs))))

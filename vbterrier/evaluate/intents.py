@@ -43,7 +43,7 @@ from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.files.blocks import is_parts, is_table
+from vbterrier.frames.files.parts import is_in_files, is_table
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline, topics_of
 from vbterrier.frames.ranking import Run, system_tables
@@ -427,7 +427,7 @@ def _systems(
     Runs in files are read down to the largest cutoff in bounded memory, or by several workers, if asked for.
     """
     by_name = dict(systems_of(named_systems(systems)))
-    files = {name: source for name, source in by_name.items() if is_parts(source)}
+    files = {name: source for name, source in by_name.items() if is_in_files(source)}
     if memory is None:
         # Tables with a header are read whole.
         files = {name: source for name, source in files.items() if not is_table(source)}

@@ -211,8 +211,7 @@ def score(
         An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``; not ``"nested"``), ``level`` (0.95),
         ``n_resamples`` (2,000), ``seed`` (0).
     execution
-        An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``resume``, ``progress`` (False). With
-        ``memory``, a run may be several files: a list of paths, a folder, or a pattern such as ``"bm25/*.gz"``.
+        An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``resume``, ``progress`` (False).
         ``resume`` implies ``memory`` (1 GiB unless given). Each process evaluates a run, once the calling process
         expects to save more time by them than they need to start; with ``memory`` and fewer runs than processes, all
         processes share the chunks of each run. The calling process reads chunks for a cluster.

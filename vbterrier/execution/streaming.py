@@ -9,6 +9,7 @@ import shutil
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,15 +34,13 @@ from vbterrier.frames.files.blocks import (
     amount,
     blocks,
     chunks,
-    is_parts,
-    is_table,
     parted,
-    parts_of,
     qids,
     require_size,
     split,
     split_by_system,
 )
+from vbterrier.frames.files.parts import files_of, is_in_files, is_parts, is_table, parts_of
 from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ranking import Run, system_tables
@@ -102,15 +101,16 @@ def streamed_runs(
     loaded: dict[str, Any] = {}
     results: dict[str, Streamed] = {}
     for name, run in named_runs:
-        if not is_parts(run):
+        if not is_in_files(run):
             loaded = named_once([*loaded.items(), (name, Run(run, name=f"run {name!r}", duplicates=work.duplicates))])
             continue
         how: dict[str, Any] = {"memory": n_bytes, "system": system, "resume": resume, "progress": progress}
-        for own, result in streamed_systems(name, parts_of(run), work, workers, **how):
-            loaded = named_once([*loaded.items(), (own, result.run)])
-            results[own] = result
-            if not result.run.topics:
-                raise FileError(parts_of(run)[0], "has no rows; wanted a ranking: was the file written to its end?")
+        with files_of(name, run, system) as files:
+            for own, result in streamed_systems(name, files, work, workers, **how):
+                loaded = named_once([*loaded.items(), (own, result.run)])
+                results[own] = result
+                if not result.run.topics:
+                    raise FileError(files[0], "has no rows; wanted a ranking: was the file written to its end?")
     return loaded, results
 
 
@@ -134,11 +134,13 @@ def first_ranks_of(
             "alone; give a cutoff, as @10, or leave them out"
         )
     n_bytes = amount("memory", MEMORY if memory is None else memory)
-    # Workers may have another working folder.
-    items = [
-        (name, tuple(path.absolute() for path in parts_of(run))) for name, run in named_runs.items() if is_parts(run)
-    ]
-    with Shared(work) as shared:
+    with Shared(work) as shared, ExitStack() as opened_files:
+        # Workers may have another working folder.
+        items = [
+            (name, tuple(path.absolute() for path in opened_files.enter_context(files_of(name, run, system))))
+            for name, run in named_runs.items()
+            if is_in_files(run)
+        ]
         read = workers.mapped(
             partial(_first_ranks, shared, n_bytes, system), items, description="reading", progress=progress
         )
@@ -356,7 +358,7 @@ class Scorer:
 
     def is_shared_out(self, named: Sequence[tuple[str, Any]], n_workers: int) -> bool:
         """Return True if all workers work on the chunks of each run: there are fewer runs than workers."""
-        return self.is_in_parts and len(named) < n_workers and any(is_parts(run) for _, run in named)
+        return self.is_in_parts and len(named) < n_workers and any(is_in_files(run) for _, run in named)
 
     def is_distributed(self, named: Sequence[tuple[str, Any]], workers: Workers) -> bool:
         """Return True if workers read and evaluate the runs, one each; otherwise this process holds all of them."""
@@ -383,7 +385,7 @@ class Scorer:
 
         def read(item: tuple[str, Any]) -> list[tuple[str, Run]]:
             # Frames are runs of one system each, see named_runs.
-            tables = system_tables(*item, self.system) if is_parts(item[1]) else dict([item])
+            tables = system_tables(*item, self.system) if is_in_files(item[1]) else dict([item])
             runs = [
                 (name, Run(table, name=f"run {name!r}", duplicates=self.duplicates)) for name, table in tables.items()
             ]

@@ -50,11 +50,17 @@ def is_frame(data: Any) -> bool:
     )
 
 
-def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
-    """Return a pandas frame unchanged, or convert a table of polars or pyarrow, a ``TrecRun`` or a ``TrecQrel``.
+def is_arrow_dataset(data: Any) -> bool:
+    """Return True for a ``Dataset`` of pyarrow, without the import of its module, which few need."""
+    return any(each.__name__ == "Dataset" and each.__module__.startswith("pyarrow.") for each in type(data).__mro__)
 
-    With a vocabulary, columns that other tools name otherwise get the names of this package, and dictionaries of
-    dictionaries, lists of records and iterators of tuples, as those of ir_measures, are tables, too.
+
+def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
+    """Return a pandas frame unchanged, or convert a table of polars or pyarrow, or an object of TrecTools.
+
+    A ``Dataset`` of pyarrow is read whole. With a vocabulary, columns that other tools name otherwise get the names of
+    this package, and dictionaries of dictionaries, lists of records and iterators of tuples, as those of ir_measures,
+    are tables, too.
     """
     if isinstance(data, pd.DataFrame):
         if len(set(data.columns)) < len(data.columns):
@@ -98,6 +104,8 @@ def _converted(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataF
         raise InputError(
             f"{what}: found a RecordBatchReader, which can be read only once; pass the table of its read_all()"
         )
+    if is_arrow_dataset(data):
+        data = data.to_table()
     if is_frame(data):
         table = pa.table(data)
         plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,7 @@ from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.reading import run_table
+from vbterrier.frames.files.parts import is_parts, table_of_parts
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
 from vbterrier.frames.systems import columns_of_systems, named_once, split_systems, varies
@@ -558,9 +557,9 @@ def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
 
 
 def system_tables(name: str, run: Any, system: str | None = None) -> dict[str, Any]:
-    """Return the runs in a frame or a file by name; ``system`` as in :func:`split_systems`."""
+    """Return the runs in a frame, a file or the files of one run by name; ``system`` as in :func:`split_systems`."""
     what = f"run {name!r}"
-    frame = run_table(run) if isinstance(run, (str, os.PathLike)) else frame_of(run, what, RUN)
+    frame = table_of_parts(run) if is_parts(run) else frame_of(run, what, RUN)
     return split_systems(name, frame, system, what)
 
 

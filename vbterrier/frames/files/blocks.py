@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import logging
-import os
 import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,12 +27,13 @@ from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from vbterrier.frames.files.source import Layout
 
 
 _LOG = logging.getLogger(__name__)
-_KEYS = ("qid", "docno", "score")
+KEYS = ("qid", "docno", "score")
 # Optional columns that measures and checks read; lines of text have the first only.
 READ = ("rank", "entity_id", "weight", "tagger", "tied", "n_abstained", "grade_prob")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -91,7 +89,7 @@ class SystemColumns:
 
     def among(self, names: Sequence[str]) -> list[str]:
         """The columns among those of a file."""
-        return [name for name in columns_of_systems(names, self.system) if name not in (*_KEYS, *READ)]
+        return [name for name in columns_of_systems(names, self.system) if name not in (*KEYS, *READ)]
 
     def checked(self, table: Any) -> Any:
         """The rows of a block, without these columns unless they are kept."""
@@ -124,11 +122,7 @@ def blocks(
         for at, rows in read(source, n_bytes, offset, systems):
             table = systems.checked(rows)
             columns = columns or table.column_names
-            if table.column_names != columns:
-                problem = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
-                raise FileError(
-                    source.path, f"one of several files of a run, which must be alike: has columns {problem}"
-                )
+            require_alike(source.path, table.column_names, columns)
             block = RunBlock(table, Place(file, at))
             _LOG.debug("%s: a block of %s rows", printable(source.path), f"{len(table):,}")
             if row < len(table):
@@ -136,43 +130,11 @@ def blocks(
             row = max(row - len(table), 0)
 
 
-def parts_of(run: Any) -> tuple[Path, ...]:
-    """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``."""
-    if isinstance(run, (list, tuple)):
-        paths = [part for each in run for part in parts_of(each)]
-    else:
-        path = Path(run)
-        try:
-            if path.is_dir():
-                paths = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
-            elif glob.has_magic(str(run)) and not path.exists():
-                # Path.glob reads `a**` and `**` in another way since Python 3.13.
-                matches = glob.glob(str(run), recursive=True)  # noqa: PTH207
-                paths = sorted(each for each in map(Path, matches) if each.is_file())
-            else:
-                paths = [path]
-        except (OSError, ValueError) as error:
-            # A folder without permission to read, a name that is too long.
-            raise FileError(run, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
-    if not paths:
-        raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
-    for each in paths:
-        if each.exists() and not each.is_file():
-            raise FileError(each, "is a pipe or a device; memory= reads files more than once: write it to a file")
-        Source.at(each, None)
-    return tuple(paths)
-
-
-def is_parts(run: Any) -> bool:
-    """Return True if a run is given by paths."""
-    if isinstance(run, (list, tuple)):
-        return bool(run) and all(isinstance(each, (str, os.PathLike)) for each in run)
-    return isinstance(run, (str, os.PathLike))
-
-
-def is_table(run: Any) -> bool:
-    """Return True if a run is a single file that cannot be read in blocks."""
-    return isinstance(run, (str, os.PathLike)) and Path(run).is_file() and is_read_whole(Source.at(run, None))
+def require_alike(path: Path, columns: Sequence[str], others: Sequence[str]) -> None:
+    """Check that a file of a run has the columns of the files before it."""
+    if list(columns) != list(others):
+        problem = f"{', '.join(columns)}, found {', '.join(others)} before"
+        raise FileError(path, f"one of several files of a run, which must be alike: has columns {problem}")
 
 
 def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
@@ -210,7 +172,7 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
             if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
             if content[:stop].strip() and len(table := _parsed(source, layout, content[:stop], is_first=not start)):
-                names = [*_KEYS, *(name for name in READ if name in table.column_names)]
+                names = [*KEYS, *(name for name in READ if name in table.column_names)]
                 yield start, table.select([*names, *systems.among(table.column_names)])
             start, rest = start + stop, content[stop:]
 
@@ -231,18 +193,18 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        require_columns(source.path, every, _KEYS)
+        require_columns(source.path, every, KEYS)
         of_systems = systems.among(every)
         if systems.system not in (None, ONE) and not of_systems:
             raise FileError(source.path, missing_system(str(systems.system), every))
-        names = [name for name in every if name in (*_KEYS, *READ, *of_systems)]
-        others = [name for name in names if name not in _KEYS]
+        names = [name for name in every if name in (*KEYS, *READ, *of_systems)]
+        others = [name for name in names if name not in KEYS]
         for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0))
             before = at + len(batch) - len(table)
             if len(table):
-                checked = typed_table(source, table, _KEYS, RUN.numeric, before)
-                yield before, checked.select([*_KEYS, *others])
+                checked = typed_table(source, table, KEYS, RUN.numeric, before)
+                yield before, checked.select([*KEYS, *others])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error
 

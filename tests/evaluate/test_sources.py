@@ -1,0 +1,123 @@
+"""Runs in folders, patterns, lists of files and datasets: one value, read whole or in blocks."""
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as arrow_dataset
+import pytest
+from ir_measures import AP, nDCG
+
+import vbterrier
+from vbterrier import BNDCG, Execution, read_qrels, read_run
+from vbterrier.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+
+
+@pytest.fixture(scope="module")
+def demo(demo_files):
+
+    return read_run(demo_files / "dense.run"), read_qrels(demo_files / "qrels.txt"), demo_files
+
+
+@pytest.fixture
+def sources(demo, tmp_path):
+    """The same run as a frame, and in files whose parts divide a topic, beside the files that other programs write."""
+    run = demo[0]
+    half = len(run) // 2 + 3
+    assert run["qid"].iloc[half - 1] == run["qid"].iloc[half]
+    parquet, text, hive = tmp_path / "parquet", tmp_path / "text", tmp_path / "hive"
+    for folder in (parquet, text):
+        folder.mkdir()
+        for marker in ("_SUCCESS", ".part-0.crc"):
+            (folder / marker).write_text("none of the run")
+    for number, part in enumerate((run[:half], run[half:])):
+        part.to_parquet(parquet / f"part-{number}.parquet", index=False)
+        lines = part.assign(Q0="Q0")[["qid", "Q0", "docno", "rank", "score", "name"]]
+        lines.to_csv(text / f"part-{number}.run", sep=" ", header=False, index=False)
+    (text / "part-0.crc").write_text("none of the run")
+    table = arrow_dataset.dataset(str(parquet)).to_table()
+    schema = arrow_dataset.partitioning(table.select(["qid"]).schema, flavor="hive")
+    arrow_dataset.write_dataset(table, hive, format="parquet", partitioning=schema)
+    return {
+        "folder": parquet,
+        "folder of text": text,
+        "pattern": str(parquet / "part-*"),
+        "list": [parquet / "part-0.parquet", str(parquet / "part-1.parquet")],
+        "dataset": arrow_dataset.dataset(str(parquet)),
+        "partitions": arrow_dataset.dataset(str(hive), partitioning=schema),
+    }
+
+
+SOURCES = ("folder", "folder of text", "pattern", "list", "dataset", "partitions")
+
+
+@pytest.mark.parametrize("memory", [None, "64MiB"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_run_in_parts_has_the_values_of_its_frame(demo, sources, source, memory):
+    run, qrels, _ = demo
+    measures = [nDCG @ 10, AP @ 100, BNDCG @ 10]
+    expected = vbterrier.score({"a": run}, qrels, measures).to_frame()
+    found = vbterrier.score({"a": sources[source]}, qrels, measures, execution=Execution(memory=memory)).to_frame()
+    pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_call_takes_parts(demo, sources, source):
+    run, qrels, folder = demo
+    lexical = read_run(folder / "lexical.run")
+    part, topics = sources[source], run[["qid"]].drop_duplicates()
+    compared = [vbterrier.compare({"a": each, "b": lexical}, qrels, [nDCG @ 10]).to_frame() for each in (run, part)]
+    pd.testing.assert_frame_equal(*compared)
+    ranked = [vbterrier.rank_systems({"a": each, "b": lexical}, qrels, BNDCG @ 10).to_frame() for each in (run, part)]
+    pd.testing.assert_frame_equal(*ranked)
+    shown = [
+        vbterrier.Experiment([each, lexical], topics, qrels, [nDCG @ 10], names=["a", "b"]) for each in (run, part)
+    ]
+    pd.testing.assert_frame_equal(*shown)
+
+
+def test_workers_and_resumed_calls_read_datasets(demo, sources, tmp_path):
+    run, qrels, _ = demo
+    expected = vbterrier.score({"a": run, "b": run}, qrels, [nDCG @ 10]).to_frame()
+    runs = {"a": sources["partitions"], "b": sources["folder"]}
+    for execution in (
+        Execution(n_jobs=2),
+        Execution(memory="64MiB", n_jobs=2),
+        Execution(resume=tmp_path / "parts"),
+        Execution(resume=tmp_path / "parts"),
+    ):
+        found = vbterrier.score(runs, qrels, [nDCG @ 10], execution=execution).to_frame()
+        pd.testing.assert_frame_equal(found, expected)
+
+
+def test_datasets_are_judgments_and_tags_too(demo, tmp_path):
+    run, qrels, _ = demo
+    qrels.to_parquet(tmp_path / "qrels.parquet")
+    judged = arrow_dataset.dataset(str(tmp_path / "qrels.parquet"))
+    expected = vbterrier.score({"a": run}, qrels, [nDCG @ 10]).to_frame()
+    pd.testing.assert_frame_equal(vbterrier.score({"a": run}, judged, [nDCG @ 10]).to_frame(), expected)
+
+
+def test_parts_of_other_columns_and_folders_of_folders_are_refused(demo, sources, tmp_path):
+    run, qrels, _ = demo
+    run.drop(columns="rank").to_parquet(sources["folder"] / "part-2.parquet", index=False)
+    with pytest.raises(InputError, match=r"part-2\.parquet.*must be alike.*found qid, docno, score, rank, name before"):
+        vbterrier.score({"a": sources["folder"]}, qrels, [nDCG @ 10])
+    with pytest.raises(InputError, match=r"no file in .*hive.*partitioning='hive'"):
+        vbterrier.score({"a": tmp_path / "hive"}, qrels, [nDCG @ 10])
+    renamed = arrow_dataset.dataset(_table(run.rename(columns={"docno": "passage"})))
+    with pytest.raises(InputError, match="the dataset has no column 'docno', found 'qid', 'passage'"):
+        vbterrier.score({"a": renamed}, qrels, [nDCG @ 10], execution=Execution(memory="64MiB"))
+
+
+def test_several_systems_in_a_dataset_are_several_runs(demo):
+    run, qrels, folder = demo
+    both = pd.concat([run.assign(name="dense"), read_run(folder / "lexical.run").assign(name="lexical")])
+    one = arrow_dataset.dataset(_table(both))
+    for memory in (None, "64MiB"):
+        means = vbterrier.score({"all": one}, qrels, [nDCG @ 10], execution=Execution(memory=memory)).means()
+        assert list(means.index) == ["dense", "lexical"]
+
+
+def _table(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
