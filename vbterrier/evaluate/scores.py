@@ -185,8 +185,9 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs the topics of ``data``; for
-        linking measures alone, also the answers (qid, entity_id).
+        (qid, docno, score) or a ``Dataset`` of pyarrow, the path of a file, of a folder of parts or a list of paths, a
+        pattern such as ``"bm25/*.gz"``, or a PyTerrier pipeline, which needs the topics of ``data``; for linking
+        measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
