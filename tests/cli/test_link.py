@@ -78,3 +78,28 @@ def test_answers_and_gold_are_read_in_any_layout(made, command):
     code, out, err = command("score", "rel.json", "-q", "gold.tab", "-m", "LinkR", "--format", "json")
     assert code == 0, err
     assert json.loads(out)[0]["value"] == 0.5
+
+
+def test_entities_of_several_id_spaces_and_mentions(made, command):
+    Path("gold.ttl").write_text(
+        "@prefix nif: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> .\n"
+        "@prefix its: <http://www.w3.org/2005/11/its/rdf#> .\n"
+        '<d1> nif:isString "Paris in Ohio" .\n'
+        "<d1#char=0,5> nif:referenceContext <d1> ; its:taIdentRef <http://dbpedia.org/resource/Paris>,\n"
+        "  <http://www.wikidata.org/entity/Q90> .\n"
+        "<d1#char=9,13> nif:referenceContext <d1> ; its:taIdentRef <http://www.wikidata.org/entity/Q1397> .\n",
+        encoding="utf-8",
+    )
+    Path("mine.tab").write_text("d1\t0\t4\tQ90\nd1\t9\t11\tQ1397\nd1\t6\t7\tQ5\n", encoding="utf-8")
+    options = ["link", "mine.tab", "-g", "gold.ttl", "--format", "json", "--resamples", "10"]
+    code, _, err = command(*options)
+    assert (code != 0, "choose an id space" in err) == (True, True)
+    code, out, err = command(*options, "--ids", "wikidata")
+    assert code == 0, err
+    assert {row["measure"]: row["value"] for row in json.loads(out)}["LinkR"] == 0.5
+    for match, value in (("strong", 2 / 5), ("weak", 4 / 5)):
+        code, out, err = command(*options, "--ids", "wikidata", "--match", match)
+        assert code == 0, err
+        assert {row["measure"]: row["value"] for row in json.loads(out)}["LinkF1"] == pytest.approx(value)
+    code, _, err = command(*options, "--ids", "wikidata", "--match", "weak", "--pairs")
+    assert (code != 0, "--match: leave out --pairs" in err) == (True, True)

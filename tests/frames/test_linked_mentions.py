@@ -14,7 +14,6 @@ from night import at_night
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
-from vbterrier.frames.files.turtle import _Triples
 from vbterrier.frames.id_spaces import place_of
 from vbterrier.linking import linking_report
 from vbterrier.settings import Data, Inference
@@ -124,7 +123,7 @@ def test_layouts_with_offsets_give_the_same_mentions(file, layout, pack):
 def test_link_compares_any_two_layouts(file, layout, other):
     answers, gold = file(OFFSETS[layout]), file(OFFSETS["tac"] if other == "neleval" else OFFSETS[other], "gold")
     report = linking_report({"mine": answers}, gold)
-    assert report.figures().iloc[0].tolist() == [1.0] * 7
+    assert report.figures().iloc[0].tolist() == [1.0] * 8
     assert report.counts["n_qids"].tolist() == [2, 1]
 
 
@@ -254,8 +253,127 @@ def test_nif_of_several_id_spaces(file):
         ["http://example.org/d1:20-24", "Q586"],
     ]
     assert [entity for _, entity in links(path, ids="dbpedia")] == ["Paris", "Bonn"]
-    with pytest.raises(FileError, match="has several entities; choose an id space"):
-        read_answers(path)
+    for read in (read_answers, vbterrier.read_tags):
+        with pytest.raises(FileError, match="has several entities; choose an id space"):
+            read(path)
+        assert read(path, ids="wikidata")["entity_id"].tolist() == ["Q90", "Q586"]
+        assert read(path, ids="dbpedia")["entity_id"].tolist() == ["Paris", "Bonn"]
+
+
+def test_ids_of_plain_answers_and_tags_are_brought_to_one_space(file):
+    path = file("q1\thttp://www.wikidata.org/entity/Q90\nq2\tQ5\nq3\tNIL\n")
+    for read in (read_answers, vbterrier.read_tags):
+        assert read(path, ids="wikidata")["entity_id"].tolist() == ["Q90", "Q5", "NIL"]
+        with pytest.raises(InputError, match="is of wikidata, wanted dbpedia"):
+            read(path, ids="dbpedia")
+
+
+PADDED = (
+    HIPE.replace("= p1\n", "= p1\t\t\t\t\t\n").replace("MISC\n", "MISC\t\t\n").replace("EndOfLine\n", "EndOfLine\t\n")
+)
+TABS = HIPE.replace("# hipe2022:document_id = p", "#\thipe2022:document_id\t=\tp").replace(
+    "# hipe2022:date", "#\tdate\t"
+)
+
+
+@pytest.mark.parametrize("content", [PADDED, TABS])
+def test_tables_of_hipe_may_be_padded_and_have_comments_between_tabs(file, content):
+    assert content != HIPE
+    assert read_entity_links(file(content)).equals(read_entity_links(file(HIPE, "plain")))
+
+
+def test_a_word_that_is_a_number_sign_is_no_comment_of_hipe(file):
+    lines = HIPE.replace("in\tO\t", "#\tO\t")
+    assert read_entity_links(file(lines)).equals(read_entity_links(file(HIPE, "plain")))
+
+
+def test_mentions_of_neleval_without_an_entity_are_nil(file):
+    path = file("d1\t0\t4\nd1\t6\t8\t\nd1\t10\t15\tQ5\t0.5\n")
+    assert links(path) == [["d1:0-5", "NIL"], ["d1:6-9", "NIL"], ["d1:10-16", "Q5"]]
+    with pytest.warns(DegenerateWarning, match="2 mentions without an entity give no tags"):
+        assert vbterrier.read_tags(path)["entity_id"].tolist() == ["Q5"]
+    # Without any entity, the numbers are scores of answers.
+    assert read_answers(file("q1\t0\t4\n"))["score"].tolist() == [4.0]
+
+
+TAGME = {
+    "time": 3,
+    "annotations": [
+        {"start": 24, "end": 31, "spot": "Mexican", "id": 18333, "title": "Mexican cuisine", "rho": 0.24},
+        {"start": 0, "end": 2, "spot": "My", "id": 0, "rho": 0.0},
+    ],
+}
+WAT_CORPUS = [
+    {"doc_id": "d0", "entities": []},
+    {"doc_id": "d1", "entities": [{"wikipedia_title": "Michael_Jordan", "wikipedia_id": 20455, "start": 0, "end": 6}]},
+]
+WAT_CORPUS[1]["entities"][0] |= {"rho": 0.61, "prior_prob": 0.26}
+ENTITY = {"wikidata_entity_id": "Q41421", "wikipedia_entity_title": "Michael Jordan", "human_readable_name": "MJ"}
+REFINED = [
+    {"docno": "d1", "spans": [{"text": "Jordan", "start": 4, "ln": 6, "predicted_entity": ENTITY}]},
+    {"docno": "d2", "spans": [{"text": "Xyz", "start": 0, "ln": 3, "predicted_entity": None}]},
+]
+REFINED[0]["spans"][0]["entity_linking_model_confidence_score"] = 0.75
+SPACY = {"text": "Paris is", "ents": [{"start": 0, "end": 5, "label": "GPE", "kb_id": "Q90"}], "tokens": []}
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "by document"])
+def test_answers_of_tagme_and_wat_are_read(file, form):
+    lines = [{"docno": "d1", **TAGME}, {"docno": "d2", "annotations": []}]
+    by_document = {"d1": TAGME, "d2": {"annotations": []}}
+    path = file({"lines": lines, "list": json.dumps(lines), "by document": json.dumps(by_document, indent=1)}[form])
+    with pytest.warns(DegenerateWarning, match="1 mention is linked to nothing and left out"):
+        found = read_entity_links(path)
+    assert found.to_numpy().tolist() == [["d1:24-31", "d1", 24, 31, "Mexican", "Mexican cuisine", 0.24]]
+    with pytest.warns(DegenerateWarning, match="linked to nothing"):
+        assert vbterrier.read_tags(path)[["docno", "entity_id", "weight"]].to_numpy().tolist() == [
+            ["d1", "Mexican cuisine", 0.24]
+        ]
+    with pytest.warns(DegenerateWarning, match="linked to nothing"):
+        assert vbterrier.read_tags(path, ids="wikipedia_id")["entity_id"].tolist() == ["18333"]
+
+
+def test_an_answer_of_a_linker_without_its_document_is_refused(file):
+    for answer, name in ((TAGME, "TagMe or WAT"), (SPACY, "spaCy")):
+        for read in (read_entity_links, vbterrier.read_tags):
+            with pytest.raises(FileError, match=f"an answer of {name} that does not name its document; add a member"):
+                read(file(json.dumps(answer)))
+
+
+def test_corpora_of_wat_spans_of_refined_and_entities_of_spacy(file):
+    assert read_entity_links(file(WAT_CORPUS)).to_numpy().tolist() == [
+        ["d1:0-6", "d1", 0, 6, "", "Michael_Jordan", 0.61]
+    ]
+    assert links(file(WAT_CORPUS), ids="wikipedia_id") == [["d1:0-6", "20455"]]
+    assert read_entity_links(file(REFINED)).iloc[:, 2:6].to_numpy().tolist() == [
+        [4, 10, "Jordan", "Q41421"],
+        [0, 3, "Xyz", "NIL"],
+    ]
+    assert links(file(REFINED), ids="wikipedia_title") == [["d1:4-10", "Michael_Jordan"], ["d2:0-3", "NIL"]]
+    assert read_entity_links(file(REFINED))["score"].tolist()[0] == 0.75
+    assert links(file([{"id": "d1", **SPACY}])) == [["d1:0-5", "Q90"]]
+
+
+FAULTY_ANSWERS = {
+    "spaCy without links": ({"id": 1, "ents": [{"start": 0, "end": 5, "label": "GPE"}]}, "spaCy leaves links out: add"),
+    "offsets of spaCy": ({"id": 1, "ents": [{"start": 5, "end": 0, "label": "G", "kb_id": "Q1"}]}, "offsets 5 to 0"),
+    "TagMe without rho": ({"id": 1, "annotations": [{"start": 0, "end": 1, "spot": "x", "id": 1}]}, "'rho'"),
+    "a score in words": (
+        {"id": 1, "annotations": [{"start": 0, "end": 1, "spot": "x", "id": 1, "title": "X", "rho": "high"}]},
+        "the score of a mention is \"'high'\", wanted a number",
+    ),
+    "ReFinED without length": ({"id": 1, "spans": [{"text": "x", "start": 0, "predicted_entity": None}]}, "'ln'"),
+    "another answer among documents": ({"d1": TAGME, "d2": 7}, "'d2': wanted an answer of TagMe or WAT with a list"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("fault", FAULTY_ANSWERS)
+def test_faults_of_answers_are_named(file, fault):
+    answer, message = FAULTY_ANSWERS[fault]
+    for read in (read_entity_links, vbterrier.read_tags):
+        with pytest.raises(FileError, match=message):
+            read(file(json.dumps(answer)))
 
 
 def test_turtle_is_read_as_its_grammar_says(file):
@@ -272,7 +390,6 @@ _:m.1 :anchorOf '''\U000000e9''' ; :beginIndex 2 ; :endIndex 3 ; :referenceConte
     ]
 
 
-TRIPLES = NIF_HEAD.count("\n")
 CUT = NIF[: NIF.rindex(" .")]
 BAD = {
     "a cut line of neleval": (f"d1\t0\t4\t{PARIS}\nd1\t10\n", ":2: wanted docno, start.* found 2 fields.* cut"),
@@ -295,7 +412,7 @@ BAD = {
     "a repeated document of AIDA": (AIDA + AIDA, "'1 NEWS:w0-1' occurs twice"),
     "a mention beyond the text": (
         NIF_HEAD + phrase(20, 24, BONN).replace("24", "99"),
-        rf":{TRIPLES + 1}: .*the mention from 20 to 99 is not within its text of 25 characters",
+        r"the mention from 20 to 99 is not within its text of 25 characters",
     ),
     "a mention without its text": (NIF_HEAD + phrase(0, 5, PARIS, context="x"), "wanted nif:referenceContext"),
     "a mention without offsets": (
@@ -303,10 +420,9 @@ BAD = {
         "wanted nif:beginIndex and nif:endIndex",
     ),
     "a repeated mention of NIF": (NIF + phrase(0, 5, PARIS).replace("#char=0,5>", "#m>"), "occurs twice"),
-    "a cut file of NIF": (CUT, "wanted a full stop, a semicolon or a comma, found the end of the file: it is cut"),
-    "an undeclared prefix": (NIF + "x:y x:z x:a .", "prefix 'x' is not declared"),
-    "a node in brackets": (NIF + "[] nif:anchorOf 'x' .", r"is not read; wanted Turtle without nodes in"),
-    "a literal as a subject": (NIF + "'x' nif:anchorOf 'x' .", "wanted an address, found \"'x'\""),
+    "a cut file of NIF": (CUT, r"is not Turtle .* is the file cut?"),
+    "an undeclared prefix": (NIF + "x:y x:z x:a .", r':19: is not Turtle \(Prefix "x:" not bound\); repair the line'),
+    "a node without the text of its document": (NIF + "[] nif:anchorOf 'x' ; itsrdf:taIdentRef <a> .", "wanted nif:"),
     "a confidence in words": (
         NIF_HEAD + phrase(0, 5, PARIS, more="  itsrdf:taConfidence 'high' ;\n"),
         "itsrdf:taConfidence is 'high', wanted a number",
@@ -405,17 +521,19 @@ def test_mentions_of_nif_without_link_or_with_other_text_are_reported(file):
     assert "the nif:anchorOf of 1 mention differs from the text" in said
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
 def test_texts_of_turtle_survive(tmp_path_factory, text):
-    from vbterrier.frames.files.source import Source
-
     path = tmp_path_factory.mktemp("turtle") / "file.ttl"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
-    path.write_text(f'<a> <b> """{escaped}""" .\n', encoding="utf-8", newline="")
-    assert [value for *_, value in _Triples(Source.at(path, None))] == [text]
+    head = "@prefix n: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> .\n"
+    mention = "<m> n:referenceContext <a> ; n:beginIndex 0 ; n:endIndex %d ; <%staIdentRef> <wd:Q1> .\n"
+    its = "http://www.w3.org/2005/11/its/rdf#"
+    path.write_text(f'{head}<a> n:isString """{escaped}""" .\n' + mention % (len(text), its), "utf-8", newline="")
+    assert read_entity_links(path)[["docno", "mention"]].to_numpy().tolist() == [["a", text]]
 
 
-MUTATED = [*OFFSETS.values(), HIPE, AIDA, *("\n".join(map(json.dumps, each)) for each in (ELQ, BLINK))]
+JSON_LINES = ELQ, BLINK, [{"docno": "d1", **TAGME}], WAT_CORPUS, REFINED, [{"id": "d1", **SPACY}]
+MUTATED = [*OFFSETS.values(), HIPE, AIDA, *("\n".join(map(json.dumps, each)) for each in JSON_LINES)]
 PIECES = [
     "\t",
     "\n",

@@ -24,7 +24,7 @@ from vbterrier.kernels.linking import (
 )
 from vbterrier.kernels.resample import stream
 
-LINK_P, LINK_R, NIL_P, NIL_R, P, R, F1 = range(7)
+LINK_P, LINK_R, LINK_F1, NIL_P, NIL_R, P, R, F1 = range(8)
 
 # Mertens et al. 2014: Table 1 (links, NILs) and Table 2 (P_L, R_L, P_N, R_N, P, R), in percent.
 TABLES = {
@@ -125,17 +125,17 @@ def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts)
     ("counts", "wanted"),
     [
         # Nothing answered: no precision, and totals of 0.
-        ([[0, 0, 0, 3], [0, 0, 0, 2]], [math.nan, 0, math.nan, 0, 0, 0, 0]),
+        ([[0, 0, 0, 3], [0, 0, 0, 2]], [math.nan, 0, 0, math.nan, 0, 0, 0, 0]),
         # No gold NIL: the totals are those of links.
-        ([[3, 1, 0, 0], [0, 0, 0, 0]], [0.75, 0.75, math.nan, math.nan, 0.75, 0.75, 0.75]),
+        ([[3, 1, 0, 0], [0, 0, 0, 0]], [0.75, 0.75, 0.75, math.nan, math.nan, 0.75, 0.75, 0.75]),
         # No gold link, and one predicted.
-        ([[0, 0, 0, 0], [0, 1, 3, 0]], [0, math.nan, 1, 0.75, 1, 0.75, 6 / 7]),
+        ([[0, 0, 0, 0], [0, 1, 3, 0]], [0, math.nan, 0, 1, 0.75, 1, 0.75, 6 / 7]),
         # NIL is never answered where it is right: its precision counts 0.
-        ([[2, 0, 0, 0], [0, 2, 0, 0]], [0.5, 1, math.nan, 0, 0.25, 0.5, 1 / 3]),
+        ([[2, 0, 0, 0], [0, 2, 0, 0]], [0.5, 1, 2 / 3, math.nan, 0, 0.25, 0.5, 1 / 3]),
         # Nothing right.
-        ([[0, 1, 1, 0], [0, 1, 0, 0]], [0, 0, 0, 0, 0, 0, 0]),
-        ([[1, 0, 0, 0], [0, 0, 1, 0]], [1] * 7),
-        ([[0, 0, 0, 0], [0, 0, 0, 0]], [math.nan] * 7),
+        ([[0, 1, 1, 0], [0, 1, 0, 0]], [0, 0, 0, 0, 0, 0, 0, 0]),
+        ([[1, 0, 0, 0], [0, 0, 1, 0]], [1] * 8),
+        ([[0, 0, 0, 0], [0, 0, 0, 0]], [math.nan] * 8),
     ],
 )
 def test_edges(counts, wanted):
@@ -169,7 +169,7 @@ def test_tables_along_leading_axes_are_those_one_by_one_and_scores_of_numbers_th
     counts = stream(1, "tables").integers(0, 6, size=(3, 5, 2, 4))
     counts[..., 1, 0] = 0
     found = figures(counts)
-    assert found.shape == (3, 5, 7)
+    assert found.shape == (3, 5, 8)
     for place in np.ndindex(3, 5):
         np.testing.assert_array_equal(found[place], figures(counts[place]))
     expected = figures(np.array([[6, 1, 2, 1], [0, 2, 3, 4]]))[P:]

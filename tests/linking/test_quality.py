@@ -121,7 +121,7 @@ def test_the_same_seed_says_the_same_whatever_the_order_and_the_company():
     assert perfect[["value", "high"]].eq(1).all(axis=None)
     # The limit of Clopper and Pearson for the denominator of each figure.
     n_links = (GOLD["entity_id"] != "NIL").sum()
-    sizes = np.array([n_links, n_links, 400 - n_links, 400 - n_links, 400, 400, 400])
+    sizes = np.array([n_links, n_links, n_links, 400 - n_links, 400 - n_links, 400, 400, 400])
     assert perfect["low"].to_numpy() == pytest.approx(0.025 ** (1 / sizes))
     assert report.figures().columns.tolist() == list(FIGURES)
     assert report.figures().index.tolist() == ["mine", "gold"]
@@ -134,7 +134,7 @@ def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
         rows = linking_report({"mine": links}, GOLD).intervals.set_index("measure")
     assert rows.loc["NilP", ["value", "low", "high"]].isna().all()
     assert rows.loc["NilR", "value"] == 0
-    assert rows["value"].notna().sum() == 6
+    assert rows["value"].notna().sum() == 7
     again = linking_report({"mine": links}, GOLD, unanswered="nil").figures()
     pd.testing.assert_frame_equal(again, linking_report({"mine": SYSTEM}, GOLD).figures())
     # All queries are answered, so the hint about unanswered queries is absent.

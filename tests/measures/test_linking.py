@@ -15,17 +15,19 @@ from ir_measures import Success
 from scipy import stats
 
 from vbterrier import Experiment
+from vbterrier.design import score_by_size
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
-from vbterrier.frames import write_qrels, write_run
+from vbterrier.frames import read_values, write_qrels, write_run
+from vbterrier.kernels.resample import resamples, stream
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
-from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
 
-ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, NilP, NilR) else measure for measure in LINKING]
+ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, LinkF1, NilP, NilR) else measure for measure in LINKING]
 NAMES = [measure.NAME for measure in LINKING]
 
 
@@ -73,7 +75,9 @@ def sets(gold, system):
     precision = (len(link) * parts[0] + len(nil) * parts[2]) / len(gold)
     recall = len(right) / len(gold)
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-    return dict(zip(NAMES, [*parts, precision, recall, f1], strict=True))
+    both = len(link) + len(says_link)
+    link_f1 = 2 * len(right & link) / both if both else 0.0
+    return dict(zip(NAMES, [*parts[:2], link_f1, *parts[2:], precision, recall, f1], strict=True))
 
 
 @settings(max_examples=30, deadline=None)
@@ -217,3 +221,59 @@ def test_the_command_line_scores_answers_and_runs(command, tmp_path, gold):
     code, _, err = command("score", systems[0], "--qrels", tmp_path / "bad.tsv", "-m", "LinkingF1")
     assert code != 0
     assert "bad.tsv:1: wanted 2 fields, qid entity_id; found 1" in err
+
+
+def of_lists(gold, answer):
+    """The figures of parallel lists of entities."""
+    pairs = list(zip(gold, answer, strict=True))
+    return sets(
+        {str(at): one for at, (one, _) in enumerate(pairs)}, {str(at): two for at, (_, two) in enumerate(pairs)}
+    )
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_of_linking_measures_recompute_the_ratio_of_each_resample(method):
+    gold = GOLD.head(12)
+    system = gold.assign(entity_id=["A"] * 4 + gold["entity_id"].tolist()[4:])
+    inference = Inference(interval=method, n_resamples=400)
+    row = score({"mine": system}, gold, [LinkF1, LinkingF1], inference=inference).intervals.set_index("measure")
+    one, two = gold["entity_id"].to_numpy(), system["entity_id"].to_numpy()
+    counts = np.concatenate(list(resamples(12, 400, stream(0, "")))).astype(int)
+    rows = [np.repeat(np.arange(12), each) for each in counts]
+    drawn = pd.DataFrame([of_lists(one[at], two[at]) for at in rows])
+    for name in ("LinkF1", "LinkingF1"):
+        tails = np.array([0.025, 0.975])
+        if method == "bca":
+            left = np.array([of_lists(np.delete(one, at), np.delete(two, at))[name] for at in range(12)])
+            change = left.mean() - left
+            a = (change**3).sum() / (6 * (change**2).sum() ** 1.5)
+            point = of_lists(one, two)[name]
+            below = (drawn[name] < point - 1e-12).mean()
+            z0 = stats.norm.ppf((below + (drawn[name] <= point + 1e-12).mean()) / 2)
+            z = z0 + stats.norm.ppf(tails)
+            tails = stats.norm.cdf(z0 + z / (1 - a * z))
+        assert row.loc[name, ["low", "high"]].tolist() == pytest.approx(np.quantile(drawn[name], tails), abs=1e-12)
+        assert row.loc[name, "method"] == f"topics ({method})"
+        assert 0 <= row.loc[name, "low"] < row.loc[name, "high"] <= 1
+
+
+def test_values_of_linking_measures_give_scores_of_other_sets_of_queries(tmp_path):
+    values = score({"mine": SYSTEM}, GOLD, [LinkingF1, LinkF1(undefined="zero")]).values
+    values.to_csv(tmp_path / "values.tsv", sep="\t", index=False)
+    for given_values in (values, read_values(tmp_path / "values.tsv")):
+        found = score_by_size(given_values, sizes=[10, 300]).set_index(["measure", "n_qids"])["mean"]
+        assert found["LinkingF1", 300] == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
+        assert found["LinkF1(undefined='zero')", 300] == pytest.approx(FIGURES["LinkF1"], abs=1e-12)
+        first = GOLD.head(10)
+        answers = dict(zip(SYSTEM["qid"], SYSTEM["entity_id"], strict=True))
+        own = {qid: answers[qid] for qid in first["qid"] if qid in answers}
+        wanted = sets(dict(zip(first["qid"], first["entity_id"], strict=True)), own)
+        assert found["LinkingF1", 10] == pytest.approx(wanted["LinkingF1"], abs=1e-12)
+    with pytest.raises(InputError, match=r"LinkF1.* is a ratio of sums, .*; keep the columns gold and answer of"):
+        score_by_size(values.drop(columns=["gold", "answer"]))
+
+
+def test_codes_of_answers_are_those_of_the_table_of_counts():
+    codes = score({"mine": SYSTEM}, GOLD, [LinkingR(part="answer")]).values["value"].astype(int)
+    counts = linking_report({"mine": SYSTEM}, GOLD).counts.iloc[:, 3:].to_numpy().ravel()
+    assert np.bincount(codes, minlength=8).tolist() == counts.tolist()

@@ -90,10 +90,10 @@ def test_figures_of_linking_are_those_of_classification():
         for name, system in systems.items():
             expected = {}
             for kind, labels in (("Link", entities[:-1]), ("Nil", ["NIL"])):
-                precision, recall, _, _ = precision_recall_fscore_support(
+                precision, recall, f1, _ = precision_recall_fscore_support(
                     gold["entity_id"], system["entity_id"], labels=labels, average="micro", zero_division=0
                 )
-                expected |= {f"{kind}P": precision, f"{kind}R": recall}
+                expected |= {f"{kind}P": precision, f"{kind}R": recall} | ({"LinkF1": f1} if kind == "Link" else {})
             expected["LinkingR"] = (gold["entity_id"] == system["entity_id"]).mean()
             share = (gold["entity_id"] == "NIL").mean()
             precision = expected["LinkingP"] = (1 - share) * expected["LinkP"] + share * expected["NilP"]

@@ -385,6 +385,14 @@ def link(
     multiple: Annotated[
         str, Option("--multiple-answers", help="Queries with several correct entities: raise or any.")
     ] = "raise",
+    ids: Annotated[
+        str | None,
+        Option(help="The id space of all entities: wikidata, dbpedia, wikipedia_title or wikipedia_id."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        Option(help="Evaluate mentions that systems find themselves, spans and entities: strong (equal) or weak."),
+    ] = None,
     pairs: Annotated[bool, Option("--pairs", help="Show differences between systems, with tests.")] = False,
     style: Format = "table",
     level: option.Level = 0.95,
@@ -394,12 +402,23 @@ def link(
 ) -> None:
     """Report precision, recall and F1 of entity linking with NIL, and compare systems by swapped answers."""
     from vbterrier.evaluate.inputs import named_systems
+    from vbterrier.frames import read_answers, read_entity_links
     from vbterrier.frames.contracts import systems_of
 
     style = require_format(style, output)
-    options: dict[str, Any] = {"nil": nil, "unanswered": unanswered, "multiple_answers": multiple}
-    options["inference"] = Inference(level=level, n_resamples=resamples, seed=seed)
-    result = vbterrier.linking.linking_report(dict(systems_of(named_systems(answers))), gold, **options)
+    options: dict[str, Any] = {"nil": nil, "inference": Inference(level=level, n_resamples=resamples, seed=seed)}
+    read = read_answers if match is None else read_entity_links
+    systems = {name: read(path, ids=ids) for name, path in systems_of(named_systems(answers))}
+    correct = read(gold, ids=ids)
+    if match is not None:
+        if pairs or unanswered != "nothing" or multiple != "raise":
+            raise ParameterError(
+                "--match: leave out --pairs, --unanswered and --multiple-answers, which are of queries"
+            )
+        deliver(vbterrier.linking.mention_report(systems, correct, match=match, **options), style, output)
+        return
+    options |= {"unanswered": unanswered, "multiple_answers": multiple}
+    result = vbterrier.linking.linking_report(systems, correct, **options)
     if pairs and not len(result.pairs):
         raise ParameterError("--pairs: wanted at least two systems, found one")
     deliver(result, style, output, pairs=pairs)

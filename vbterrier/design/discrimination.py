@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, is_linearised, require
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 
 ORDERS = ("given", "random")
-# The kinds of queries and answers in the frame of a linking report.
-GOLD, ANSWERS = ("link", "nil"), ("right_link", "wrong_link", "nil", "unanswered")
+# The kinds of queries and answers.
+ANSWER_COLUMNS = ("gold", "answer")
+GOLD, ANSWERS = linking.GOLD, linking.ANSWERS
 # Default number of sizes.
 _N_SIZES = 20
 # Numbers in memory at a time: 32 MB.
@@ -82,30 +84,47 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
     Contributions have the shape (n, m) for values, whose means are the scores, and (n, 8 m) for answers of linkers,
     which are counted by kind.
     """
-    if not {"gold", "answer"} <= set(getattr(values, "columns", ())):
+    if not set(ANSWER_COLUMNS) <= set(getattr(values, "columns", ())):
         for measure, names, table, _ in measure_tables(values, by_id=by_id):
+            if is_linearised(measure):
+                raise InputError(
+                    f"values: {measure} is a ratio of sums, which the values of some queries do not give; keep the "
+                    "columns gold and answer of vbterrier.score, or pass the frame answers of a linking_report"
+                )
             yield measure, names, table, lambda means: means
         return
-    cells = {(gold, answer): 4 * at + place for at, gold in enumerate(GOLD) for place, answer in enumerate(ANSWERS)}
     frame = frame_of(values, "values")
-    require(frame, ("name", "qid", "gold", "answer"), "values")
-    cell = [cells.get(pair, -1) for pair in zip(frame["gold"], frame["answer"], strict=True)]
-    if -1 in cell:
-        row = cell.index(-1)
+    if "measure" not in frame.columns:
+        frame = pd.concat([frame.assign(measure=measure) for measure in linking.FIGURES], ignore_index=True)
+    require(frame, ("name", "qid", "measure", *ANSWER_COLUMNS), "values")
+    for measure, rows in frame.groupby(frame["measure"].astype(str), sort=False):
+        figure = re.split(r"[(@]", measure, maxsplit=1)[0]
+        if figure not in linking.FIGURES:
+            yield from _tables(rows.drop(columns=list(ANSWER_COLUMNS)), by_id=by_id)
+            continue
+        coded = rows[["name", "qid", "measure"]].assign(value=answer_codes(rows).astype(np.float64))
+        ((_, names, table, _),) = measure_tables(coded, by_id=by_id)
+        counted = (table[:, :, None] == np.arange(linking.N_ANSWERS)).reshape(len(table), -1).astype(np.float64)
+        shape, place = (len(names), linking.N_ANSWERS), linking.FIGURES.index(figure)
+        yield measure, names, counted, partial(_figures, shape=shape, place=place)
+
+
+def _figures(means: Floats, *, shape: tuple[int, int], place: int) -> Floats:
+    """A figure of m systems from the shares of their answers, (..., m) of (..., 8 m)."""
+    return linking.figure(means.reshape(*means.shape[:-1], *shape), place=place)
+
+
+def answer_codes(frame: pd.DataFrame) -> Ints:
+    """Return the cell of a table of answers of each row, from its columns gold and answer."""
+    cells = {(gold, answer): 4 * at + place for at, gold in enumerate(GOLD) for place, answer in enumerate(ANSWERS)}
+    cell = np.array([cells.get(pair, -1) for pair in zip(frame["gold"], frame["answer"], strict=True)], dtype=np.int64)
+    if (cell < 0).any():
+        row = int(np.argmax(cell < 0))
         raise InputError(
             f"values: row {row} has gold {frame['gold'].iloc[row]!r} and answer {frame['answer'].iloc[row]!r}, wanted "
-            "the frame answers of a linking_report"
+            "those of the values of vbterrier.score or of the answers of a linking_report"
         )
-    coded = frame[["name", "qid"]].assign(measure="answers", value=np.array(cell, dtype=np.float64))
-    _, names, table, _ = measure_tables(coded, by_id=by_id)[0]
-    counted = (table[:, :, None] == np.arange(len(cells))).reshape(len(table), -1).astype(np.float64)
-    for place, measure in enumerate(linking.FIGURES):
-        yield measure, names, counted, partial(_figure, place=place, n_systems=len(names))
-
-
-def _figure(means: Floats, *, place: int, n_systems: int) -> Floats:
-    """A figure of linking from shares of the kinds of answers, (..., m) of (..., 8 m)."""
-    return linking.figures(means.reshape(*means.shape[:-1], n_systems, 2, 4))[..., place]
+    return cell
 
 
 @with_usual_errors
@@ -124,8 +143,9 @@ def score_by_size(
     ----------
     values, sizes
         The V frame: name, qid, measure, value; or the frame ``answers`` of a
-        :func:`vbterrier.linking.linking_report`, whose figures are ratios of sums, computed from the sums of each
-        subset; and numbers of queries, 1 to n, by default 20 from ``n/20`` to n.
+        :func:`vbterrier.linking.linking_report`; and numbers of queries, 1 to n, by default 20 from ``n/20`` to n.
+        Linking measures are ratios of sums, computed from the sums of each subset: their V frame needs the columns gold
+        and answer, as :func:`vbterrier.score` returns them.
     order
         ``"given"``: the first queries in their order of appearance, as in Figure 1 of the source; ``"random"``: random
         subsets.
@@ -149,9 +169,8 @@ def score_by_size(
     Notes
     -----
     The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
-    queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. Values of linking measures are linearised at
-    all queries, so that their mean over few queries is off and can exceed 1: pass the answers. A figure that is
-    undefined in a subset is NaN.
+    queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. A figure that is undefined in a subset is
+    NaN.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 

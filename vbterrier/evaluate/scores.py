@@ -19,13 +19,14 @@ from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import is_linearised, systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.queries import queries_of, sampled_queries
 from vbterrier.frames.results import Caveat, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
+from vbterrier.kernels import linking
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values, is_mean, mean_of
@@ -52,9 +53,11 @@ from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
+    RATIO_METHODS,
     TOPIC_METHODS,
     UNSEEN,
     interval_rows,
+    ratio_limits,
     tables_of,
     topic_values,
     unjudged_interval,
@@ -83,8 +86,10 @@ _NAMED = 3
 class Scores(Shown):
     """Result of :func:`score`.
 
-    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure; with measures of the
-      E family also ``model``, the digest of the model of the measure, empty for other measures
+    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure; of linking measures
+      also ``gold`` (link, nil) and ``answer`` (right_link, wrong_link, nil, unanswered), from which
+      :func:`vbterrier.design.score_by_size` computes ratios of sums over other queries; with measures of the E family
+      also ``model``, the digest of the model of the measure, empty for other measures
     - ``intervals``: the C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed;
       one row for each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for
       topics drawn from the same population, ``unjudged (normal)`` for the unjudged documents of these topics
@@ -234,6 +239,9 @@ def score(
 
     Notes
     -----
+    Linking measures are ratios of sums over all queries: intervals ``"percentile"`` and ``"bca"`` recompute the ratio
+    for each resample and without each query; others are those of the mean of linearised values (the delta method).
+
     Results do not depend on the number of processes and workers. ``memory`` bounds each process; in the calling
     process, chunks queued for workers take at most an eighth of it.
 
@@ -296,7 +304,9 @@ def score(
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
     shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
-    wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled]))
+    # Ratios of sums are computed from the answers of resampled queries.
+    answers = [measure.answers for measure in asked if isinstance(measure, LinkingMeasure)]
+    wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled, *answers]))
     fit = partial(models_of, wanted, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
     scorer = Scorer(judged, wanted, duplicates, system=data.system, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
@@ -333,11 +343,7 @@ def score(
             **drawn,
         )
     )
-    shown = _are_among(keys[2], asked)
-    values = _frame([key[shown] for key in keys], numbers[shown])
-    if models:
-        digests = {str(one): models[one["model"]].digest for one in asked if isinstance(one, Estimated)}
-        values = values.assign(model=values["measure"].map(digests).fillna(""))
+    values = _shown_values(keys, numbers, asked, models)
     missing = missing_topics(target.topics, loaded)
     whole_runs = loaded if in_this_process and not scorer.is_in_parts else {}
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
@@ -359,6 +365,38 @@ def score(
         joint=joint,
         segments=segments,
     )
+
+
+def _shown_values(
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
+    measures: Sequence[ir_measures.Measure],
+    models: Mapping[str, EvidenceModel],
+) -> pd.DataFrame:
+    """Return the V frame of the measures that were asked for, with models and answers."""
+    shown = _are_among(keys[2], measures)
+    values = _frame([key[shown] for key in keys], numbers[shown])
+    if models:
+        digests = {str(one): models[one["model"]].digest for one in measures if isinstance(one, Estimated)}
+        values = values.assign(model=values["measure"].map(digests).fillna(""))
+    if any(isinstance(one, LinkingMeasure) for one in measures):
+        values = values.assign(**_answer_columns(values, keys, numbers, measures))
+    return values
+
+
+def _answer_columns(
+    values: pd.DataFrame,
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
+    measures: Sequence[ir_measures.Measure],
+) -> dict[str, NDArray[np.object_]]:
+    """Return the columns gold and answer of the values of linking measures, empty for others."""
+    codes = dict(zip(zip(*keys, strict=True), numbers.astype(np.int64).tolist(), strict=True))
+    of = {str(each): str(each.answers) for each in measures if isinstance(each, LinkingMeasure)}
+    rows = zip(*(values[key] for key in KEY), strict=True)
+    own = [codes[name, qid, of[measure]] if measure in of else -1 for name, qid, measure in rows]
+    columns = ("gold", [*np.repeat(linking.GOLD, len(linking.ANSWERS)), ""]), ("answer", [*linking.ANSWERS * 2, ""])
+    return {name: np.array(words, dtype=object)[own] for name, words in columns}
 
 
 def _notes_on_models(
@@ -564,8 +602,8 @@ def _intervals(
     # The slower call raises with the first value that is not finite.
     tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))
     # One random stream for all systems and measures: equal values get equal intervals.
-    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, sample=sample, **options)]
+    drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, sample=sample, **drawn)]
     ends_of = {(row["name"], row["measure"]): row for row in made}
     by_system = _by_system(keys[0], keys[2], numbers)
     rows: list[tuple[Any, ...]] = []
@@ -575,6 +613,12 @@ def _intervals(
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
+        if is_linearised(str(measure)) and interval in RATIO_METHODS and len(scores) > 1:
+            cells = by_system[name, str(measure.answers)]
+            place = linking.FIGURES.index(measure.NAME)
+            # Shown topics alone: all of them, or those of a segment.
+            limits = ratio_limits(cells, partial(linking.figure, place=place), interval, **drawn)
+            ends = [(*limits, f"topics ({interval})", n_resamples)] if np.isfinite(limits).all() else ends
         variance = _variance_of(measure)
         # Variances of weighted means are those of the gate alone.
         if variance is not None and len(scores) and sample is None:

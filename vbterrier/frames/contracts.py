@@ -479,7 +479,7 @@ _UNIT = frozenset(
 )
 _OTHERS = {"VarPenalty": (0.0, 0.5), "OERCorr": (-1.0, 1.0)}
 # Ratios between 0 and 1 whose values of single topics are linearised.
-_LINEARISED = frozenset({"LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingF1"})
+_LINEARISED = frozenset({"LinkP", "LinkR", "LinkF1", "NilP", "NilR", "LinkingP", "LinkingF1"})
 
 
 def score_bounds(measure: str) -> Bounds:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 # The answers to a query, in the order of a table's columns; the rows are gold links and gold NILs.
 RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
+GOLD, ANSWERS = ("link", "nil"), ("right_link", "wrong_link", "nil", "unanswered")
+N_ANSWERS = len(GOLD) * len(ANSWERS)
 # Differences below this are rounding errors.
 _EQUAL = 1e-12
-FIGURES = ("LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
+FIGURES = ("LinkP", "LinkR", "LinkF1", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
 
 # The sums that determine the figures, as masks of the cells of a table: gold links and NILs, links and NILs of the
 # system, right links and NILs; shape (6, 2, 4).
@@ -53,19 +55,28 @@ def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floa
 
 
 def figures(counts: Any) -> Floats:
-    """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 7); NaN if undefined.
+    """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 8); NaN if undefined.
 
     - ``counts``: numbers of queries of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
       unanswered), shape (..., 2, 4)
     """
     gold, predicted, right = _sums(counts)
     kinds = np.stack([_ratio(right, predicted), _ratio(right, gold)], axis=-1)
-    parts = kinds.reshape(*kinds.shape[:-2], 4)
-    return np.concatenate([parts, np.stack(weighted_scores(gold, predicted, right), axis=-1)], axis=-1)
+    f1 = _ratio(2 * right[..., 0], predicted[..., 0] + gold[..., 0])
+    parts = [kinds[..., 0, :], f1[..., None], kinds[..., 1, :]]
+    return np.concatenate([*parts, np.stack(weighted_scores(gold, predicted, right), axis=-1)], axis=-1)
+
+
+def figure(shares: Any, *, place: int) -> Floats:
+    """The figure at a place of ``FIGURES`` of shares of the first answers, (...) of (..., at most 8)."""
+    shares = np.asarray(shares)
+    tables = np.zeros((*shares.shape[:-1], N_ANSWERS))
+    tables[..., : shares.shape[-1]] = shares
+    return figures(tables.reshape(*shares.shape[:-1], len(GOLD), len(ANSWERS)))[..., place]
 
 
 def influence(counts: Any) -> Floats:
-    """The pseudo-value of a query of each cell of a table for each figure, shape (2, 4, 7).
+    """The pseudo-value of a query of each cell of a table for each figure, shape (2, 4, 8).
 
     ``v_q = θ + n ∇θ · x_q`` with the gradient of the figure θ with respect to the sums, and the query's contribution
     x_q to the sums. Figures are homogeneous of degree 0 in the counts, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of
@@ -96,7 +107,7 @@ def swap_p_values(answers: Any, n_resamples: int, draws: np.random.Generator) ->
     - ``n_resamples``: number of draws
     - ``draws``: the source of random numbers
 
-    Returns (numpy.ndarray, int): p of each of ``FIGURES``, shape (7,), NaN if the figure of a system is undefined; the
+    Returns (numpy.ndarray, int): p of each of ``FIGURES``, shape (8,), NaN if the figure of a system is undefined; the
     number of draws, 0 if all swaps are enumerated. Swaps that leave a figure undefined count as at least as large.
     """
     answers = np.asarray(answers)
@@ -133,22 +144,26 @@ def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _gradients(counts: Any) -> Floats:
-    """The derivative of each figure by each sum, shape (7, 6); NaN for undefined figures."""
+    """The derivative of each figure by each sum, shape (8, 6); NaN for undefined figures."""
     gold, predicted, right = _sums(counts)
     precision, recall, _ = weighted_scores(gold, predicted, right)
-    n, made = gold.sum(), np.zeros((7, 6))
-    for kind in range(2):
+    n, made = gold.sum(), np.zeros((len(FIGURES), 6))
+    at = {name: made[place] for place, name in enumerate(FIGURES)}
+    for kind, name in enumerate(("Link", "Nil")):
         # The derivatives of a ratio a/b: 1/b by a, -a/b² by b.
-        for figure, (below, by) in enumerate(((2, predicted[kind]), (0, gold[kind]))):
-            made[2 * kind + figure, 4 + kind] = _ratio(1.0, by)
-            made[2 * kind + figure, below + kind] = -_ratio(right[kind], by**2)
+        for figure, below, by in ((f"{name}P", 2, predicted[kind]), (f"{name}R", 0, gold[kind])):
+            at[figure][4 + kind] = _ratio(1.0, by)
+            at[figure][below + kind] = -_ratio(right[kind], by**2)
         # The precision of a kind that is never predicted is constant.
-        made[4] += gold[kind] / n * np.nan_to_num(made[2 * kind])
-        made[4, kind] += (np.nan_to_num(_ratio(right[kind], predicted[kind])) - precision) / n
-    made[5] = np.array([-recall, -recall, 0, 0, 1, 1]) / n
+        at["LinkingP"] += gold[kind] / n * np.nan_to_num(at[f"{name}P"])
+        at["LinkingP"][kind] += (np.nan_to_num(_ratio(right[kind], predicted[kind])) - precision) / n
+    links = predicted[0] + gold[0]
+    at["LinkF1"][4] = _ratio(2.0, links)
+    at["LinkF1"][[0, 2]] = -_ratio(2 * right[0], links**2)
+    at["LinkingR"][:] = np.array([-recall, -recall, 0, 0, 1, 1]) / n
     both = precision + recall
     if both > 0:
-        made[6] = 2 * (recall**2 * made[4] + precision**2 * made[5]) / both**2
+        at["LinkingF1"][:] = 2 * (recall**2 * at["LinkingP"] + precision**2 * at["LinkingR"]) / both**2
     return made
 
 

@@ -105,7 +105,7 @@ class Decisions:
         return np.bincount(4 * self.gold_nil + self.answer, minlength=8).reshape(2, 4)
 
     def influence(self) -> Floats:
-        """Return the contribution of each query to each figure, whose mean is the figure; shape (n, 7)."""
+        """Return the contribution of each query to each figure, whose mean is the figure; shape (n, 8)."""
         return linking.influence(self.counts)[self.gold_nil.astype(np.int64), self.answer]
 
 
@@ -297,10 +297,10 @@ def linking_report(
 ) -> LinkingReport:
     """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
-    ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``R_N`` and ``P_N`` the same for
-    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.,
-    *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2). Predicted links are those of queries in the
-    gold standard.
+    ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``LinkF1`` is their harmonic mean,
+    ``R_N`` and ``P_N`` are the same for NILs, R and P their means weighted by the numbers of gold links and NILs, and
+    ``F1 = 2PR/(P + R)`` (Mertens et al., *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2).
+    Predicted links are those of queries in the gold standard.
 
     Parameters
     ----------
@@ -395,13 +395,13 @@ def linking_report(
 
 
 def _answered(name: str, gold: Gold, decided: Decisions) -> pd.DataFrame:
-    kinds = np.array(["link", "nil"])[decided.gold_nil.astype(np.int64)]
+    kinds = np.array(linking.GOLD)[decided.gold_nil.astype(np.int64)]
     return pd.DataFrame(
-        {"name": name, "qid": gold.topics, "gold": kinds, "answer": np.array(_COUNTS[3:])[decided.answer]}
+        {"name": name, "qid": gold.topics, "gold": kinds, "answer": np.array(linking.ANSWERS)[decided.answer]}
     )
 
 
-_COUNTS = ("name", "gold", "n_qids", "right_link", "wrong_link", "nil", "unanswered")
+_COUNTS = ("name", "gold", "n_qids", *linking.ANSWERS)
 _INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 _PAIRS = (
     *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_delta", "n_qids", "wins", "losses", "ties"),
@@ -422,7 +422,10 @@ def _compared(
     right = [each.answer == np.where(each.gold_nil, linking.NIL, linking.RIGHT_LINK) for each in (first, second)]
     won, lost = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
     change = first.influence() - second.influence()
-    diff, error = change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(7, np.nan)
+    diff, error = (
+        change.mean(axis=0),
+        change.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(linking.FIGURES), np.nan),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         # Without spread, figures are equal or nothing is known of their difference.
         p_delta = np.where(error > 0, 2 * special.stdtr(n - 1, -np.abs(diff / error)), np.where(diff == 0, 1, np.nan))
@@ -435,7 +438,7 @@ def _compared(
 
 
 def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the limits of the interval of each figure, shape (7,) each; NaN if it is never defined."""
+    """Return the limits of the interval of each figure, shape (8,) each; NaN if it is never defined."""
     n = int(table.sum())
     drawn = stream(seed, "linking report").multinomial(n, table.ravel() / n, size=n_resamples)
     values = linking.figures(drawn.reshape(-1, 2, 4))
@@ -443,7 +446,9 @@ def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int)
     defined = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
     limits[:, defined] = np.nanquantile(values[:, defined], [(1 - level) / 2, (1 + level) / 2], axis=0)
     figures, (links, nils), predicted = linking.figures(table), table.sum(axis=1), table.sum(axis=0)
-    denominators = np.array([predicted[:2].sum(), links, predicted[linking.NIL], nils, n, n, n])
+    n_links = predicted[:2].sum()
+    either = links + table[1, : linking.NIL].sum()
+    denominators = np.array([n_links, links, either, predicted[linking.NIL], nils, n, n, n])
     # Without errors of a kind, or without anything else, resamples do not differ.
     constant = constant_limits(figures, np.maximum(denominators, 1), (0, 1), [(1 - level) / 2, (1 + level) / 2])
     limits = np.where(defined & ((figures == 0) | (figures == 1)), constant, limits)

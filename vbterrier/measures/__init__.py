@@ -19,7 +19,7 @@ from vbterrier.measures.entity import (
 )
 from vbterrier.measures.estimated import EAP, EERR, ENDCG, EP, EQ, ERBP
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
-from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.novelty import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "DSharpNDCG",
     "DiscRatio",
     "IRec",
+    "LinkF1",
     "LinkP",
     "LinkR",
     "LinkingF1",
@@ -71,7 +72,7 @@ ENTITY: tuple[Measure, ...] = (
     *(RelCov, NonRelCov, DiscRatio, OER, SignalRate, BaitRate),
     *(TopBait, OERCorr, ObsCov, OracleCov),
 )
-LINKING: tuple[Measure, ...] = (LinkP, LinkR, NilP, NilR, LinkingP, LinkingR, LinkingF1)
+LINKING: tuple[Measure, ...] = (LinkP, LinkR, LinkF1, NilP, NilR, LinkingP, LinkingR, LinkingF1)
 MEASURES: tuple[Measure, ...] = (
     *(BNDCG, BRBP, BP, BAP, BERR, BQ),
     *(ENDCG, ERBP, EP, EAP, EERR, EQ),

@@ -36,6 +36,8 @@ _TOTAL = {
         str, "raise", choices=MULTIPLE_ANSWERS, desc="several correct entities: an error, or any of them"
     ),
 }
+# The part of a measure that gives the answers of all queries.
+ANSWER = "answer"
 _PART = {**_TOTAL, "undefined": UNDEFINED}
 
 
@@ -54,6 +56,11 @@ class LinkingMeasure(Measure):
     def _key(self) -> tuple[str, ...]:
         """Key of the answers: measures with the same key share them."""
         return tuple(self[name] for name in _TOTAL)
+
+    @property
+    def answers(self) -> Measure:
+        """The measure that gives the answers which this one counts."""
+        return LinkingR(**dict(zip(_TOTAL, self._key, strict=True)), part=ANSWER)
 
     def check(self) -> None:
         """Refuse an empty id for NIL."""
@@ -82,7 +89,8 @@ class _Part(LinkingMeasure):
         values = super().values(scoring)
         if self["undefined"] == "raise" and np.isnan(values).any():
             kind = repr(self["nil"]) if self.NAME.startswith("Nil") else "an entity"
-            problem = f"{scoring.run.name} answers no query with" if self.NAME.endswith("P") else "no query has"
+            problems = {"P": f"{scoring.run.name} answers no query with", "R": "no query has"}
+            problem = problems.get(self.NAME[-1], f"no query has, and {scoring.run.name} answers none with,")
             raise InputError(f"{self} is undefined: {problem} {kind}; ask for undefined='zero' or 'skip'")
         return values
 
@@ -160,6 +168,21 @@ class _LinkR(_Part):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
 
 
+class _LinkF1(_Part):
+    """Link F1, ``2 right links/(predicted + gold links)``, the harmonic mean of :data:`LinkP` and :data:`LinkR`.
+
+    In [0, 1]; parameters and values of queries as in :data:`LinkP`. Undefined without gold and predicted links.
+
+    >>> import vbterrier
+    >>> vbterrier.LinkF1(undefined="zero")
+    LinkF1(undefined='zero')
+    """
+
+    PRETTY_NAME = "Link F1"
+    SHORT_DESC = "harmonic mean of link precision and link recall"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
+
+
 class _NilP(_Part):
     """NIL precision: correct NILs over predicted NILs; parameters and values of queries as in :data:`LinkP`.
 
@@ -212,7 +235,9 @@ class _LinkingR(LinkingMeasure):
     """Total recall ``R = (n_L R_L + n_N R_N)/(n_L + n_N)``: the share of correctly answered queries, in [0, 1].
 
     Mertens et al. 2014, section 2.2; parameters as in :data:`LinkP`. Its values are 0 or 1, unlike those of the other
-    linking measures.
+    linking measures. With ``part="answer"``, the value of a query is the code of its answer, from which ratios of sums
+    over any queries are computed: 4 for queries without an entity, plus 0 to 3 for a right link, a wrong link, NIL and
+    no answer.
 
     >>> import vbterrier
     >>> vbterrier.LinkingR
@@ -221,7 +246,24 @@ class _LinkingR(LinkingMeasure):
 
     PRETTY_NAME = "Linking recall with NIL"
     SHORT_DESC = "share of the queries with a correct answer"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
+        **_TOTAL,
+        "part": Param(
+            str, "value", choices=("value", ANSWER), desc="1 for a correct answer, or the code of the answer"
+        ),
+    }
+
+    @property
+    def better(self) -> str | None:
+        """No direction for codes."""
+        return None if self["part"] == ANSWER else super().better
+
+    def values(self, scoring: Scoring) -> Floats:
+        """Return 1 for correct answers, or the codes of answers."""
+        if self["part"] != ANSWER:
+            return super().values(scoring)
+        decisions = self.decisions(scoring)
+        return (4.0 * decisions.gold_nil + decisions.answer).astype(np.float64)
 
 
 class _LinkingF1(_Total):
@@ -241,6 +283,7 @@ class _LinkingF1(_Total):
 
 LinkP = _LinkP()
 LinkR = _LinkR()
+LinkF1 = _LinkF1()
 NilP = _NilP()
 NilR = _NilR()
 LinkingP = _LinkingP()

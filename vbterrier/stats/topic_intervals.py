@@ -397,6 +397,42 @@ def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_re
     return np.asarray(mean - t * std)
 
 
+# The methods that recompute a ratio of sums.
+RATIO_METHODS = ("percentile", "bca")
+
+
+def ratio_limits(
+    cells: Floats, figure: Callable[[Floats], Floats], method: str, *, level: float, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    """Return the limits of an interval of a ratio of sums, which each resample of topics and each jackknife recomputes.
+
+    - ``cells``: the kind of each topic, a whole number, shape (n,)
+    - ``figure``: the ratio from shares of the kinds, (...) of (..., n_kinds); NaN if undefined
+    - ``method``: ``"percentile"`` or ``"bca"``
+
+    Both limits are NaN if the ratio is undefined, or the same for all resamples.
+    """
+    kinds = np.arange(int(cells.max()) + 1)
+    is_kind = (cells[:, None] == kinds).astype(np.float64)
+    share, n, tails = is_kind.mean(axis=0), len(cells), tail_probabilities(level)
+    replicas = figure(resampled_means(is_kind, n_resamples, stream(seed, "")))
+    replicas = replicas[np.isfinite(replicas)]
+    point = figure(share)
+    if not np.isfinite(point) or not len(replicas) or np.ptp(replicas) <= _EQUAL:
+        return np.nan, np.nan
+    if method == "percentile":
+        low, high = np.quantile(replicas, tails)
+        return float(low), float(high)
+    # The ratio without one topic, by its kind.
+    without = figure((share * n - np.eye(len(kinds))) / (n - 1))[cells.astype(np.int64)]
+    change = without[np.isfinite(without)]
+    change = change.mean() - change
+    square = float((change**2).sum())
+    acceleration = float((change**3).sum()) / (6 * square**1.5) if square > 0 else 0.0
+    low, high = bca_limits(replicas, proportion_below(replicas, point, _EQUAL), acceleration, tails)
+    return float(low), float(high)
+
+
 def _poisson(values: Floats, tails: Floats, sums: Callable[[Floats, int], tuple[Any, Any]], n_resamples: int) -> Floats:
     return poisson_limits(means_of(*sums(values, n_resamples)), tails)
 

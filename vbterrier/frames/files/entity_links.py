@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.frames.files.kinds import REDIRECTS
-from vbterrier.frames.files.linked import AIDA, LAYOUTS, link_layout
+from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout
 from vbterrier.frames.files.loading import load
 from vbterrier.frames.files.source import MAX_BYTES, Source
-from vbterrier.frames.id_spaces import normalised, place_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.annotations import StrPath
-    from vbterrier.frames.files.linked import LinkLayout
 
 
 def read_entity_links(
@@ -27,15 +25,15 @@ def read_entity_links(
     redirects: Any = None,
     max_bytes: int | None = MAX_BYTES,
 ) -> pd.DataFrame:
-    r"""Read linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF (Turtle), results of REL, JSON of ELQ and BLINK.
+    r"""Read linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF (Turtle), and the JSON of linkers.
 
     The content decides. :func:`vbterrier.read_tags`, :func:`read_answers`, :func:`read_mentions` and the commands read
-    these files, too, with ids as in the file; this function also brings ids to one space.
+    these files, too; this function also applies mappings and redirects.
 
     ===========  ===================================================================  =========================
     layout       recognised by                                                        offsets in the file
     ===========  ===================================================================  =========================
-    neleval      docno, start, end, entity[, score[, type]]; further such triples     end of the last character
+    neleval      docno, start, end[, entity[, score[, type]]]; further such triples   end of the last character
     TAC KBP      eight columns, the fourth ``docno:start-end``                        end of the last character
     TAC 2014     query, entity, type (PER, ...)[, score]                              none
     HIPE         columns TOKEN, NE-COARSE-LIT and NEL-LIT                             words
@@ -44,6 +42,10 @@ def read_entity_links(
     REL          ``{docno: [[start, length, mention, title, score, score, type]]}``   start and length
     ELQ          ``pred_triples``, or ``label_id`` and ``tokenized_mention_idxs``     words of the model, half-open
     BLINK        ``context_left``, ``mention`` and ``label_id``                       none
+    TagMe, WAT   ``annotations`` with ``spot``, ``id``, ``title`` and ``rho``         half-open
+    WAT corpus   ``entities`` with ``wikipedia_title``, ``wikipedia_id``, ``rho``     half-open
+    ReFinED      ``spans`` with ``text``, ``start``, ``ln``, ``predicted_entity``     start and length
+    spaCy        ``ents`` with ``start``, ``end`` and ``kb_id``                       half-open
     ===========  ===================================================================  =========================
 
     Parameters
@@ -84,8 +86,11 @@ def read_entity_links(
 
     Notes
     -----
-    A file of neleval is recognised by its first line, whose entity must not be a number: a number there means TREC
-    qrels of entities.
+    A file of neleval is recognised by its first line with an entity, which must not be a number: a number there means
+    TREC qrels of entities. Answers of TagMe and WAT, spans of ReFinED and JSON of spaCy are objects, one in each line
+    or in a list, with the id of the document as ``docno``, ``doc_id``, ``docid`` or ``id``, or one object of answers by
+    docno. Offsets of TagMe and WAT may be in UTF-16 units. ``Doc.to_json()`` of spaCy has no links: add ``kb_id``.
+    Turtle needs ``rdflib`` (``pip install 'vbterrier[rdf]'``).
 
     References
     ----------
@@ -107,25 +112,8 @@ def read_entity_links(
     if layout is None:
         every = ", ".join(each.name.partition(" (")[0] for each in LAYOUTS)
         raise FileError(source.path, f"is not recognised as linked mentions; wanted one of {every}")
-    frame = _in_one_space(source, layout, ids, _table(mapping, max_bytes), _table(redirects, max_bytes))
+    frame = in_one_space(source, layout, ids, _table(mapping, max_bytes), _table(redirects, max_bytes))
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
-
-
-def _in_one_space(
-    source: Source, layout: LinkLayout, ids: str | None = None, mapping: Any = None, redirects: Any = None
-) -> pd.DataFrame:
-    """Return the frame of a file of linked mentions, with ids of one space if ``ids`` names it."""
-    frame = layout.frame(source)
-    if ids is None:
-        return frame.drop_duplicates("number", ignore_index=True) if layout is AIDA else frame
-    if layout.has_alternatives:
-        spaces = [place_of(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
-        frame["is_other"] = [space != ids for space in spaces]
-        # Mentions without an id of the space keep one that a mapping may relate to it.
-        frame = frame.sort_values(["number", "is_other"], kind="stable").drop_duplicates("number", ignore_index=True)
-    own, name = frame["space"].tolist(), str(source.path)
-    found = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
-    return frame.assign(entity_id=found)
 
 
 def _table(given: Any, max_bytes: int | None) -> Any:

@@ -381,7 +381,7 @@ COSTS = FileKind(
 VALUES = FileKind(
     ("name", "qid", "measure", "value"),
     ("value",),
-    others=("dataset", "model", *columns.QUERIES.optional),
+    others=("dataset", "model", "gold", "answer", *columns.QUERIES.optional),
     needs_header=True,
     vocabulary=ColumnNames(("qid",)),
 )

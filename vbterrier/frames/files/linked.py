@@ -1,4 +1,4 @@
-"""Files of linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF, REL, ELQ and BLINK."""
+"""Files of linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF, and the JSON of linkers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, printable, warn
+from vbterrier.errors import FileError, agreeing, printable, warn
 from vbterrier.frames.files.json_tables import is_json, number_of, object_of
+from vbterrier.frames.files.nif import nif_mentions
 from vbterrier.frames.files.source import COMMENT, MisfitError, RepeatedMemberError, Source, json_of, shown, split
-from vbterrier.frames.files.turtle import nif_mentions
-from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA
+from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA, normalised, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,9 +33,10 @@ _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
 # The first lines of all layouts, and of some other files, but not of those between blanks.
 MAY_BE_LINKED = re.compile(rb"\s*[@<{\[#]|-DOCSTART-|[^\t]*\t[^\t]*\t|(?i:prefix|base)\s")
 _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+([\w.-]*:\s*)?<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
-# Members of ELQ and BLINK, and a document of REL, whose links are lists.
+# Members of ELQ, BLINK, TagMe, WAT, ReFinED and spaCy, and a document of REL, whose links are lists.
 _JSON_LINKS = re.compile(
-    rb'"(?:pred_triples|tokenized_mention_idxs|context_left)"|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]'
+    rb'"(?:pred_triples|tokenized_mention_idxs|context_left|spot|wikipedia_title|predicted_entity|ents)"'
+    rb'|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]'
 )
 _HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
@@ -65,6 +66,7 @@ class LinkLayout:
     has_documents: bool = True
     has_texts: bool = True
     has_alternatives: bool = False  # True if the entities of a mention are one entity in several id spaces
+    has_main: bool = False  # True if the first of these is the one to read unless another space is chosen
 
     def frame(self, source: Source) -> pd.DataFrame:
         """Return the columns qid, docno, start, end, mention, entity_id, score (NaN if missing), space and number.
@@ -94,13 +96,37 @@ class LinkLayout:
         return frame
 
 
-def linked_rows(source: Source, layout: LinkLayout, kind: str) -> pd.DataFrame:
-    """Return linked mentions as ``"tags"``, ``"answers"``, ``"mentions"``, or a ``"run"`` of entities."""
+def in_one_space(
+    source: Source, layout: LinkLayout, ids: str | None = None, mapping: Any = None, redirects: Any = None
+) -> pd.DataFrame:
+    """Return the frame of a file of linked mentions, with ids of one space if ``ids`` names it."""
+    frame = layout.frame(source)
+    if ids is None:
+        return frame.drop_duplicates("number", ignore_index=True) if layout.has_main else frame
+    if layout.has_alternatives:
+        spaces = [place_of(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
+        frame["is_other"] = [space != ids for space in spaces]
+        # Mentions without an id of the space keep one that a mapping may relate to it.
+        frame = frame.sort_values(["number", "is_other"], kind="stable").drop_duplicates("number", ignore_index=True)
+    own, name = frame["space"].tolist(), str(source.path)
+    entities = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
+    return frame.assign(entity_id=entities)
+
+
+def linked_rows(source: Source, layout: LinkLayout, kind: str, ids: str | None = None) -> pd.DataFrame:
+    """Return linked mentions as ``"tags"``, ``"answers"``, ``"mentions"``, or a ``"run"`` of entities.
+
+    With ``ids``, entities are of that id space.
+    """
     lacks = {"tags": layout.has_documents, "mentions": layout.has_texts and layout.has_documents}
     if not lacks.get(kind, True):
         what = "documents" if kind == "tags" else "texts of mentions"
         raise FileError(source.path, f"is recognised as {layout.name}, which has no {what}; wanted {kind}")
-    frame = layout.frame(source)
+    frame = in_one_space(source, layout, ids)
+    if kind != "mentions" and layout.has_alternatives and frame["number"].duplicated().any():
+        row = frame[frame["number"].duplicated(keep=False)].iloc[0]
+        message = f"is recognised as {layout.name}; mention {row['qid']!r} has several entities"
+        raise FileError(source.path, f"{message}; choose an id space, as ids='wikidata' or --ids wikidata")
     if kind in ("tags", "mentions"):
         frame = _best(frame)
     if kind == "mentions":
@@ -112,13 +138,6 @@ def linked_rows(source: Source, layout: LinkLayout, kind: str) -> pd.DataFrame:
         tags = frame.loc[~is_nil, ["docno", "entity_id", "start", "end", "mention"]].reset_index(drop=True)
         tags.insert(2, "weight", _weights(frame.loc[~is_nil, "score"].to_numpy(), source, layout))
         return tags
-    if layout is AIDA:
-        # The address, and no page id.
-        frame = frame.drop_duplicates("number", ignore_index=True)
-    elif layout.has_alternatives and frame["number"].duplicated().any():
-        row = frame[frame["number"].duplicated(keep=False)].iloc[0]
-        message = f"is recognised as {layout.name}; mention {row['qid']!r} has several entities"
-        raise FileError(source.path, f"{message}; choose an id space with read_entity_links(ids=) or convert --ids")
     # The candidates of a mention without scores are in the order of the file.
     lacks_scores = frame["score"].isna().groupby(frame["number"]).transform("any")
     frame["score"] = frame["score"].mask(lacks_scores, -frame.groupby("number").cumcount().astype("float64"))
@@ -170,7 +189,27 @@ def link_layout(source: Source) -> LinkLayout | None:
                 message = "is NIF in RDF/XML; wanted Turtle or N-Triples: convert it, as with `riot --output=turtle`"
                 raise FileError(source.path, message)
         return None
-    return _json_layout(source, line) if is_json(line) else _line_layout(line.decode(errors="replace").split("\t"))
+    if is_json(line):
+        return _json_layout(source, line)
+    fields = line.decode(errors="replace").split("\t")
+    return _line_layout(fields) or _layout_below(source, fields)
+
+
+def _layout_below(source: Source, fields: list[str]) -> LinkLayout | None:
+    """Return the layout of neleval if mentions without an entity precede the first one with an entity."""
+    if not _is_bare(fields):
+        return None
+    with source.stream() as stream:
+        lines = stream.read(_HEAD).decode(errors="replace").splitlines()
+    below = next((other for line in lines if not _is_bare(other := line.split("\t"))), [])
+    return NELEVAL if below and _line_layout(below) is NELEVAL else None
+
+
+def _is_bare(fields: list[str]) -> bool:
+    """Return True for a document and offsets without an entity, and for a comment or a blank line."""
+    if not any(fields) or fields[0].startswith("#"):
+        return True
+    return len(fields) == 3 and all(map(_WHOLE.fullmatch, fields[1:])) and int(fields[1]) <= int(fields[2])  # noqa: PLR2004
 
 
 def _line_layout(fields: list[str]) -> LinkLayout | None:
@@ -192,26 +231,39 @@ def _line_layout(fields: list[str]) -> LinkLayout | None:
 
 def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     with source.stream() as stream:
-        if not _JSON_LINKS.search(stream.read(_HEAD)):
-            # Parsing would take as long as reading the whole of a large object of another kind.
-            return None
-    try:
-        found = json_of(line)
-    except (ValueError, RecursionError):
-        try:
-            found = json_of(source.text())
-        except (ValueError, RecursionError):
-            return None
-    found = next(iter(found), None) if isinstance(found, list) else found
+        head = stream.read(_HEAD)
+    if not _JSON_LINKS.search(head):
+        # Parsing would take as long as reading the whole of a large object of another kind.
+        return None
+    found = _first_object(source, line)
     if not isinstance(found, dict):
         return None
     if "pred_triples" in found or {"label_id", "tokenized_mention_idxs"} <= set(found):
         return ELQ
     if {"context_left", "mention", "label_id"} <= set(found):
         return BLINK
+    for layout, (items, member) in _MEMBERS.items():
+        # The lists of the first documents may be empty.
+        if f'"{member}"'.encode() in head and any(_has_list(each, items) for each in (found, *found.values())):
+            return layout
     lists = [links for links in found.values() if isinstance(links, list)]
     first = next((links[0] for links in lists if links), None)
     return REL if len(lists) == len(found) > 0 and isinstance(first, list) and len(first) == _N_REL else None
+
+
+def _first_object(source: Source, line: bytes) -> Any:
+    """Return the value of the first line, or of the file if it has one, or the first of its list; ``None`` if cut."""
+    for text in (lambda: line, source.text):
+        try:
+            found = json_of(text())
+        except (ValueError, RecursionError):
+            continue
+        return next(iter(found), None) if isinstance(found, list) else found
+    return None
+
+
+def _has_list(value: Any, name: str) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(name), list)
 
 
 class _Line(NamedTuple):
@@ -274,7 +326,7 @@ def _mention_lines(wanted: str, mention_of: Callable[[_Line], Mention | None]) -
 
 def _neleval(line: _Line) -> Mention | None:
     n = len(line.fields) - 3
-    if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - id, or id and score, or triples
+    if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - nothing, id, or id and score, or triples
         return None
     start, end = line.offset(1, "start"), line.offset(2, "end") + 1
     entities = [(line.entity(at), "", line.number_of(at + 1, "score")) for at in range(3, len(line.fields), 3)]
@@ -371,17 +423,18 @@ def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
         fields = line.fields
         if not any(fields):
             yield None
-        elif fields[0].startswith("#") and len(fields) == 1:
-            if found := _DOCUMENT.match(fields[0]):
+        elif fields[0].startswith("#") and (len(fields) != len(names) or not any(fields[1:])):
+            # Tools that write tables pad comments with tabs, or separate their words by tabs.
+            if found := _DOCUMENT.match(" ".join(fields)):
                 yield found[1].rstrip()
         elif not names:
-            names = fields
+            names = "\t".join(fields).rstrip("\t").split("\t")
             if missing := [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]:
                 raise line.refused(f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}")
-        elif len(fields) != len(names):
+        elif len(fields) < len(names) or any(fields[len(names) :]):
             raise line.misfit(f"{len(names)} fields")
         else:
-            row = dict(zip(names, fields, strict=True))
+            row = dict(zip(names, fields, strict=False))
             tag = row["NE-COARSE-LIT"][:1]
             # Of IOBES, S is a mention of one word, and E ends one.
             tag = {"S": "B", "E": "I"}.get(tag, tag if tag in ("B", "I") else "O")
@@ -392,8 +445,9 @@ def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
 
 
 def _nif(source: Source) -> Iterator[Mention]:
-    for mention in nif_mentions(source):
-        yield Mention(*mention)
+    # A graph has no order.
+    for mention in sorted(nif_mentions(source)):
+        yield Mention(None, *mention)
 
 
 def _objects(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
@@ -479,6 +533,102 @@ def _blink(source: Source) -> Iterator[Mention]:
         yield Mention(line, docno, -1, -1, text, [(known, PAGE, None)])
 
 
+# Members that name the document of an answer.
+_DOCNOS = ("docno", "doc_id", "docid", "id")
+
+
+class _Answers(NamedTuple):
+    """The reader of answers of a linker: objects with a list of items, each with the id of its document.
+
+    The id is a member, or the object is a member of an object of documents. ``mention_of`` returns start, end, text,
+    pairs of id and space, and score of an item, or raises KeyError, TypeError or ValueError for a fault. Items without
+    an entity are left out and counted.
+    """
+
+    linker: str
+    items: str
+    mention_of: Callable[[dict[str, Any]], tuple[int, int, str, list[tuple[str, str]], Any]]
+
+    def __call__(self, source: Source) -> Iterator[Mention]:
+        n_unlinked = 0
+        for line, record in _objects(source):
+            for docno, answer in self._by_document(source, line, record):
+                for item in answer[self.items]:
+                    try:
+                        start, end, text, entities, score = self.mention_of(item)
+                    except (KeyError, TypeError, ValueError) as error:
+                        message = f"document {docno!r}: wanted an item of {self.linker}, found {shown(repr(item))}"
+                        raise FileError(source.path, f"{message} ({error!r})", line=line) from error
+                    n_unlinked += not entities
+                    if entities:
+                        weight = None if score is None else _score(source, line, docno, score)
+                        yield Mention(line, docno, start, end, text, [(*each, weight) for each in entities])
+        if n_unlinked:
+            warn(f"{printable(source.path)}: {agreeing(n_unlinked, 'mentions are linked to nothing and left out')}")
+
+    def _by_document(
+        self, source: Source, line: int | None, record: dict[str, Any]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        if _has_list(record, self.items):
+            key = next((each for each in _DOCNOS if each in record), None)
+            if key is None:
+                message = f"is an answer of {self.linker} that does not name its document"
+                raise FileError(source.path, f"{message}; add a member 'docno' to each answer", line=line)
+            yield _id_of(source, line, record, key), record
+            return
+        for docno, answer in record.items():
+            if not _has_list(answer, self.items):
+                message = f"{docno!r}: wanted an answer of {self.linker} with a list {self.items!r}"
+                raise FileError(source.path, f"{message}, found {shown(repr(answer))}", line=line)
+            yield docno, answer
+
+
+def _score(source: Source, line: int | None, docno: str, score: Any) -> float:
+    number = number_of(score)
+    if number is None:
+        message = f"document {docno!r}: the score of a mention is {shown(repr(score))}, wanted a number"
+        raise FileError(source.path, message, line=line)
+    return number
+
+
+def _offsets(start: Any, end: Any) -> tuple[int, int]:
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
+        raise ValueError(f"offsets {start!r} to {end!r}")
+    return start, end
+
+
+def _in_wikipedia(title: Any, page: Any) -> list[tuple[str, str]]:
+    """Return a page of Wikipedia by its title and its number; none without a title, or with a number of 0 or less."""
+    if title is None or type(page) is not int or page <= 0:
+        return []
+    return [(str(title), TITLE), (str(page), PAGE)]
+
+
+def _annotation(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
+    entities = _in_wikipedia(item.get("title"), item["id"])
+    return *_offsets(item["start"], item["end"]), str(item["spot"]), entities, item["rho"]
+
+
+def _wat_entity(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
+    entities = _in_wikipedia(item["wikipedia_title"], item["wikipedia_id"])
+    return *_offsets(item["start"], item["end"]), "", entities, item["rho"]
+
+
+def _refined_span(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
+    start, end = _offsets(item["start"], item["start"] + item["ln"])
+    entity = item["predicted_entity"] or {}
+    ids = ((entity.get("wikidata_entity_id"), WIKIDATA), (entity.get("wikipedia_entity_title"), TITLE))
+    entities = [(str(each), space) for each, space in ids if each]
+    return start, end, str(item["text"]), entities or [("", "")], item.get("entity_linking_model_confidence_score")
+
+
+def _spacy_entity(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
+    if "kb_id" not in item:
+        raise ValueError("Doc.to_json() of spaCy leaves links out: add kb_id=ent.kb_id_ to each of ents")
+    entities = [(str(item["kb_id"]), "")] if item["kb_id"] else []
+    return *_offsets(item["start"], item["end"]), "", entities, None
+
+
 def _id_of(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
     found = record.get(name)
     if isinstance(found, bool) or not isinstance(found, (int, str)) or found == "":
@@ -501,9 +651,33 @@ TAC_2014 = LinkLayout(
     has_texts=False,
 )
 HIPE = LinkLayout("HIPE (a word in each line)", _hipe, unit="words")
-AIDA = LinkLayout("CoNLL-AIDA (a word in each line)", _aida, unit="words", has_alternatives=True)
+AIDA = LinkLayout("CoNLL-AIDA (a word in each line)", _aida, unit="words", has_alternatives=True, has_main=True)
 NIF = LinkLayout("NIF (Turtle)", _nif, has_alternatives=True)
 REL = LinkLayout("results of REL", _rel)
 ELQ = LinkLayout("JSON of ELQ", _elq, unit="words")
 BLINK = LinkLayout("JSON of BLINK", _blink, unit="")
-LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK)
+ANNOTATIONS = LinkLayout(
+    "answers of TagMe or WAT",
+    _Answers("TagMe or WAT", "annotations", _annotation),
+    has_alternatives=True,
+    has_main=True,
+)
+WAT = LinkLayout(
+    "a corpus linked by WAT",
+    _Answers("WAT", "entities", _wat_entity),
+    has_texts=False,
+    has_alternatives=True,
+    has_main=True,
+)
+REFINED = LinkLayout(
+    "spans of ReFinED", _Answers("ReFinED", "spans", _refined_span), has_alternatives=True, has_main=True
+)
+SPACY = LinkLayout("JSON of spaCy", _Answers("spaCy", "ents", _spacy_entity), has_texts=False)
+# The lists of answers, and a member of their items.
+_MEMBERS = {
+    ANNOTATIONS: ("annotations", "spot"),
+    WAT: ("entities", "wikipedia_title"),
+    REFINED: ("spans", "predicted_entity"),
+    SPACY: ("ents", "label"),
+}
+LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK, ANNOTATIONS, WAT, REFINED, SPACY)

@@ -40,6 +40,7 @@ from vbterrier.frames.files.tables import (
     whole_table,
     with_labels,
 )
+from vbterrier.frames.id_spaces import normalised
 from vbterrier.frames.ids import flags_of, integers_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class _Opened:
     source: Source
     kind: FileKind
     in_sheet: bool = False  # True for the text of a spreadsheet, whose first row is a header
+    ids: str | None = None  # the id space of the entities, ``None`` for ids as in the file
 
     @cached_property
     def first(self) -> tuple[int, bytes]:
@@ -101,14 +103,18 @@ class FileFormat:
     rows: Callable[[_Opened, Any], Loaded]
 
 
-def load(path: StrPath, max_bytes: int | None, kind: FileKind) -> Loaded:
-    """Read a file of any shape as a table of a kind."""
+def load(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None = None) -> Loaded:
+    """Read a file of any shape as a table of a kind; with ``ids``, entities have ids of that space."""
     started = time.perf_counter()
     if is_dataset(path):
         loaded = _finished(Path(str(path)), kind, Loaded(_of_ir_datasets(str(path), kind)))
     else:
-        opened = _Opened(Source.at(path, max_bytes), kind)
+        opened = _Opened(Source.at(path, max_bytes), kind, ids=ids)
         loaded = _finished(opened.source.path, kind, _read(opened))
+        if ids is not None and loaded.form != "linked":
+            entities, where = loaded.frame["entity_id"].tolist(), str(opened.source.path)
+            entities = normalised(entities, [""] * len(entities), ids, name=where)
+            loaded = replace(loaded, frame=loaded.frame.assign(entity_id=entities))
     rows, seconds = f"{len(loaded.frame):,}", time.perf_counter() - started
     _LOG.info("read %s, %s rows (%.2f s)", printable(path), rows, seconds)
     return loaded
@@ -188,7 +194,7 @@ def _link_layout(opened: _Opened) -> LinkLayout | None:
 
 
 def _linked(opened: _Opened, layout: LinkLayout) -> Loaded:
-    return Loaded(linked_rows(opened.source, layout, opened.kind.links), "linked")
+    return Loaded(linked_rows(opened.source, layout, opened.kind.links, opened.ids), "linked")
 
 
 def _json(opened: _Opened, first: tuple[int, bytes]) -> Loaded:

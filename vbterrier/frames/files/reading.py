@@ -335,7 +335,7 @@ def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
     return _read(path, max_bytes, SUBTOPICS)
 
 
-def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+def read_tags(path: StrPath, *, ids: str | None = None, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read the entities of documents: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``docno entity_id`` or ``docno entity_id weight``, separated
@@ -345,6 +345,9 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     ----------
     path, max_bytes
         As in :func:`read_run`, with the same errors.
+    ids
+        The id space of the entities, as in :func:`vbterrier.frames.read_entity_links`; ``None`` for ids as in the file.
+        Needed for linked mentions with ids of several spaces, such as NIF.
 
     Returns
     -------
@@ -360,7 +363,7 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     >>> read_tags(path).values.tolist()
     [['d1', 'Q90', 1.0], ['d1', 'Q167646', 1.0]]
     """
-    return _read(path, max_bytes, TAGS)
+    return _read(path, max_bytes, TAGS, ids)
 
 
 def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -385,7 +388,7 @@ def read_spellings(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
     return _read(path, max_bytes, SPELLINGS)
 
 
-def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+def read_answers(path: StrPath, *, ids: str | None = None, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read the linked entity of each query: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id score``, separated by
@@ -395,6 +398,9 @@ def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     ----------
     path, max_bytes
         As in :func:`read_run`, with the same errors.
+    ids
+        The id space of the entities, as in :func:`vbterrier.frames.read_entity_links`; ``None`` for ids as in the file.
+        Needed for linked mentions with ids of several spaces, such as NIF.
 
     Returns
     -------
@@ -410,7 +416,7 @@ def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     >>> read_answers(path).values.tolist()
     [['q1', 'New York'], ['q2', 'NIL']]
     """
-    return _read(path, max_bytes, ANSWERS)
+    return _read(path, max_bytes, ANSWERS, ids)
 
 
 def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -544,8 +550,8 @@ def read_costs(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     return _read(path, max_bytes, COSTS)
 
 
-def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
-    loaded = load(path, max_bytes, kind)
+def _read(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None = None) -> pd.DataFrame:
+    loaded = load(path, max_bytes, kind, ids)
     if loaded.n_unrated:
         left_out = "queries without results" if kind.unrated == "rank" else "rows without a rating"
         warn(f"{printable(path)}: {agreeing(loaded.n_unrated, f'{left_out} are left out')}")
