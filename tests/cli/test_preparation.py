@@ -1,6 +1,7 @@
 """The command line from queries to VB-Scores, on the demo's files."""
 
 import gzip
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -268,3 +269,36 @@ def test_a_benchmark_is_made_on_the_command_line(command, refused, tmp_path, mon
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "ann.tsv").write_text("")
     refused(["annotate", "check", "ann.tsv", "again/ann.tsv", *given], 2, "two sheets have one name")
+
+
+def test_a_few_documents_are_annotated_on_the_command_line(command, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    qids = [f"q{n:02}" for n in range(30)]
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\tbank\n" for qid in qids))
+    rows = [f"{qid}\t{one}\t0.5\t{one} bank" for qid in qids for one in ("river", "money")]
+    (tmp_path / "intents.tsv").write_text("\n".join(["qid\tentity_id\tprob\tname", *rows, ""]))
+    rows = [f"{qid}-{n}\ttext {n}" for qid in qids for n in range(4)]
+    (tmp_path / "docs.tsv").write_text("\n".join(["docno\ttext", *rows, ""]))
+    for name, order in (("one", (0, 1, 2, 3)), ("two", (3, 2, 1, 0))):
+        lines = [f"{qid} Q0 {qid}-{n} 0 {-rank} x\n" for qid in qids for rank, n in enumerate(order)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    given = ["annotate", "documents", "one.run", "two.run", "--topics", "topics.tsv", "--intents", "intents.tsv"]
+    texts = ["--documents", "docs.tsv", "--cutoff", 2]
+    code, out, _ = command(*given, *texts, "-n", 80, "-o", "sheet.csv")
+    assert (code, out.count("\n")) == (0, 1)
+    assert "80 of 120 documents to annotate, of 20 topics (whole topics)" in out
+    sheet = pd.read_csv(tmp_path / "sheet.csv", dtype=str, keep_default_na=False)
+    is_river = sheet["docno"].str.endswith(("0", "1"))
+    sheet.assign(annotation=is_river.map({True: "river", False: "2"})).to_csv(tmp_path / "done.csv", index=False)
+    code, out, _ = command(*given, *texts, "--annotations", "done.csv", "-f", "csv", "--save-tags", "tags.tsv")
+    table = pd.read_csv(io.StringIO(out))
+    # Both runs show one meaning in all queries.
+    assert table["value"].round(6).tolist() == [0.5, 0.5, 0.0, 0.0]
+    assert (table["high"] - table["low"]).abs().max() < 1e-9
+    assert len((tmp_path / "tags.tsv").read_text().splitlines()) > 80
+    code, out, _ = command(*given, *texts, "--annotations", "done.csv", "--half-width", 0.1)
+    assert "0 more documents for intervals of +-0.1" in out
+    code, out, _ = command(*given, *texts)
+    assert "tags are mostly guesses: systems are not ordered (no annotations by people)" in out
+    refused([*given, "-n", 10], 2, "-n: wanted --documents, the texts to annotate, and --output")
+    refused([*given, "-o", "x.csv"], 2, "--output and --design are those of a draw: give -n")

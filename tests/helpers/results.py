@@ -99,6 +99,19 @@ def annotations():
     return task.collect({"ann": sheet, "bob": sheet})
 
 
+def documents_to_annotate():
+    """Documents of two runs, and the arguments of the calls."""
+    first = pd.concat(RUNS.values())["docno"].drop_duplicates()
+    given = {"intents": INTENTS, "documents": pd.DataFrame({"docno": first, "text": "a text"}), "tags": TAGGED}
+    return evaluate.annotate_documents(RUNS, TOPICS, n=10_000, **given), given
+
+
+def annotated_scores():
+    """Scores of documents that are all annotated with the first candidate."""
+    task, given = documents_to_annotate()
+    return evaluate.annotated_scores(RUNS, TOPICS, annotations=task.items.assign(annotation="1"), **given)
+
+
 MAKERS = {
     "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
     "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], inference=Inference(n_resamples=200)),
@@ -155,6 +168,8 @@ MAKERS = {
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
     "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
     "collect": annotations,
+    "annotate_documents": lambda: documents_to_annotate()[0],
+    "annotated_scores": annotated_scores,
 }
 
 # Arguments that some figures need besides the result.

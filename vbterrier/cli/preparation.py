@@ -181,6 +181,12 @@ def intents(
     parse: Annotated[bool, Option("--parse", help="Move key:value constraints out of the queries.")] = False,
     unknown: Annotated[str, Option(help="Missing attributes: satisfied, violated, or 0 to 1.")] = "satisfied",
     dedup: Annotated[bool, Option(help="Merge candidates with equal names or redirects.")] = True,
+    join: Annotated[
+        list[Path] | None, Option(help="Join the candidates of this file (qid, entity_id, prob); repeatable.")
+    ] = None,
+    join_method: Annotated[
+        str, Option(help="With --join: mean or max of the probabilities, or append (those of files come last).")
+    ] = "mean",
     threshold: Annotated[float | None, Option(help="Keep candidates of at least this probability.")] = None,
     cutoff: Annotated[int | None, Option(help="Keep this many candidates.")] = None,
     mass: Annotated[float | None, Option(help="Keep the fewest candidates with this much probability.")] = None,
@@ -197,6 +203,7 @@ def intents(
     if constraints and constraints not in queries.columns:
         columns = ", ".join(queries.columns)
         raise InputError(f"{topics}: no column {constraints!r}, found {columns}; correct --constraints")
+    _require_join(join, join_method)
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
@@ -210,21 +217,39 @@ def intents(
             stages.append(vbterrier.RelaxConstraints(base, **options))
         if dedup:
             stages.append(vbterrier.Dedup(kb=base))
-        if (threshold, cutoff, mass) != (None, None, None):
-            stages.append(vbterrier.Truncate(threshold=threshold, cutoff=cutoff, mass=mass))
         rows: pd.DataFrame = queries
         for stage in stages:
             rows = stage.transform(rows)
+    rows = _with_others(rows, join or [], join_method)
+    if (threshold, cutoff, mass) != (None, None, None):
+        rows = vbterrier.Truncate(threshold=threshold, cutoff=cutoff, mass=mass).transform(rows)
     candidates = rows[rows["entity_id"] != NIL]
     if not len(candidates):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
     # The path of a temporary knowledge base would make equal calls differ.
-    vbterrier.frames.write_intents(rows.assign(source=f"{linker}, {knowledge}"), output)
+    named = ", ".join(map(str, [knowledge, *(join or [])]))
+    vbterrier.frames.write_intents(rows.assign(source=f"{linker}, {named}"), output)
     per_query = candidates.groupby("qid", sort=False).size()
     echo(
         f"{output}: {len(candidates):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
         f"{per_query.min()} to {per_query.max()} each (mean {per_query.mean():.1f})"
     )
+
+
+def _require_join(join: list[Path] | None, method: str) -> None:
+    if method != "mean" and not join:
+        raise ParameterError("--join-method applies to --join: wanted a file of candidates to join")
+
+
+def _with_others(rows: pd.DataFrame, paths: list[Path], method: str) -> pd.DataFrame:
+    """Candidates joined with those of files, of the same queries."""
+    if not paths:
+        return rows
+    asked = rows["qid"].astype(str)
+    others = [vbterrier.read_intents(path) for path in paths]
+    others = [frame[frame["qid"].isin(asked)].reset_index(drop=True) for frame in others]
+    joined: pd.DataFrame = vbterrier.intents.join_intents(rows.assign(qid=asked), *others, method=method)
+    return joined
 
 
 def tag(
@@ -357,6 +382,69 @@ def pack(
     echo(f"{output}: {len(frame):,} intents of {frame['qid'].nunique():,} queries, SHA-256 {made.digest}")
 
 
+def documents(
+    runs: option.Runs,
+    topics: Queries,
+    candidates: Candidates,
+    texts: Annotated[Path | None, Option("--documents", help="Texts of documents: docno, text.")] = None,
+    tags: option.Tags = None,
+    annotations: Annotated[
+        list[Path] | None, Option(help="Annotated sheets: report scores from them, or with -n, draw more; repeatable.")
+    ] = None,
+    n: Annotated[int | None, Option("-n", help="Draw this many documents to annotate.", min=1, metavar="N")] = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="With -n: the sheet to write: .csv, .tsv or .jsonl.")
+    ] = None,
+    cutoff: Annotated[list[int] | None, Option(help="Cutoff of ES and VB; repeatable [3, 5].", min=1)] = None,
+    design: Annotated[
+        str, Option(help="With -n: topics (whole topics), documents (single ones) or auto (topics if small).")
+    ] = "auto",
+    save_tags: Annotated[
+        Path | None,
+        Option("--save-tags", help="Without -n: the tags file to write, of all documents with the model's."),
+    ] = None,
+    half_width: Annotated[
+        float | None, Option(help="Without -n: count the documents to annotate for intervals of this half-width.")
+    ] = None,
+    style: Format = "table",
+    level: option.Level = 0.95,
+    seed: option.SeedOfDraws = 0,
+) -> None:
+    """Draw a few documents of ambiguous queries to annotate, and report ES and VB under gold tags from them.
+
+    With -n, write a sheet of documents that are drawn at random among the first ones of the runs. Without it, read
+    annotated sheets and report scores with intervals, and the pairs of runs that they order.
+    """
+    from vbterrier.report.tables import rendered
+
+    require_format(style)
+    cutoffs = cutoff or (3, 5)
+    given: dict[str, Any] = {"intents": candidates, "documents": texts, "tags": tags, "cutoff": cutoffs, "seed": seed}
+    if n is not None:
+        if output is None or texts is None:
+            raise ParameterError("-n: wanted --documents, the texts to annotate, and --output, the sheet to write")
+        if save_tags is not None or half_width is not None:
+            raise ParameterError("--save-tags and --half-width report scores of annotated documents: leave out -n")
+        task = vbterrier.evaluate.annotate_documents(runs, topics, n=n, annotations=annotations, design=design, **given)
+        about = task.write(output)
+        echo(f"{output}: {task!r}; {about}: the instructions")
+        return
+    if output is not None or design != "auto":
+        raise ParameterError("--output and --design are those of a draw: give -n, the number of documents to annotate")
+    found = vbterrier.evaluate.annotated_scores(runs, topics, annotations=annotations, level=level, **given)
+    if save_tags is not None:
+        vbterrier.frames.write_tags(found.tags, save_tags)
+    if style != "table":
+        echo(rendered(found.intervals, style, caption=[repr(found)], label="tab:annotated"))
+        return
+    echo(rendered(found.intervals, style))
+    if not found.reason:
+        echo(rendered(found.comparisons, style))
+    echo(repr(found))
+    if half_width is not None:
+        echo(f"{found.more(half_width):,} more documents for intervals of +-{half_width:g}")
+
+
 def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
     names = [path.name.removesuffix(path.suffix) for path in sheets]
     if len(set(names)) < len(names):
@@ -369,11 +457,11 @@ app = typer.Typer(
     name="annotate",
     cls=CommandGroup,
     rich_markup_mode=None,
-    help="Let people label candidate intents, and make a benchmark of their labels.",
+    help="Let people label candidate intents or documents; make benchmarks and scores of their labels.",
     no_args_is_help=True,
     add_completion=False,
 )
-for command in (write, check, pack):
+for command in (write, check, pack, documents):
     app.command(cls=Command)(shared(command))
 
 

@@ -3,6 +3,8 @@ from .audit import audit_judge as audit_judge
 from .closed_open import evaluate_closed_open as evaluate_closed_open
 from .coverage import CoverageOptions as CoverageOptions
 from .doctor import diagnose as diagnose
+from .document_annotation import annotate_documents as annotate_documents
+from .document_annotation import annotated_scores as annotated_scores
 from .entity_grid import entity_grid as entity_grid
 from .frozen import evaluate_frozen as evaluate_frozen
 from .grids import GridOptions as GridOptions

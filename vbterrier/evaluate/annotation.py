@@ -45,7 +45,7 @@ from vbterrier.measures.artifact import IntentSet, intents_digest
 from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vbterrier.annotations import StrPath
@@ -122,7 +122,8 @@ class AnnotationTask(Shown):
         if path.suffix == ".jsonl":
             text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
         else:
-            text = _sheet(rows, "," if path.suffix == ".csv" else "\t")
+            texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
+            text = sheet_text(rows, "," if path.suffix == ".csv" else "\t", _KEY, texts)
         about = path.with_suffix(".instructions.txt")
         replace_files({path: text, about: INSTRUCTIONS})
         return about
@@ -402,14 +403,13 @@ def annotate(
     return AnnotationTask(queries.reset_index(drop=True), items, blind)
 
 
-def _sheet(rows: pd.DataFrame, separator: str) -> str:
+def sheet_text(rows: pd.DataFrame, separator: str, ids: Sequence[str], texts: Sequence[str]) -> str:
     """Text of a sheet; texts lose line ends, and those that a spreadsheet would run begin with an apostrophe."""
-    for column in _KEY:
+    for column in ids:
         formula = rows[column].str.contains(_FORMULA)
         if formula.any():
             odd = rows.loc[formula, column].iloc[0]
             raise InputError(f"{column} {odd!r}: spreadsheets would run it as a formula; write a .jsonl file")
-    texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
     plain = {name: guarded(rows[name].str.split().str.join(" ")) for name in texts}
     return delimited(rows.assign(**plain), separator, "an id holds a tab or a line end; write a .jsonl file")
 

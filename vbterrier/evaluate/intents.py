@@ -48,7 +48,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline, topics_of
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
-from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
+from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.parts import PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.intents import CandidateMeasure, IntentMeasure
@@ -101,13 +101,12 @@ def tag_coverage(
     """Share of tagged documents, ES, and the best possible ES under the same tags."""
     together = PARTS in intents.columns
     candidates, all_tags = Intents(intents, together=together), Tags(tags)
-    # An intent is never covered to a larger extent than the mean of its parts.
-    of_oracle = split_parts(intents) if together else intents
     rows = []
     for cutoff in cutoffs:
-        oracle = float(oracle_success(of_oracle, tags, cutoff, nil=nil)["success"].mean())
+        oracle = None
         for name, run in runs.items():
             coverage = cover(run, candidates, all_tags, cutoff, nil=nil)
+            oracle = coverage.oracle(cutoff) if oracle is None else oracle
             success = coverage.success(coverage.gain(cutoff, "binary"))
             rows.append((name, cutoff, float(coverage.tagged.mean()), *coverage.ties, float(success.mean()), oracle))
     table = pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "tied", "abstained", "ES", "oracle_ES"])

@@ -5,6 +5,7 @@ from .constraints import RelaxedQueries as RelaxedQueries
 from .constraints import parse_constraints as parse_constraints
 from .coverage import oracle_success as oracle_success
 from .dedup import MiniLM as MiniLM
+from .joins import join_intents as join_intents
 from .language_model import GenerateIntents as GenerateIntents
 from .language_model import ModelProbabilities as ModelProbabilities
 from .language_model import ModelTagger as ModelTagger

@@ -12,7 +12,8 @@ from vbterrier.errors import InputError, ParameterError, choice, excerpt, number
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
-from vbterrier.intents.stage import Candidates, IntentStage, warn_of
+from vbterrier.intents.joins import IntentOperators
+from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of
 from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import kept, peaks, proportional, ranks, softmax
 
@@ -28,7 +29,7 @@ _CONTEXT = "context"
 _ADDED = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
-class CandidateIntents(IntentStage):
+class CandidateIntents(IntentOperators, IntentStage):
     """Generate the candidate intents of queries with probabilities: Q -> I (Ding 2025, section 3.2).
 
     Parameters
@@ -114,7 +115,7 @@ class CandidateIntents(IntentStage):
             links = links[list(_LINKS)]
         table = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), table["topic"].to_numpy())
-        warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {NIL} has probability 1")
+        warn_of(inp["qid"].iloc[without].tolist(), WITHOUT_CANDIDATES)
         table["prob"] = self._probabilities(table, scale, inp["qid"].tolist())
         table = self._with_nil(table, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
         frame = inp.iloc[table["topic"].to_numpy()].reset_index(drop=True)

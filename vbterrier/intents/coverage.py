@@ -62,6 +62,8 @@ class Intents:
         self.prob = prob / total[self.topic]
         # The ids that tags name, and the intents with each: those of the parts, if intents have some.
         self.ids, self.lookup = self.entity, Lookup(self.topic, self.entity)
+        # The topic of each id, and its share of the probability, that of a part is equal for all parts of an intent.
+        self.id_topic, self.id_prob = self.topic, self.prob
         self.members: tuple[Ints, Ints] | None = None
         if not together:
             if PARTS in frame.columns:
@@ -80,6 +82,9 @@ class Intents:
         self.lookup = Lookup(pairs["topic"].to_numpy()[first], self.ids)
         starts: Ints = np.searchsorted(of_intent, np.arange(len(lists) + 1)).astype(np.int64)
         self.members = member, starts
+        self.id_topic = pairs["topic"].to_numpy(np.int64)[first]
+        sizes = np.diff(starts)
+        self.id_prob = np.bincount(member, (self.prob / sizes)[of_intent], len(first))
 
     def of_entity(self, entity: str) -> Ints:
         """Return the indices of the intents of an entity."""
@@ -110,11 +115,11 @@ class Tags(TagFrame):
         return np.bincount(pairs.drop_duplicates()["intent"], minlength=len(intents.prob))
 
     def of_intents(self, intents: Intents) -> tuple[Ints, Ints]:
-        """Match tags of positive weight with intents, retrieved or not: rows of tags, ascending, and intents."""
+        """Match tags of positive weight with ids of intents, retrieved or not: rows of tags, ascending, and ids."""
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
             # Tags without a query apply to every query with their entity among its intents.
-            pairs, intent_of_row = Lookup(None, intents.entity).find(None, self.entity.take(counted))
+            pairs, intent_of_row = Lookup(None, intents.ids).find(None, self.entity.take(counted))
             return counted[pairs], intent_of_row
         here = places(self.topics, intents.topics)[self.topic[counted]]
         pairs, intent_of_row = intents.lookup.find(here, self.entity.take(counted))
@@ -189,6 +194,17 @@ class Coverage:
     def has_judged(self) -> bool:
         """True if a document covers an intent by diversity judgments, which are then its tags."""
         return self.tags.name == JUDGED and len(self.intent) > 0
+
+    def oracle(self, cutoff: int | None) -> float:
+        """Return the mean expected success of the best ranking under the same tags; NaN unless all tags are known.
+
+        An intent with parts that are covered together is never covered to a larger extent than the mean of its parts,
+        whose maximum this is.
+        """
+        if not self.tags.pooled:
+            return math.nan
+        success, _ = _best_success(self.intents, self.tags, cutoff, self.nil, *self.tags.of_intents(self.intents))
+        return float(success.mean())
 
     @cached_property
     def known(self) -> Ints | None:
@@ -401,22 +417,25 @@ def oracle_success(
     if documents is not None:
         shown = _shown(documents, asked, asked.topic[intent], all_tags.docno.take(rows))
         rows, intent = rows[shown], intent[shown]
-    prob = asked.prob.copy()
-    absent = _positions(asked.entity, nil) if nil else np.empty(0, dtype=np.int64)
+    success, exact = _best_success(asked, all_tags, cutoff, nil, rows, intent)
+    method = np.where(exact, "exact", "greedy").astype(object)
+    return pd.DataFrame({"qid": asked.topics, "success": success, "method": method})
+
+
+def _best_success(
+    intents: Intents, tags: Tags, cutoff: int | None, nil: str, rows: Ints, ids: Ints
+) -> tuple[Floats, Bools]:
+    """Return the largest success of each topic, and True if it is exact, from rows of tags and their ids of intents."""
+    prob = intents.id_prob.copy()
+    absent = _positions(intents.ids, nil) if nil else np.empty(0, dtype=np.int64)
+    nothing = per_topic(prob[absent], intents.id_topic[absent], len(intents.topics))
     prob[absent] = 0.0
-    _, document = all_tags.docno.take(rows).codes()
+    _, document = tags.docno.take(rows).codes()
     success, exact = best_success(
-        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=all_tags.weight[rows], k=cutoff
+        prob, intents.id_topic, len(intents.topics), intent=ids, document=document, weight=tags.weight[rows], k=cutoff
     )
-    nothing = per_topic(asked.prob[absent], asked.topic[absent], len(asked.topics))
-    return pd.DataFrame(
-        {
-            "qid": asked.topics,
-            # Sums of probabilities are subject to rounding.
-            "success": np.minimum(np.maximum(success, nothing), 1.0),
-            "method": np.where(exact, "exact", "greedy").astype(object),
-        }
-    )
+    # Sums of probabilities are subject to rounding.
+    return np.minimum(np.maximum(success, nothing), 1.0), exact
 
 
 def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:

@@ -13,6 +13,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, agreeing, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.named import named
+from vbterrier.intents.joins import IntentOperators
 from vbterrier.intents.stage import Candidates, IntentStage
 from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import proportional
@@ -222,7 +223,7 @@ def _warn_of_failures(what: Any, failures: pd.DataFrame, n: int, outcome: str) -
         warn(f"{label_of(what)}: {said}")
 
 
-class GenerateIntents(IntentStage):
+class GenerateIntents(IntentOperators, IntentStage):
     """Generate the candidate intents of queries and their probabilities by a language model: Q -> I.
 
     Parameters

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 60
+#: The end of the warning of queries that a source of intents has no candidate of.
+WITHOUT_CANDIDATES = f"without candidates: {NIL} has probability 1"
 
 
 class IntentStage(pyterrier.Stage):

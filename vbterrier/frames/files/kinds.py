@@ -362,6 +362,9 @@ REDIRECTS = FileKind(
 ANNOTATIONS = FileKind(
     ("qid", "entity_id", "label"), needs_header=True, vocabulary=ColumnNames(("qid", "entity_id", "label"))
 )
+DOCUMENT_ANNOTATIONS = FileKind(
+    ("qid", "docno", "annotation"), needs_header=True, vocabulary=ColumnNames(("qid", "docno"))
+)
 GROUPS = FileKind(
     ("name", "group"),
     header_words=frozenset(("name", "group")),

@@ -13,6 +13,7 @@ from vbterrier.frames.files.kinds import (
     ANSWERS,
     COSTS,
     DESCRIPTIONS,
+    DOCUMENT_ANNOTATIONS,
     DOCUMENTS,
     FRACTIONS,
     GROUPS,
@@ -510,6 +511,11 @@ def read_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.
     [['007', 'Q41421', '1', 'Jordan, achievements']]
     """
     return _read(path, max_bytes, ANNOTATIONS)
+
+
+def read_document_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read a sheet of :func:`vbterrier.evaluate.annotate_documents`: qid, docno, annotation, then other columns."""
+    return _read(path, max_bytes, DOCUMENT_ANNOTATIONS)
 
 
 def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:

@@ -37,8 +37,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
-from vbterrier.intents.coverage import oracle_success
-from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, unequal
+from vbterrier.intents.sources import iterations_of, names_subtopics, unequal
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
@@ -192,7 +191,7 @@ class CoveredIntents:
         intents = next(iter(coverages.values())).intents
         qids = [intents.topics[place] for place in intents.topic]
         frame = pd.DataFrame({"qid": qids, "entity_id": intents.entity.text.to_pylist(), "prob": intents.prob})
-        oracle, covered = _oracle(frame, inputs, cutoff), {}
+        oracle, covered = next(iter(coverages.values())).oracle(cutoff), {}
         for name, coverage in coverages.items():
             has_tags = inputs.tags is not None or "entity_id" in scorings[name].run.frame.columns
             tagged = float(coverage.tagged.mean()) if has_tags else float("nan")
@@ -498,13 +497,3 @@ def _of_runs(
             rows = rows_of(kept, "qid", "entity_id", "name")
             evaluated_parts["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return evaluated_parts
-
-
-def _oracle(intents: pd.DataFrame, inputs: Inputs, cutoff: int) -> float:
-    tags = inputs.tags
-    if tags is None and inputs.intents is None and inputs.is_diversity:
-        _, tags = from_diversity(inputs.qrels)
-        tags = tags[tags["qid"].astype(str).isin(intents["qid"].unique())]
-    if tags is None:
-        return float("nan")
-    return float(oracle_success(intents, tags, cutoff)["success"].mean())
