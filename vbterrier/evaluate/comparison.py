@@ -12,6 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
+from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.evaluate.scores import Scores, sample_by, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
@@ -59,6 +60,8 @@ class Comparison(Shown):
       (topics on which the system scores exactly 0 and other systems do not), flag
     - ``baseline``: the system, or a tuple of systems, that all other systems were compared with; ``None`` for all pairs
     - ``margin``: the equivalence margin; ``None`` without a test of equivalence
+    - ``guessed``: measures by which systems are not ordered, because tags are mostly guesses: their pairs have no
+      p-values, intervals or letters
     """
 
     pairs: pd.DataFrame
@@ -66,6 +69,7 @@ class Comparison(Shown):
     flags: pd.DataFrame
     baseline: str | tuple[str, ...] | None = None
     margin: float | None = None
+    guessed: tuple[str, ...] = ()
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -88,11 +92,12 @@ class Comparison(Shown):
     def _line(self) -> str:
         measures = ", ".join(self.pairs["measure"].unique())
         n_qids = " or ".join(map(str, self.pairs["n_qids"].unique()))
+        guesses = f"; {', '.join(self.guessed)}: {GUESSES}" if self.guessed else ""
         suspects = self.flags.loc[self.flags["flag"] != "", "name"].unique()
         return (
             f"{self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {self.pairs['test'].iloc[0]}, "
             f"{corrected_over(self.pairs)}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the "
-            f"level {self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}"
+            f"level {self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}{guesses}"
         )
 
     def _panels(self) -> Iterator[Panel]:
@@ -283,16 +288,27 @@ def compare(
             raise ParameterError(f"compare: interval={interval!r} has no weights or clusters; use {UNSEEN!r}")
         qids = list(dict.fromkeys(compared["qid"].astype(str)))
         sample = sample_by(queries_of(data.queries, qids, call="compare", honoured=("weight", "cluster")))
+    guessed = tuple(dict.fromkeys(one for scored in every_score for one in scored.guessed))
     pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options, sample=sample), values)
+    pairs = unordered(pairs, guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(tables, missing)
     systems = _lettered(
         intervals(compared, method=interval, **options, sample=sample), pairs, is_complete=baseline is None
     )
+    systems["letters"] = systems["letters"].mask(systems["measure"].isin(guessed), "")
     words = "compared %d pairs of systems: %s, correction %s, %d resamples"
     _LOG.info(words, len(pairs), test, pairs["correction"].iloc[0], n_resamples)
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
-    return Comparison(flagged(pairs, flags), systems, flags, of, margin)
+    return Comparison(flagged(pairs, flags), systems, flags, of, margin, guessed)
+
+
+def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
+    """Comparisons without tests and intervals of some measures."""
+    tests = [name for name in ("low", "high", "p_value", "p_adjusted") if name in pairs.columns]
+    made = pairs.copy()
+    made.loc[made["measure"].isin(list(measures)), tests] = np.nan
+    return made
 
 
 def by_collection(runs: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:

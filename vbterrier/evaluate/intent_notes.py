@@ -11,6 +11,7 @@ from vbterrier.errors import examples
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.vb import vb_range
+from vbterrier.measures.intents import CandidateMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,39 @@ if TYPE_CHECKING:
 
 # Probabilities that differ by less are equal.
 _EQUAL = 1e-6
+#: The share of wrong tags, or of tags that a tie decides where no labels say how many are right, from which systems are
+#: not ordered.
+MOSTLY = 0.5
+GUESSES = (
+    "tags are mostly guesses: systems are not ordered; annotate a few documents (vbterrier annotate documents, "
+    "vbterrier.evaluate.annotate_documents)"
+)
 # The share of queries with equal probabilities from which it is reported.
 _MOST = 0.5
+
+
+def guessed_measures(measures: Iterable[Any], notes: Iterable[str], *, judged: bool) -> tuple[str, ...]:
+    """Return the measures of tags if a note says that these are mostly guesses; without judgments, all are."""
+    if not any(note.endswith(GUESSES) for note in notes):
+        return ()
+    return tuple(str(one) for one in measures if not judged or isinstance(one, CandidateMeasure))
+
+
+def guess_note(target: EvaluationTarget, runs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence if more than half of the tags are decided by ties, which makes them guesses."""
+    frames = [run.frame for run in runs.values()] if target.tags is None else [target.tags]
+    tied = [_tied(frame) for frame in frames if "tied" in frame.columns and "entity_id" in frame.columns]
+    share = float(np.concatenate(tied).mean()) if any(map(len, tied)) else 0.0
+    if share > MOSTLY:
+        yield f"{share:.0%} of the tags are decided by a tie: {GUESSES}"
+
+
+def _tied(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Decisions of the tags of a frame, of positive weight, by a tie; of all ids of a row with several."""
+    weighted = pd.to_numeric(frame["weight"], errors="coerce") > 0 if "weight" in frame.columns else True
+    counted = frame[frame["entity_id"].notna() & weighted]
+    decisions = counted["tied"].explode() if counted["tied"].dtype == object else counted["tied"]
+    return decisions.astype(bool).to_numpy()
 
 
 def notes_on_intents(target: EvaluationTarget, runs: Mapping[str, Any]) -> list[str]:
@@ -30,7 +62,7 @@ def notes_on_intents(target: EvaluationTarget, runs: Mapping[str, Any]) -> list[
     if not {"qid", "entity_id", "prob"} <= set(intents.columns):
         return []
     queries = (qid for run in runs.values() for qid in run.topics)
-    return [*prior_note(intents), *missing_note(queries, intents)]
+    return [*guess_note(target, runs), *prior_note(intents), *missing_note(queries, intents)]
 
 
 def prior_note(intents: pd.DataFrame) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
+from vbterrier.evaluate.comparison import unordered
 from vbterrier.evaluate.inputs import (
     TAGGED,
     intents_and_tags,
@@ -27,7 +28,7 @@ from vbterrier.evaluate.inputs import (
     tags_of,
     target_of,
 )
-from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
+from vbterrier.evaluate.intent_notes import GUESSES, MOSTLY, guessed_measures, missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
 from vbterrier.evaluate.replicas import (
     RerunSystems,
@@ -330,8 +331,7 @@ def evaluate_intents(
         frame, (tags, *retagged), perturbations = _resolved_parts(
             frame, [tags, *retagged], perturbations, reading_of(asked), nil, is_modelled=is_modelled
         )
-    drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
-    scores = score(
+    scored = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
         measures=asked,
         intents=frame,
@@ -341,6 +341,7 @@ def evaluate_intents(
         inference=inference,
         execution=Execution(progress=progress),
     )
+    scores = _labelled(scored, quality, asked)
     made, per_query, of_replicas, tagged_runs = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
     with warnings.catch_warnings():
         # score() has given the same warnings already.
@@ -363,9 +364,11 @@ def evaluate_intents(
         first_ranks = first_covering_ranks(*tagged_runs, largest)
         tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
         pairs = (
-            comparisons(scores.values, baseline=baseline, **drawn)
+            comparisons(scores.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
             if scores.joint is None
-            else scores.joint.comparisons(method=interval, baseline=baseline, **drawn)
+            else scores.joint.comparisons(
+                method=interval, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed
+            )
         )
         intervals = [scores.intervals, of_replicas] if n_replicas else [scores.intervals]
         if tagger_model is not None:
@@ -388,7 +391,7 @@ def evaluate_intents(
         scores.values,
         _adjacent(pd.concat(intervals, ignore_index=True)),
         scores.missing,
-        comparisons=pairs,
+        comparisons=unordered(pairs, scores.guessed),
         per_query=per_query,
         covered=first_ranks,
         tagging=tagged,
@@ -398,8 +401,19 @@ def evaluate_intents(
         quality=quality,
         pool=pool,
         joint=scores.joint,
+        guessed=scores.guessed,
         notes=(*missing_note(asked_queries["qid"], frame), *scores.notes, *tie_note(tagged)),
     )
+
+
+def _labelled(scores: Scores, quality: TagQuality | None, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Scores with the measures that are guessed by labels, which say how many tags are right whatever decided them."""
+    if quality is None or not quality.n_tags:
+        return scores
+    notes = [note for note in scores.notes if not note.endswith(GUESSES)]
+    if quality.micro.precision < MOSTLY:
+        notes.insert(0, f"{quality.micro.precision:.0%} of the tags are right: {GUESSES}")
+    return replace(scores, notes=tuple(notes), guessed=guessed_measures(measures, notes, judged=False))
 
 
 def _checked_topics(topics: Any, systems: Any, baseline: str | None, system: str | None) -> pd.DataFrame:

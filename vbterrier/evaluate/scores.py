@@ -15,7 +15,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, printable, warn, whole
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
-from vbterrier.evaluate.intent_notes import notes_on_intents
+from vbterrier.evaluate.intent_notes import guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
@@ -100,6 +100,7 @@ class Scores(Shown):
     - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
     - ``notes``: sentences about models of unjudged documents, and about fully judged runs whose estimate differs from
       the measure of the judgments
+    - ``guessed``: measures by which systems are not ordered, because the tags are mostly guesses; ``notes`` says so
     - ``joint``: with ``pool="collection"``, the :class:`~vbterrier.stats.topic_statistics.PooledScores` of which
       ``intervals`` has the scores; else ``None``
     """
@@ -111,6 +112,7 @@ class Scores(Shown):
     model: EvidenceModel | None = field(default=None, kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     joint: PooledScores | None = field(default=None, kw_only=True)
+    guessed: tuple[str, ...] = field(default=(), kw_only=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``intervals``: the C frame, a row per system, measure and method."""
@@ -364,6 +366,7 @@ def score(
         notes=tuple(notes),
         joint=joint,
         segments=segments,
+        guessed=guessed_measures(asked, notes, judged=qrels is not None),
     )
 
 

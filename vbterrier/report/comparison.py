@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.frames.results import first_names
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, counted, measures_sentence, methods_of
@@ -75,6 +76,8 @@ def _mark_notes(result: Comparison) -> Iterator[str]:
     """Notes on letters and daggers."""
     if result.baseline is None:
         yield "letters: systems that share a letter do not differ significantly"
+    if result.guessed:
+        yield f"{', '.join(result.guessed)}: {GUESSES}"
     for row in result.flags.drop_duplicates(["name", "flag"]).to_dict("records"):
         if row["flag"]:
             yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import printable
+from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.frames.results import Caveat, first_names
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
@@ -55,20 +56,27 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     # No test finds a difference on one topic.
     single = pairs.groupby("measure")["n_qids"].max() < 2  # noqa: PLR2004
     few = {measure: "topics" if single[measure] else too_few(numbers, measure) for measure in numbers.compared}
-    said = [_verdict(numbers.comparison, measure, few=few[measure]) for measure in numbers.compared]
+    guessed = numbers.comparison.guessed
+    ordered = [measure for measure in numbers.compared if measure not in guessed]
+    said = [_verdict(numbers.comparison, measure, few=few[measure]) for measure in ordered]
+    if guessed:
+        said.append(f"By {listed(guessed)}, {GUESSES}.")
     return said + _disagreements(numbers.comparison, numbers.compared)
 
 
 def agreement(numbers: ReportNumbers) -> list[str]:
     """A sentence on measures that find other significant pairs than the first measure, if there are further ones."""
-    if numbers.comparison is None or len(numbers.compared) == 1:
+    if numbers.comparison is None:
+        return []
+    compared = [measure for measure in numbers.compared if measure not in numbers.comparison.guessed]
+    if len(compared) < 2:  # noqa: PLR2004 - two measures may disagree
         return []
     pairs = numbers.comparison.pairs[numbers.comparison.significant()]
     # The order within a pair depends on the measure, so a pair is written with its better system first.
-    differ = {measure: set[tuple[str, str]]() for measure in numbers.compared}
+    differ = {measure: set[tuple[str, str]]() for measure in compared}
     for measure, a, b, diff in rows_of(pairs, "measure", "name_a", "name_b", "diff"):
         differ[measure].add((a, b) if (diff > 0) == (better(measure) != "lower") else (b, a))
-    first, *others = numbers.compared
+    first, *others = compared
     same = [measure for measure in others if differ[measure] == differ[first]]
     reverse = {(b, a) for a, b in differ[first]}
     against = [measure for measure in others if differ[measure] & reverse]
