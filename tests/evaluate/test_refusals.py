@@ -387,7 +387,7 @@ REFUSALS = [
         ({"n_replicas": 3, "perturb": [RerunTagger()]}, ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
         ({"n_replicas": 3, "perturb": [RerunTagger()], "tagger": TagEntities(TAGS)}, ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
         ({"n_replicas": 3, "perturb": [RerunTagger(), RerunTagger()], "tagger": lambda _text: "A"}, ParameterError, "perturb: RerunTagger(n_runs=4) and RerunTagger(n_runs=4) both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
-        ({"n_replicas": 3, "perturb": [Paraphrases(), RerunTagger()], "tagger": lambda _text: "A"}, ParameterError, "perturb: Paraphrases(source='paraphrases', order='random') and RerunTagger(n_runs=4) both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
+        ({"n_replicas": 3, "perturb": [RerunTagger(), RerunPipeline(), Paraphrases()], "tagger": lambda _text: "A"}, ParameterError, "perturb: RerunPipeline(transformer=None) and Paraphrases(source='paraphrases', order='random') both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
     ),
     *refusals(
         "a perturbation",

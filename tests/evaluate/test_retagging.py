@@ -5,12 +5,13 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 import vbterrier
 from vbterrier import TagEntities
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate import IntentOptions, RerunTagger
+from vbterrier.evaluate import IntentOptions, Paraphrases, RerunTagger
 from vbterrier.intents import ModelTagger, TagOptions
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "paris"]})
@@ -127,3 +128,49 @@ def test_tags_of_runs_are_those_of_intents_with_parts():
 
         found = evaluated(tag, [RerunTagger(1)], intents=given, runs={"one": RUNS["one"]}, parts=reading)
         assert found.replicas.values[0, 0, :2, 0].tolist() == pytest.approx(wanted), reading
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_replicas_have_a_wording_and_a_tagging(fixed):
+    """Replica b has wording b mod 2 and tagging b mod 3 (Ding 2025, Algorithm 1)."""
+    # Six documents: those of the two queries by wording, which the pipeline retrieves.
+    shown = {"jordan": "d1", "paris": "d2", "jordan nba": "d3", "paris texas": "d4"}
+    topics = TOPICS.assign(paraphrases=["jordan nba", "paris texas"])
+    frame = topics.assign(docno=topics["query"].map(shown), score=1.0)
+    system = pt.apply.generic(lambda asked: asked.assign(docno=asked["query"].map(shown), score=1.0, rank=0))
+    runs = {"one": frame[["qid", "docno", "score"]] if fixed else system}
+    prob = {"jordan": 0.75, "paris": 0.5, "jordan nba": 0.5, "paris texas": 1.0}
+
+    def candidates(asked):
+        tables = [asked[["qid"]].assign(entity_id="A", prob=asked["query"].map(prob)),
+                  asked[["qid"]].assign(entity_id="B", prob=1 - asked["query"].map(prob))]  # fmt: skip
+        return pd.concat(tables, ignore_index=True)
+
+    taggings = [{"d1": "A", "d2": "B", "d3": "A", "d4": "A"}, {"d1": "B", "d2": "B", "d3": "B", "d4": "A"},
+                {"d1": "A", "d2": "A", "d3": "B", "d4": "B"}]  # fmt: skip
+    number = itertools.count()
+
+    def tag(documents):
+        tags = taggings[next(number)]
+        return documents[["docno"]].assign(entity_id=documents["docno"].map(tags))
+
+    found = vbterrier.evaluate_intents(
+        runs,
+        topics,
+        intents=pt.apply.generic(candidates),
+        tagger=TagEntities(tag, fields=None),
+        measures=["ES"],
+        options=IntentOptions(cutoff=1, n_replicas=12, perturb=[Paraphrases(order="turn"), RerunTagger(2)]),
+    )
+    wordings = [["jordan", "paris"], ["jordan nba", "paris texas"]]
+    expected = []
+    for b in range(12):
+        asked, tags = wordings[b % 2], taggings[b % 3]
+        listed = wordings[0] if fixed else asked
+        expected.append([
+            prob[text] if tags[shown[of]] == "A" else 1 - prob[text] for text, of in zip(asked, listed, strict=True)
+        ])  # fmt: skip
+    assert found.replicas.values[0, 0].tolist() == [pytest.approx(row) for row in expected]
+    (note,) = (note for note in found.notes if "RerunTagger" in note)
+    assert note.startswith("RerunTagger(n_runs=2): 12 replicas hold 3 taggings")
+    assert note.endswith("RerunTagger(11) makes one for each replica")

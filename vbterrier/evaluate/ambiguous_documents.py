@@ -63,8 +63,8 @@ class Constants(NamedTuple):
 
 CONSTANTS = Constants(
     CoefficientPriors(
-        np.array([1.5, 0.5, 3.0, 3.0, 0.5, 0.3, 0.0, 0.5, -0.3, 0.0]),
-        np.array([1.5, 1.0, 3.0, 2.0, 0.7, 1.0, 2.0, 1.0, 1.0, 1.0]),
+        np.array([1.1, 0.6, 8.5, 4.2, 0.3, -1.0, 0.2, 1.3, -0.5, 0.1]),
+        np.array([0.4, 0.3, 7.3, 2.8, 0.5, 1.2, 2.2, 1.8, 0.3, 0.3]),
     ),
     (0.05, 1.7),
     {"topics": 1.2, "documents": 1.0},

@@ -34,6 +34,7 @@ from vbterrier.evaluate.replicas import (
     RerunSystems,
     gold_intervals,
     replicas_of,
+    rerun_notes,
     resolved,
     runs_of_systems,
     runs_of_wordings,
@@ -323,7 +324,7 @@ def evaluate_intents(
         tags_of_run
         for one in listed
         if n_replicas and isinstance(one, RerunTagger)
-        for tags_of_run in one.tags(tagger, tags, runs, largest, seed, progress=progress)
+        for tags_of_run in one.tags(tagger, tags, {**runs, **others}, largest, seed, progress=progress)
     ]
     if PARTS in frame.columns:
         if parts is not None:
@@ -402,7 +403,12 @@ def evaluate_intents(
         pool=pool,
         joint=scores.joint,
         guessed=scores.guessed,
-        notes=(*missing_note(asked_queries["qid"], frame), *scores.notes, *tie_note(tagged)),
+        notes=(
+            *missing_note(asked_queries["qid"], frame),
+            *scores.notes,
+            *tie_note(tagged),
+            *rerun_notes(listed, n_replicas),
+        ),
     )
 
 
@@ -474,7 +480,9 @@ def _resolved_parts(
             split_parts(intents),
             tags,
             [
-                Variants(list(map(split_parts, one.frames)), order=one.order) if isinstance(one, Variants) else one
+                Variants(list(map(split_parts, one.frames)), order=one.order, n_taggings=one.n_taggings)
+                if isinstance(one, Variants)
+                else one
                 for one in perturbations
             ],
         )

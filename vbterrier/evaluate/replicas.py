@@ -28,7 +28,7 @@ from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, repl
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
 
@@ -76,13 +76,17 @@ def replicas_of(
     def matched(run: Run, own_tags: Tags = all_tags) -> Matches:
         return matches_of(cover(run, candidates, own_tags, cutoff, nil=nil), run)
 
-    tags_of_variants = [*map(Tags, retagged), all_tags] if len(retagged) else []
-    matches: dict[str, Matches | list[Matches]] = {
-        name: [matched(one) for one in (*reruns[name], run)]
-        if name in reruns
-        else [matched(run, own_tags) for own_tags in tags_of_variants] or matched(run)
-        for name, run in runs.items()
-    }
+    taggings = list(map(Tags, retagged)) or [all_tags]
+    # The variants that runs and tags belong to: one for each of its frames and each tagging, then the given queries.
+    n_frames = next((len(one.frames) for one in perturbations if getattr(one, "n_taggings", 1) > 1), 1)
+    matches: dict[str, Matches | list[Matches]] = {}
+    for name, run in runs.items():
+        if name not in reruns and not len(retagged):
+            matches[name] = matched(run)
+            continue
+        lists = reruns.get(name, [run] * n_frames)
+        of_lists = {id(one): [matched(one, own_tags) for own_tags in taggings] for one in lists}
+        matches[name] = [*(one for each in lists for one in of_lists[id(each)]), matched(run)]
     statistics = list(dict.fromkeys(map(statistic_of, asked)))
     wanted = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
     made = replicate(frame, matches, perturbations, wanted, n_replicas=n_replicas, seed=seed, progress=progress)
@@ -346,14 +350,7 @@ def resolved(
     wordings: list[pd.DataFrame] = []
     reruns = any(map(is_pipeline, systems.values()))
     listed = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
-    kinds = (Paraphrases, RerunPipeline, RerunSystems, RerunTagger, Variants)
-    replacing = [one for one in listed if isinstance(one, kinds)]
-    is_linked = any(isinstance(one, (Paraphrases, RerunSystems)) for one in replacing)
-    if len(replacing) > 1 and ((reruns and is_linked) or any(isinstance(one, RerunTagger) for one in replacing)):
-        raise ParameterError(
-            f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings or tags of "
-            "a replica would not belong to them; keep one, for example with all wordings in one column"
-        )
+    taggers, others = _replacing(listed, reruns=reruns)
     for perturbation in listed:
         worded = isinstance(perturbation, Paraphrases)
         generates = worded or (isinstance(perturbation, RerunPipeline) and perturbation.transformer is None)
@@ -363,7 +360,9 @@ def resolved(
                 "generates intents, or Variants of frames" + ", or systems that are pipelines" * worded
             )
         if isinstance(perturbation, RerunTagger):
-            made.append(perturbation.variants(intents))
+            # With wordings or runs, a replica has one of these and one of the taggings.
+            if not others:
+                made.append(perturbation.variants(intents))
         elif isinstance(perturbation, RerunSystems):
             if not reruns:
                 raise ParameterError(f"{perturbation}: no system is a pipeline that can be run again; give pipelines")
@@ -376,7 +375,35 @@ def resolved(
             made.append(perturbation.variants(pipeline, topics, n_replicas, seed, progress=progress))
         else:
             made.append(perturbation)
+    if taggers and others:
+        n_taggings = taggers[0].n_runs + 1
+        made = [one.tagged(n_taggings) if isinstance(one, Variants) else one for one in made]
     return made, wordings
+
+
+def _replacing(listed: Sequence[Any], *, reruns: bool) -> tuple[list[RerunTagger], list[Any]]:
+    """The perturbation that runs the tagger again, and the one that replaces wordings, candidates or rankings."""
+    taggers = [one for one in listed if isinstance(one, RerunTagger)]
+    others = [one for one in listed if isinstance(one, (Paraphrases, RerunPipeline, RerunSystems, Variants))]
+    is_linked = any(isinstance(one, (Paraphrases, RerunSystems)) for one in others)
+    if len(taggers) > 1 or (len(others) > 1 and ((reruns and is_linked) or taggers)):
+        one, other = (taggers if len(taggers) > 1 else others)[:2]
+        raise ParameterError(
+            f"perturb: {one} and {other} both replace the candidates, so that the rankings or tags of a replica would "
+            "not belong to them; keep one, for example with all wordings in one column"
+        )
+    return taggers, others
+
+
+def rerun_notes(perturbations: Sequence[Any], n_replicas: int) -> Iterator[str]:
+    """Yield the number of distinct runs of systems or taggers if replicas repeat them."""
+    for one in perturbations:
+        if isinstance(one, (RerunTagger, RerunSystems)) and one.n_runs + 1 < n_replicas:
+            what = "taggings" if isinstance(one, RerunTagger) else "runs of the systems"
+            yield (
+                f"{one}: {n_replicas} replicas hold {one.n_runs + 1} {what}, and their intervals are those of so few; "
+                f"{type(one).__name__}({n_replicas - 1}) makes one for each replica"
+            )
 
 
 def runs_of_systems(

@@ -24,7 +24,8 @@ class RerunTagger:
     """Perturbation that runs the tagger again, for taggers that answer differently each time, such as language models.
 
     The tagger of :func:`vbterrier.evaluate_intents` is run ``n_runs`` times more on the documents of all systems,
-    without its cache; replica b has the tags of run ``b mod (n_runs + 1)``, the same for all systems. The interval of
+    without its cache; replica b has the tags of run ``b mod (n_runs + 1)``, the same for all systems, also beside
+    :class:`Paraphrases` or another perturbation that replaces wordings, candidates or rankings. The interval of
     replicas is that of the scores under the tags of one run on these documents: the errors that all runs share are not
     in it, see :func:`vbterrier.stats.fit_tagger`.
 

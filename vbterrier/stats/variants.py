@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples
+from vbterrier.errors import InputError, ParameterError, choice, examples, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import places as places_of
@@ -43,6 +43,9 @@ class Variants:
     order
         ``"random"``: each frame with the same probability; ``"turn"``: replica b of a query uses its frame ``b mod n``,
         so that B frames give one frame for each replica.
+    n_taggings
+        Number T of taggings of the documents: replica b has tagging ``b mod T`` with any frame, as matches of variant
+        ``frame * T + b mod T``.
 
     Raises
     ------
@@ -59,13 +62,17 @@ class Variants:
     Variants(2 frames, order='turn')
     """
 
-    def __init__(self, frames: Iterable[Any], *, order: str = "random") -> None:
+    def __init__(self, frames: Iterable[Any], *, order: str = "random", n_taggings: int = 1) -> None:
         self.frames = tuple(frame_of(frame, f"variant {place}").copy() for place, frame in enumerate(frames))
-        self.order = order
+        self.order, self.n_taggings = order, whole("n_taggings", n_taggings)
         choice("order", order, ORDERS)
         if not self.frames:
             raise ParameterError("frames=[]: wanted at least one frame of intents")
         self._read = [CandidateArrays.of(frame, f"variant {place}") for place, frame in enumerate(self.frames)]
+
+    def tagged(self, n_taggings: int) -> Variants:
+        """Return these variants with a number of taggings of the documents."""
+        return Variants(self.frames, order=self.order, n_taggings=n_taggings)
 
     @classmethod
     def of(cls, frame: Any, column: str, *, order: str = "random") -> Variants:
@@ -92,7 +99,7 @@ class Variants:
             turn = (draws.uniform("variant", np.ones_like(n)) * n).astype(np.int64)
         # The last row holds the unchanged intents.
         variant = np.where(has.any(axis=0), order[turn, np.arange(len(n))], -1)
-        picked = variant[:, here.topic]
+        picked, tagging = variant[:, here.topic], draws.replicas[:, None] % self.n_taggings
         column = np.arange(here.start, here.start + len(here))
         return replace(
             state,
@@ -100,7 +107,7 @@ class Variants:
             delta=None if delta is None else delta[picked, column],
             violations=None if violations is None else violations[picked, column],
             n_constraints=n_constraints[topics],
-            variant=variant,
+            variant=np.where(variant >= 0, variant * self.n_taggings + tagging, -1),
         )
 
     def _aligned(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
@@ -139,7 +146,7 @@ class Variants:
 
     @cached_property
     def _content(self) -> bytes:
-        digest = hashlib.blake2b(self.order.encode())
+        digest = hashlib.blake2b(f"{self.order} {self.n_taggings}".encode())
         for variant in self._read:
             for text in (variant.topics, variant.entity.text.to_pylist()):
                 digest.update(repr(text).encode())
@@ -149,7 +156,8 @@ class Variants:
         return digest.digest()
 
     def __repr__(self) -> str:
-        return f"Variants({len(self.frames)} frames, order={self.order!r})"
+        taggings = f", n_taggings={self.n_taggings}" if self.n_taggings > 1 else ""
+        return f"Variants({len(self.frames)} frames, order={self.order!r}{taggings})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variants) and self._content == other._content
