@@ -101,8 +101,7 @@ def annotations():
 
 def documents_to_annotate():
     """Documents of two runs, and the arguments of the calls."""
-    first = pd.concat(RUNS.values())["docno"].drop_duplicates()
-    given = {"intents": INTENTS, "documents": pd.DataFrame({"docno": first, "text": "a text"}), "tags": TAGGED}
+    given = {"intents": INTENTS, "documents": str(DEMO / "documents.tsv"), "tags": TAGGED}
     return evaluate.annotate_documents(RUNS, TOPICS, n=10_000, **given), given
 
 

@@ -55,6 +55,8 @@ ATTRIBUTES = {
     "fit_tagger": "entities",
     "annotate": "items",
     "collect": "labels",
+    "annotate_documents": "items",
+    "annotated_scores": "intervals",
 }
 # Columns of a call: measures, parameters of configurations, annotators.
 OF_THE_CALL = {
