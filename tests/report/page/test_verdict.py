@@ -78,7 +78,7 @@ def pairs_of(*measures):
     every = [(*one, pair) for one in measures for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
     rows = [(name, *pair, 1.0 if pair in won else -1.0, bool({pair, pair[::-1]} & won)) for name, won, pair in every]
     pairs = pd.DataFrame(rows, columns=["measure", "name_a", "name_b", "diff", "significant"])
-    comparison = SimpleNamespace(pairs=pairs, significant=lambda: pairs["significant"])
+    comparison = SimpleNamespace(pairs=pairs, significant=lambda: pairs["significant"], guessed=())
     return SimpleNamespace(comparison=comparison, compared=tuple(name for name, _ in measures))
 
 
