@@ -417,13 +417,18 @@ def _hipe(source: Source) -> Iterator[Mention]:
     return _of_words(source, _hipe_words(source))
 
 
+def _is_hipe_word(row: dict[str, str]) -> bool:
+    """Return True for a row whose tag is one, which is no comment."""
+    return re.fullmatch(r"O|_|[BIES]-\S+", row.get("NE-COARSE-LIT", "")) is not None
+
+
 def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
     names: list[str] = []
     for line in _lines(source):
         fields = line.fields
         if not any(fields):
             yield None
-        elif fields[0].startswith("#") and (len(fields) != len(names) or not any(fields[1:])):
+        elif fields[0].startswith("#") and not _is_hipe_word(dict(zip(names, fields, strict=False))):
             # Tools that write tables pad comments with tabs, or separate their words by tabs.
             if found := _DOCUMENT.match(" ".join(fields)):
                 yield found[1].rstrip()

@@ -1,0 +1,61 @@
+"""Linking over mentions against neleval 3.1.1 and the values that HIPE-scorer stores for its own test pairs."""
+
+import pytest
+
+from vbterrier.linking import mention_report
+from vbterrier.settings import Inference
+
+FEW = Inference(n_resamples=2)
+# Mentions of both files, written by a random generator, and the values of `neleval evaluate` on them.
+GOLD = (
+    "d0\t5\t7\tQ1\t1.0\tPER\nd0\t10\t11\tQ2\t1.0\tPER\nd0\t10\t12\tQ1\t1.0\tPER\nd1\t1\t2\tQ1\t1.0\tPER\n"
+    "d1\t5\t5\tNIL1\t1.0\tPER\nd1\t6\t6\tQ1\t1.0\tPER\nd1\t7\t7\tNIL1\t1.0\tPER\nd1\t9\t10\tNIL2\t1.0\tPER\n"
+)
+SYSTEM = (
+    "d0\t5\t7\tQ2\t1.0\tPER\nd0\t10\t12\tQ1\t1.0\tPER\nd1\t1\t2\tQ2\t1.0\tPER\nd1\t5\t5\tNIL1\t1.0\tPER\n"
+    "d1\t7\t7\tNIL1\t1.0\tPER\nd1\t9\t10\tNIL2\t1.0\tPER\nd1\t40\t44\tQ1\t1.0\tPER\nd1\t50\t52\tNIL9\t1.0\tPER\n"
+)
+NELEVAL = {
+    "Link": (0.25, 0.2, 0.22222222222222224),  # strong_link_match
+    "Nil": (0.75, 1.0, 0.8571428571428571),  # strong_nil_match
+    "All": (0.5, 0.5, 0.5),  # strong_all_match
+    "Span": (0.75, 0.75, 0.75),  # strong_mention_match
+}
+
+
+def test_values_are_those_of_neleval(tmp_path):
+    for name, text in (("gold", GOLD), ("system", SYSTEM)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    figures = mention_report({"a": tmp_path / "system"}, tmp_path / "gold", inference=FEW).figures().loc["a"]
+    for kind, values in NELEVAL.items():
+        assert figures[[f"{kind}{each}" for each in ("P", "R", "F1")]].tolist() == pytest.approx(values, abs=1e-12)
+
+
+def hipe(words):
+    """A table of HIPE of (number of words, entity) pairs, words without an entity have an empty one."""
+    lines = ["TOKEN\tNE-COARSE-LIT\tNEL-LIT\tMISC", "#\thipe2022:document_id\t=\tEXP"]
+    for n, entity in words:
+        for at in range(n):
+            tag = "O" if not entity else "B-pers" if at == 0 else "I-pers"
+            lines.append(f"w\t{tag}\t{entity or '_'}\t_")
+    return "\n".join(lines) + "\n"
+
+
+# The mentions of unittest-nel-1 and unittest-nel-2 of HIPE-scorer, and its stored micro F1: strict, and fuzzy
+# (ent_type). The prediction of the first pair follows its stored counts: two mentions are equal, and one overlaps.
+FIRST = [(6, ""), (4, "NIL"), (3, ""), (1, "Q68120"), (11, ""), (3, "Q70"), (9, "")]
+SECOND = [(4, ""), (3, "NIL"), (2, ""), (12, "Q3300415"), (3, "NIL"), (2, "Q172161"), (4, "")]
+PAIRS = {
+    "nel-1": (FIRST, [*FIRST[:4], (13, ""), (1, "Q70"), FIRST[6]], 2 / 3, 1.0),
+    "nel-2": (SECOND, [*SECOND[:3], (12, "NIL"), *SECOND[4:]], 0.75, 0.75),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_values_are_those_of_the_scorer_of_hipe(tmp_path, pair):
+    gold, system, strict, fuzzy = PAIRS[pair]
+    for name, words in (("gold", gold), ("system", system)):
+        (tmp_path / name).write_text(hipe(words), encoding="utf-8")
+    for match, value in (("strong", strict), ("weak", fuzzy)):
+        report = mention_report({"a": tmp_path / "system"}, tmp_path / "gold", match=match, inference=FEW)
+        assert report.figures().loc["a", "AllF1"] == pytest.approx(value, abs=1e-12)
