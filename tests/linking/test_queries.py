@@ -3,6 +3,7 @@
 import math
 import pickle
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -216,3 +217,26 @@ def test_context_reads_the_words_around_a_part_of_a_name(tmp_path):
         assert first["entity_id"].tolist() == ["a", "b"]
         assert first["prob"].min() > 0.9
         assert not len(DictionaryLinker(base).link(topics["query"]).frame)
+
+
+@pytest.mark.parametrize("text", ["clinton", "Clinton speech", "the clinton"])
+def test_a_full_name_of_one_word_does_not_hide_longer_names(tmp_path, text):
+    """Entities are as probable as their counts, times the share of their name that the query has."""
+    (tmp_path / "entities.tsv").write_text(
+        "id\tlabel\tclicks\ntown\tClinton\t9\nBill\tBill Clinton\t899\nHal\tHal Clinton\t9\nother\tAda Lovelace\t99\n"
+    )
+    with kb_from_file(tmp_path / "entities.kb", tmp_path / "entities.tsv", id_space="own") as base:
+        linker = QueryLinker(base)
+        frame = linker.link([text]).frame
+        named = linker.link(["Bill Clinton"]).frame
+        two = linker.link(["Clinton and Ada Lovelace"]).frame
+    assert named["entity_id"].tolist() == ["Bill"]
+    assert two["entity_id"].tolist() == ["town", "other"]
+    assert frame["entity_id"].tolist()[0] == "Bill"
+    assert frame["mention"].str.lower().unique().tolist() == ["clinton"]
+    assert dict(zip(frame["entity_id"], frame["match"], strict=True)) == {"Bill": "part", "town": "name", "Hal": "part"}
+    # The words clinton, bill and hal are in three, one and one of four names.
+    clinton, rare = np.log(5 / 3) ** 2, np.log(5) ** 2
+    weight = {"town": 10, "Bill": 900 * clinton / (clinton + rare), "Hal": 10 * clinton / (clinton + rare)}
+    score = dict(zip(frame["entity_id"], frame["score"], strict=True))
+    assert score == pytest.approx({name: one / sum(weight.values()) for name, one in weight.items()}, rel=0.01)

@@ -35,6 +35,7 @@ queen rabbi representative secretary senator sergeant sir speaker
 """
 TITLES = frozenset(_TITLES.split())
 _LONGEST_ACRONYM = 6
+_SPAN = ("text", "start", "end")
 # "M.S." or "r.a", unless a name follows whose initials they are, as in "J.R. Smith"; and "PTs", the plural of "PT".
 _DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b(?!\.?\s+[^\W\d_a-z][^\W\d_A-Z])\.?|\b[A-Z]{2,5}s\b")
 _NO_ACRONYMS = frozenset({"e.g.", "i.e.", "e.g", "i.e", "a.m.", "p.m.", "a.m", "p.m"})
@@ -54,8 +55,10 @@ _CUTOFF_ROUNDING = 1e-5
 class QueryLinker(Identified):
     """Link the names in queries, and where none is written in full, parts of names, misspellings and acronyms.
 
-    Names that a query has in full are linked as by :class:`DictionaryLinker`. In other queries each word that may be
-    one of a name is looked up among the words of all names. With ``i_w = ln(n / n_w)`` for a word w in n_w of the n
+    Names that a query has in full are linked as by :class:`DictionaryLinker`; if the only one is a single word and the
+    aliases have counts of entities, those of longer names with this word are candidates, too, as below: "clinton" is a
+    town and Bill Clinton. In other queries each word that may be one of a name is looked up among the words of all
+    names. With ``i_w = ln(n / n_w)`` for a word w in n_w of the n
     names, a name a of the words W_a shares ``m_a = Σ_{w in q and W_a} s_w i_w²``, and names with at least .6 of the
     largest m of the query are candidates: ``p(e|q) ∝ max_a c_a p(e|a) m_a / Σ_{w in W_a} i_w²``. ``s_w`` is the
     similarity of a respelt word, otherwise 1. ``c_a p(e|a)`` is the smoothed count of the name and the entity, or of
@@ -121,7 +124,7 @@ class QueryLinker(Identified):
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, the most probable candidate first; scale ``"probability"``."""
         texts = texts_of(texts)
-        full = self._dictionary.link(texts).frame.assign(match="name")
+        full = self._with_longer_names(self._dictionary.link(texts).frame.assign(match="name"))
         rest = np.setdiff1d(np.arange(len(texts)), full["text"].to_numpy(np.int64))
         # In texts without a name, acronyms are read without dots and as singulars.
         written, ends = list(texts), {}
@@ -139,6 +142,26 @@ class QueryLinker(Identified):
         frame = pd.concat([full, read]).sort_values(["text", "start"], kind="stable", ignore_index=True)
         frame = frame.astype({"match": "str"})
         return Links(frame[[*COLUMNS, "match"]], self.id_space, "probability")
+
+    def _with_longer_names(self, full: pd.DataFrame) -> pd.DataFrame:
+        """Add the entities of longer names to the only mention of a text, if it is one word and entities have counts.
+
+        "clinton" may be a town of this name, and Bill Clinton with more clicks.
+        """
+        if not getattr(self.aliases, "counts_are_of_entities", False) or not len(full):
+            return full
+        mentions = full.drop_duplicates(["text", "start", "end"])
+        mentions = mentions[~mentions["text"].duplicated(keep=False)]
+        words = Words.of(mentions["mention"].tolist())
+        mentions = mentions[np.bincount(words.text, minlength=len(mentions)) == 1]
+        parts = self._in_part(mentions["mention"].tolist(), np.arange(len(mentions)))
+        place = parts["text"].to_numpy(np.int64)
+        parts = parts.assign(**{column: mentions[column].to_numpy()[place] for column in (*_SPAN, "mention")})
+        own = pd.MultiIndex.from_frame(full[["text", "entity_id"]])
+        is_longer = ~pd.MultiIndex.from_frame(parts[["text", "entity_id"]]).isin(own)
+        parts["match"] = np.where(is_longer, "part", "name")
+        parts = parts[parts["text"].isin(parts["text"][is_longer])]
+        return pd.concat([full[~full["text"].isin(parts["text"])], parts], ignore_index=True)
 
     @cached_property
     def _names(self) -> NameWords:
