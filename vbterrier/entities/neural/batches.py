@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.entities.pool import LinkedPool
     from vbterrier.entities.stage import Documents, TopEntities
 
     Single: TypeAlias = NDArray[np.float32]
     Encode: TypeAlias = Callable[[str], Any]
 
 
+Made = TypeVar("Made")
 # Texts whose token vectors are kept: some gigabytes at most.
 _KEPT = 8192
 ENTITY_WEIGHTS = ("rank", "score")
@@ -57,27 +59,69 @@ class Batch:
     same: Single  # 1 if an entity of a document is an entity of the query, shape (n, e, m)
 
 
-class Texts:
-    """Unit vectors of tokens and texts from an encoder of texts; the latest texts are kept."""
+class EncodedTexts(Generic[Made]):
+    """Base class of vectors of texts from an encoder; those of the latest texts are kept."""
 
     def __init__(self, encode: Encode) -> None:
         self.encode = encode
-        self._known: OrderedDict[str, tuple[Single, Single]] = OrderedDict()
+        self._known: OrderedDict[str, Made] = OrderedDict()
+
+    def _kept(self, key: str, vectors: Callable[[], Made]) -> Made:
+        """Return the kept vectors of a key, or compute and keep them."""
+        if key not in self._known:
+            self._known[key] = vectors()
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    @staticmethod
+    def _tokens(encode: Encode, text: str) -> Floats:
+        """Return the vectors of the tokens of a text, shape (n_tokens, d)."""
+        tokens = float_array("encoder", encode(text))
+        if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions
+            raise InputError(
+                f"encoder: wanted finite vectors of shape (n_tokens, d) for {text[:40]!r}, found {tokens.shape}"
+            )
+        return tokens
+
+
+class Texts(EncodedTexts["tuple[Single, Single]"]):
+    """Unit vectors of tokens and texts."""
 
     def __call__(self, text: str) -> tuple[Single, Single]:
         """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,)."""
-        if text not in self._known:
-            tokens = float_array("encoder", self.encode(text))
-            if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions
-                raise InputError(
-                    f"encoder: wanted finite vectors of shape (n_tokens, d) for {text[:40]!r}, found {tokens.shape}"
-                )
-            mean = tokens.sum(axis=0, keepdims=True)
-            made = [np.nan_to_num(unit(part)).astype(np.float32) for part in (tokens, mean)]
-            self._known[text] = made[0], made[1][0]
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        return self._known[text]
+        return self._kept(text, lambda: self._units(text))
+
+    def _units(self, text: str) -> tuple[Single, Single]:
+        tokens = self._tokens(self.encode, text)
+        mean = tokens.sum(axis=0, keepdims=True)
+        made = [np.nan_to_num(unit(part)).astype(np.float32) for part in (tokens, mean)]
+        return made[0], made[1][0]
+
+
+class EntityRows:
+    """The entities of documents, then those of topics that no document mentions, by row.
+
+    ``ids``: the entities; ``link``: the row of each link of the pool; ``listed``: that of each listed entity.
+    """
+
+    def __init__(self, pool: LinkedPool, listed: TopEntities) -> None:
+        used, self.link = np.unique(pool.entity, return_inverse=True)
+        place = {each: at for at, each in enumerate(pool.entities.take(used).text.to_pylist())}
+        own = listed.ids.text.to_pylist()
+        self.listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
+        self.ids = list(place)
+        self._starts = pool.starts
+
+    def of_documents(self, documents: slice, of_links: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+        """Return rows of the entities of documents, -1 for padding, and a value of each link, 0; shape (n, m)."""
+        starts = self._starts[documents.start : documents.stop + 1]
+        owner, link = spans(starts[:-1], starts[1:])
+        shape = len(starts) - 1, max(int(np.diff(starts).max(initial=0)), 1)
+        rows, values = np.full(shape, -1), np.zeros(shape, of_links.dtype)
+        place = link - starts[owner]
+        rows[owner, place], values[owner, place] = self.link[link], of_links[link]
+        return rows, values
 
 
 class Batches:
@@ -99,13 +143,8 @@ class Batches:
         self._encoded = encoded
         self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
         self._weight = _weights(listed, entity_weight)
-        # Entities of documents come first, then the entities of queries that no document mentions.
-        used, self._entity = np.unique(self.pool.entity, return_inverse=True)
-        ids = self.pool.entities.take(used).text.to_pylist()
-        place = {each: at for at, each in enumerate(ids)}
-        own = listed.ids.text.to_pylist()
-        self._listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
-        ids = list(place)
+        self._rows = EntityRows(self.pool, listed)
+        ids = self._rows.ids
         size = len(encoded(queries[0])[1]) if queries else 1
         vectors_of_texts = [encoded(text)[1] for text in entity_texts(ids, names)]
         # The last row, which -1 indexes, is the padding.
@@ -129,13 +168,8 @@ class Batches:
         words, text = self._encoded(self.queries[topic])
         document_words, has_word = _padded([tokens for tokens, _ in encoded], len(text))
         chosen = np.flatnonzero(self.listed.topic == topic)
-        entities = self._listed[chosen]
-        starts = pool.starts[rows.start : rows.stop + 1]
-        owner, link = spans(starts[:-1], starts[1:])
-        place = link - starts[owner]
-        shape = len(encoded), max(int(np.diff(starts).max(initial=0)), 1)
-        entity_rows, weight = np.full(shape, -1), np.zeros(shape, np.float32)
-        entity_rows[owner, place], weight[owner, place] = self._entity[link], pool.weight[link]
+        entities = self._rows.listed[chosen]
+        entity_rows, weight = self._rows.of_documents(rows, pool.weight.astype(np.float32))
         return Batch(
             score=self._score[rows],
             document=self._document[rows],

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.entities.neural.batches import EncodedTexts, EntityRows
 from vbterrier.entities.neural.checkpoints import TokenVectors
 from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
 from vbterrier.entities.rerank.base import normalised
-from vbterrier.errors import InputError, ParameterError, float_array
-from vbterrier.kernels.rankings import spans
+from vbterrier.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,15 +21,13 @@ if TYPE_CHECKING:
     from vbterrier.entities.neural.batches import Single
     from vbterrier.entities.stage import Documents, TopEntities
 
-# Texts whose token vectors are kept: some gigabytes at most.
-_KEPT = 8192
 # Sentences of a passage, and sentences from the start of one passage to that of the next.
 _PASSAGE, _STRIDE = 10, 5
 _SENTENCE, _WORD = re.compile(r"(?<=[.!?])\s+"), re.compile(r"\w+")
 
 
-class RawTexts:
-    """Token vectors of texts as the encoder gives them, [CLS] and [SEP] included; the latest texts are kept.
+class RawTexts(EncodedTexts["Single"]):
+    """Token vectors of texts as the encoder gives them, [CLS] and [SEP] included.
 
     With ``n_layers`` above 0, the vectors are the input of the encoder's last layers, which a model then trains.
     """
@@ -40,23 +37,19 @@ class RawTexts:
             raise ParameterError(
                 f"layers={n_layers}: a function has no layers to train; pass a checkpoint, or layers=0"
             )
-        self.encode, self.n_layers = encode, n_layers
-        self._known: OrderedDict[str, Single] = OrderedDict()
+        super().__init__(encode)
+        self.n_layers = n_layers
 
     def __call__(self, text: str) -> Single:
         """Return the vectors of the tokens of a text, shape (n_tokens, d), one zero vector if there are none."""
-        if text not in self._known:
-            encode = self.encode
-            made = encode.hidden(text, self.n_layers) if isinstance(encode, TokenVectors) else encode(text)
-            tokens = float_array("encoder", made)
-            if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions
-                raise InputError(
-                    f"encoder: wanted finite vectors of shape (n_tokens, d) for {text[:40]!r}, found {tokens.shape}"
-                )
-            self._known[text] = (tokens if len(tokens) else np.zeros((1, tokens.shape[1]))).astype(np.float32)
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        return self._known[text]
+        return self._kept(text, lambda: self._raw(text))
+
+    def _raw(self, text: str) -> Single:
+        encode = self.encode
+        n = self.n_layers
+        hidden = (lambda each: encode.hidden(each, n)) if isinstance(encode, TokenVectors) else encode
+        tokens = self._tokens(hidden, text)
+        return (tokens if len(tokens) else np.zeros((1, tokens.shape[1]))).astype(np.float32)
 
     def mean(self, text: str) -> Single:
         """Return the mean of the vectors of the tokens, shape (d,)."""
@@ -70,12 +63,12 @@ class RawTexts:
 
     def word(self, text: str) -> Single:
         """Return the mean of the vectors of a word without [CLS] and [SEP], shape (d,)."""
-        key = f"\0{text}"
-        if key not in self._known:
-            tokens = float_array("encoder", self.encode(text))
-            size = tokens.shape[1]
-            self._known[key] = (tokens if len(tokens) else np.zeros((1, size))).mean(axis=0).astype(np.float32)
-        return self._known[key]
+        return self._kept(f"\0{text}", lambda: self._word(text))
+
+    def _word(self, text: str) -> Single:
+        tokens = self._tokens(self.encode, text)
+        made: Single = (tokens if len(tokens) else np.zeros((1, tokens.shape[1]))).mean(axis=0).astype(np.float32)
+        return made
 
     def passages(self, text: str) -> Single:
         """Return the mean over passages of 10 sentences, every 5 sentences, of their means, shape (d,)."""
@@ -185,11 +178,8 @@ class RawBatches:
         self.pool, self.listed, self.queries, self.texts = documents.pool, listed, queries, texts
         self.encode, self.cutoff, self._raw = encode, cutoff, documents.score
         self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
-        used, self._entity = np.unique(self.pool.entity, return_inverse=True)
-        place = {each: at for at, each in enumerate(self.pool.entities.take(used).text.to_pylist())}
-        own = listed.ids.text.to_pylist()
-        self._listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
-        ids = list(place)
+        self._rows = EntityRows(self.pool, listed)
+        ids = self._rows.ids
         called = entity_texts(ids, names)
         if vectors is None:
             made = np.stack([encode.mean(text) for text in called]) if ids else np.zeros((0, 1))
@@ -208,18 +198,13 @@ class RawBatches:
         rows = slice(*pool.topic_starts[topic : topic + 2].tolist())
         chosen = np.flatnonzero(self.listed.topic == topic)
         chosen = chosen[np.argsort(self.listed.rank[chosen], kind="stable")]
-        starts = pool.starts[rows.start : rows.stop + 1]
-        owner, link = spans(starts[:-1], starts[1:])
-        shape = len(starts) - 1, max(int(np.diff(starts).max(initial=0)), 1)
-        linked, mentions = np.full(shape, -1), np.zeros(shape, dtype=np.int64)
-        place = link - starts[owner]
-        linked[owner, place], mentions[owner, place] = self._entity[link], pool.mentions[link]
+        linked, mentions = self._rows.of_documents(rows, pool.mentions)
         return RawBatch(
             query=self.queries[topic],
             texts=self.texts[rows],
             first_stage=self._raw[rows].astype(np.float32),
             score=self._score[rows],
-            listed=self._listed[chosen],
+            listed=self._rows.listed[chosen],
             run_score=self.listed.score[chosen].astype(np.float32),
             linked=linked,
             mentions=mentions,
