@@ -91,6 +91,9 @@ def test_a_third_of_the_documents_gives_intervals_that_cover_and_orders(bank, de
     for seed in range(12):
         found = bank.scored(bank.annotated(bank.drawn(100, design=design, seed=seed).items), level=0.9)
         assert found.reason == ""
+        ends = found.intervals.groupby(found.intervals["measure"].str[:2])[["low", "high"]].agg(["min", "max"])
+        assert (ends["low"]["min"] >= [0, (1 - 2**0.5) / 2 - 1e-9]).all()
+        assert (ends["high"]["max"] <= 1).all()
         exact = np.array(
             [truth.loc[name, measure] for name, measure in found.intervals[["name", "measure"]].to_numpy()]
         )

@@ -27,6 +27,7 @@ from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.vb import bernoulli_variance, lowest_point, vb
 from vbterrier.settings import check_level
 from vbterrier.stats.comparisons import adjusted
 
@@ -424,7 +425,7 @@ def _intervals(
 ) -> pd.DataFrame:
     from scipy.stats import t as student
 
-    rows = []
+    rows, at_least = [], np.float64(lowest_point(1.0))
     for label, measure, place in _measures(found):
         for system, name in enumerate(found.systems):
             value, half = float(score[measure, place, system]), np.nan
@@ -432,8 +433,11 @@ def _intervals(
                 error = np.sqrt(estimates.covariance[measure, place, system, system]) * scale
                 degrees = max(estimates.degrees[measure, place, system], _FEWEST_DEGREES)
                 half = float(student.ppf((1 + level) / 2, degrees) * error)
+            # Half-widths of t do not know the range of the measure.
+            least = 0.0 if measure == 0 else float(vb(at_least, bernoulli_variance(at_least), 1.0))
+            low, high = np.clip([value - half, value + half], least, 1.0)
             method = "model" if estimates is None else f"annotated {design} (t)"
-            row = (name, label, value, value - half, value + half, level, method, found.n_queries, n_annotated)
+            row = (name, label, value, low, high, level, method, found.n_queries, n_annotated)
             rows.append(row)
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_annotated"]
     return pd.DataFrame(rows, columns=columns)
