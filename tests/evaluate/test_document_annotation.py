@@ -310,3 +310,13 @@ def test_queries_without_results_score_zero(bank):
     ).means()["ES@3"]  # fmt: skip
     values = found.intervals[found.intervals["measure"] == "ES@3"].set_index("name")["value"]
     assert values.to_dict() == pytest.approx((kept * 39 / 40).to_dict(), abs=1e-6)
+
+
+def test_probabilities_of_intents_follow_the_annotations(bank):
+    found = bank.scored(bank.annotated(bank.drawn(10_000).items))
+    shown = pd.concat([run[run["score"] > -5] for run in bank.runs.values()])[["qid", "docno"]].drop_duplicates()
+    counts = shown.merge(bank.gold).groupby(["qid", "entity_id"]).size()
+    for qid, part in list(found.intents.groupby("qid"))[:5]:
+        n = [counts.get((qid, entity), 0) for entity in part["entity_id"]]
+        assert part["estimate"].tolist() == pytest.approx((4 * part["prob"] + n) / (4 + sum(n)))
+        assert part["estimate"].sum() == pytest.approx(1)
