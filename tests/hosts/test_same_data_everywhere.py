@@ -246,6 +246,43 @@ def test_condensed_lists_without_labels_below_zero_have_no_warning(host, tmp_pat
     assert value == pytest.approx(by_ir_measures(run, qrels, "nDCG(judged_only=True)@10"))
 
 
+# Labels that are no grades.
+
+MASKS = {
+    "leading zeros": (["01", "11", "10"], "leading zeros, as '01'"),
+    "large": (["1", "11000", "0"], "labels up to 11,000"),
+}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("host", [*HOSTS, "Parquet", "JSON lines"])
+def test_bit_masks_of_aspects_are_reported_once(host, kind, tmp_path):
+    labels, words = MASKS[kind]
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "label": labels, "iteration": "0"})
+    run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+    paths = files_of(run, qrels.assign(label=1), tmp_path)
+    (tmp_path / "qrels.txt").write_text("".join(f"q1 0 d{n} {label}\n" for n, label in enumerate(labels, 1)))
+    qrels.to_parquet(tmp_path / "q.parquet")
+    qrels.to_json(tmp_path / "q.jsonl", orient="records", lines=True)
+    files = {
+        "score of files": lambda: scored(*paths, "BNDCG@2"),
+        "memory": lambda: scored(*paths, "BNDCG@2", execution=Execution(memory="1 GiB")),
+        "n_jobs": lambda: scored(*paths, "BNDCG@2", execution=Execution(n_jobs=2)),
+        "VBTrecEval of files": lambda: vbterrier.VBTrecEval(TrecRun(paths[0]), TrecQrel(paths[1])).get("BNDCG@2"),
+        "Parquet": lambda: scored(paths[0], tmp_path / "q.parquet", "BNDCG@2"),
+        "JSON lines": lambda: scored(paths[0], tmp_path / "q.jsonl", "BNDCG@2"),
+    }
+    _, messages = messages_of(files.get(host, lambda: HOSTS[host](run, qrels, "BNDCG@2", tmp_path)))
+    assert len([message for message in messages if words in message]) == 1
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_labels_as_text_are_not_reported(host, tmp_path):
+    run, qrels = collection()
+    _, messages = messages_of(HOSTS[host], run, qrels.assign(label=qrels["label"].astype(str)), "BNDCG@2", tmp_path)
+    assert messages == []
+
+
 # Contradicting judgments and topics.
 
 LABELS = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a", "a", "b"], "label": [1, 0, 2, 0, 0], "iteration": "0"})

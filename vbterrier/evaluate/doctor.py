@@ -11,9 +11,10 @@ import pandas as pd
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require, text_of_large_labels
+from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
+from vbterrier.frames.labels import text_of_large_labels
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_own_queries

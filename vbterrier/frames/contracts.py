@@ -264,7 +264,7 @@ class LabelFrame:
         clash = same & (label[rows[1:]] != label[rows[:-1]])
         if clash.any():
             first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
-            is_diversity = iterations is not None and len(iterations.astype(str).unique()) > 1
+            is_diversity = iterations is not None and not iterations.astype(str).isin(["0", "Q0"]).all()
             hint = "; diversity qrels? flatten them first with vbterrier.frames.flatten_qrels" if is_diversity else ""
             odd = np.unique(fingerprints.keys(topic[rows[1:]], prints[1:])[clash])
             of_document = rows[(topic[rows] == topic[first]) & (prints == prints[int(np.argmax(clash))])]
@@ -304,22 +304,6 @@ def _places_in_file(path: str, ids: tuple[str, str], n_rows: int) -> list[str]:
 
 # The meanings of labels below 0.
 NEGATIVE = ("nonrelevant", "unjudged")
-
-
-# Larger labels are rarely grades.
-_LARGEST_GRADE = 100
-
-
-def text_of_large_labels(labels: Any) -> str:
-    """Description of labels that seem to be no grades, with the remedy; empty if all are at most 100."""
-    largest = pd.to_numeric(pd.Series(labels), errors="coerce").max()
-    # Labels beyond 64 bits are refused.
-    if not _LARGEST_GRADE < largest < 2.0**63:
-        return ""
-    return (
-        f"labels up to {largest:,.15g} are gains of measures such as nDCG; are they grades? Map bit masks of aspects, "
-        "ids and years to grades first"
-    )
 
 
 # Rules that choose one of several labels of a document.

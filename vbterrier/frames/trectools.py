@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, printable, warn
+from vbterrier.frames.labels import text_of_padded_labels
 
 # In TrecTools, q0 is the iteration of a judgment; in a run it is the constant "Q0".
 FROM_TRECTOOLS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
@@ -49,11 +50,16 @@ def _with_dropped(qrels: Any, table: pd.DataFrame, what: str) -> pd.DataFrame:
     if qrels.filename is None or "rel" not in table.columns:
         return table
     dropped = "labels below 0, which TrecTools drops when it reads"
-    remedy = "use vbterrier.read_qrels, which keeps them"
+    remedy, padded = "use vbterrier.read_qrels, which keeps them", ""
     try:
         names = list(table.columns)
-        file = pd.read_csv(qrels.filename, sep=r"\s+", names=names) if os.path.isfile(qrels.filename) else None  # noqa: PTH113
-        is_negative = None if file is None else pd.to_numeric(file["rel"]).to_numpy() < 0
+        is_file = os.path.isfile(qrels.filename)  # noqa: PTH113
+        file = pd.read_csv(qrels.filename, sep=r"\s+", names=names, dtype={"rel": str}) if is_file else None
+        is_negative = None
+        if file is not None:
+            padded = text_of_padded_labels(file["rel"].unique())
+            file["rel"] = pd.to_numeric(file["rel"])
+            is_negative = file["rel"].to_numpy() < 0
     except (OSError, ValueError):
         file = is_negative = None
     if file is None or is_negative is None:
@@ -61,6 +67,8 @@ def _with_dropped(qrels: Any, table: pd.DataFrame, what: str) -> pd.DataFrame:
         if not np.array_equal(table.index, np.arange(len(table))):
             warn(f"{what}: {printable(qrels.filename)} cannot be read again for {dropped}; {remedy}")
         return table
+    if padded:
+        warn(f"{what}: {padded}")
     if not is_negative.any():
         return table
     as_text = dict.fromkeys([name for name in ("query", "q0", "docid") if name in names], str)

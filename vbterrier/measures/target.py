@@ -16,7 +16,7 @@ from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.affixes import affix_text
-from vbterrier.frames.contracts import require, text_of_large_labels
+from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -27,6 +27,7 @@ from vbterrier.frames.ids import (
     require_same_kind,
     warn_of_near_matches,
 )
+from vbterrier.frames.labels import text_of_large_labels, text_of_padded_labels
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
@@ -328,7 +329,11 @@ def aligned(
 
 def warn_of_labels(target: EvaluationTarget) -> None:
     """Warn of labels that seem to be no grades."""
-    if not target.is_links and "label" in target.columns and (text := text_of_large_labels(target.frame["label"])):
+    if target.is_links or "label" not in target.columns:
+        return
+    labels = target.frame["label"]
+    texts = [] if pd.api.types.is_numeric_dtype(labels.dtype) else labels.astype(str).unique()
+    if text := text_of_padded_labels(texts) or text_of_large_labels(labels):
         warn(f"qrels: {text}")
 
 

@@ -28,6 +28,7 @@ from vbterrier.frames.files.source import (
     UntidyError,
     shown,
 )
+from vbterrier.frames.labels import text_of_padded_labels
 from vbterrier.remedies import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ TEXT = pa.large_string()
 _TEXTS = frozenset({"string", "large_string", "string_view", "null"})
 _WORDS = IDS | {"iteration", "name"}
 # A number with leading zeros.
-_PADDED = re.compile(r"0[0-9]+")
 _WHITE = b" \t\v\f"
 _TO_BLANKS = bytes.maketrans(_WHITE, b" " * len(_WHITE))
 _LONGEST_LINE = 1 << 26
@@ -247,12 +247,8 @@ def _numbers(column: Any, name: str, layout: Layout, path: Path) -> Any:
 
 def warn_of_zeros(path: Path, texts: Iterable[str]) -> None:
     """Warn of labels with leading zeros, as of bit masks of aspects."""
-    padded = next((text for text in texts if _PADDED.fullmatch(text.strip())), None)
-    if padded is not None:
-        warn(
-            f"{printable(path)}: labels have leading zeros, as {shown(padded)}, and are read as whole numbers; if they "
-            "are bit masks of aspects, write a row for each aspect, as qid aspect docno 1"
-        )
+    if text := text_of_padded_labels(texts):
+        warn(f"{printable(path)}: {text}")
 
 
 def _tidy(text: bytes) -> bytes:
@@ -392,6 +388,8 @@ def _typed(source: Source, name: str, column: Any, *, is_numeric: bool, is_whole
     # Ids that were stored as floats (1.0) no longer match.
     if wanted == TEXT and not (pa.types.is_integer(kind) or str(kind) in _TEXTS):
         raise FileError(source.path, f"column {name!r} must hold text, found {kind}; cast it before writing the file")
+    if name == "label" and str(kind) in _TEXTS:
+        warn_of_zeros(source.path, pc.unique(column.cast(kind)).to_pylist())
     try:
         return column.cast(kind).cast(wanted)
     except pa.ArrowException as error:
