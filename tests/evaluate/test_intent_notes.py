@@ -89,3 +89,26 @@ def test_given_probabilities_need_no_note():
     nil = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "NIL"], "prob": [0.45, 0.45, 0.1]})
     assert list(prior_note(nil)), "NIL is no candidate"
     assert not list(missing_note(["q1"], INTENTS))
+
+
+TYPES = ["text", "str", "category", "object", "Float64", "double[pyarrow]", "float32"]
+
+
+@pytest.mark.filterwarnings("ignore:an interval over topics needs")
+@pytest.mark.parametrize("kind", TYPES)
+def test_probabilities_of_all_types_mean_the_same(kind, tmp_path):
+    prob = INTENTS["prob"]
+    made = {"text": lambda: prob.map(str).astype(object), "str": lambda: prob.map(str)}
+    intents = INTENTS.assign(prob=made.get(kind, lambda: prob.astype(kind))())
+    tags = TAGS.drop(columns="tied")
+    intents.to_csv(tmp_path / "i.csv", index=False)
+    for source in (intents, tmp_path / "i.csv"):
+        scores = vbterrier.score({"a": RUN}, intents=source, tags=tags, measures=["ES@2"])
+        assert scores.means().iloc[0, 0] == pytest.approx(0.7)
+        assert not any("uniform" in note for note in scores.notes)
+        topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
+        options = IntentOptions(cutoff=2)
+        found = vbterrier.evaluate_intents(
+            {"a": RUN}, topics, intents=source, tagger=tags, measures=["ES"], options=options
+        )
+        assert found.means().loc["a", "ES@2"] == pytest.approx(0.7)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from vbterrier.frames.ids import numbers_of
 
 _READERS = {"intents": read_intents, "tags": read_tags, "similarities": read_similarities}
 # Prefix of the names of saved intent sets.
@@ -93,7 +92,11 @@ def registered(kind: str, name: Any) -> pd.DataFrame | None:
 def named(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(source, (str, os.PathLike)):
-        return frame_of(source, kind)
+        frame = frame_of(source, kind)
+        if "prob" in frame.columns and not pd.api.types.is_float_dtype(frame["prob"].dtype):
+            # As readers give it, so that nothing behind compares texts.
+            frame = frame.assign(prob=numbers_of(frame["prob"], f"{kind} column 'prob'"))
+        return frame
     name = os.fspath(source)
     if name in _NAMED[kind]:
         return _NAMED[kind][name]
