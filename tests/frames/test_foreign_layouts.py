@@ -4,6 +4,7 @@ import gzip
 import json
 import struct
 import warnings
+from contextlib import nullcontext
 
 import ir_measures
 import numpy as np
@@ -773,3 +774,23 @@ def test_quoted_ids_are_named(tmp_path, n_topics, side):
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {mark['qrels']}{d}{mark['qrels']} 1\n" for q, d in rows))
     with pytest.warns(DegenerateWarning, match=f"ids of the {side} are quoted: .*remove the quotes"):
         assert ndcg(tmp_path / "run", tmp_path / "qrels") == 0
+
+
+FORMS = {
+    "TREC": "1 0 a {}\n",
+    "CSV": "qid,docno,label\n1,a,{}\n",
+    "JSON": '{{"qid": "1", "docno": "a", "label": "{}"}}\n',
+}
+
+
+@pytest.mark.parametrize("label", ["1_0", "\u0661", "true", "NaN", "1,5", "0x1", "1.5"])
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_that_are_no_labels_are_refused_alike_and_for_their_cause(tmp_path, form, label):
+    path = tmp_path / "qrels"
+    path.write_text(FORMS[form].format(label if form != "CSV" or "," not in label else f'"{label}"'), encoding="utf-8")
+    for read in (vbterrier.read_qrels, read_rated_list):
+        with pytest.raises(FileError) as refused:
+            read(path)
+        assert ("fractions" in str(refused.value)) == (label == "1.5")
+    with pytest.raises(FileError) if label != "1.5" else nullcontext():
+        read_labels(path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from vbterrier.errors import excerpt
+from vbterrier.remedies import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +30,14 @@ def text_of_padded_labels(labels: Iterable[Any]) -> str:
         f"labels have leading zeros, as {excerpt(padded)}, and are read as whole numbers; if they are bit masks of "
         "aspects, write a row for each aspect, as qid aspect docno 1"
     )
+
+
+def fraction_remedy(label: Any) -> str:
+    """The remedy for a label that is a fraction, to be added to a message; empty for others."""
+    value = pd.to_numeric(str(label), errors="coerce")
+    if not math.isfinite(value) or value % 1 == 0:
+        return ""
+    return f"; read fractions with {UNIT.text()}, the smallest step of their scale"
 
 
 def text_of_large_labels(labels: Any) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, agreeing, examples, printable, warn
-from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
+from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, real_number, shown
 from vbterrier.frames.files.tables import warn_of_zeros
+from vbterrier.frames.labels import fraction_remedy
 from vbterrier.frames.nested import MAX_MEMBERS, is_nested, records_of, table_of
-from vbterrier.remedies import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -205,7 +205,7 @@ def _checked(
             columns[name] = values
     for name in kind.required:
         if len(frame) and name not in columns:
-            fail(0, name, _wanted(kind, name))
+            fail(0, name, _wanted(kind, name, ""))
     return _inferred(columns, frame), n_unrated
 
 
@@ -221,12 +221,11 @@ def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
         )
 
 
-def _wanted(kind: FileKind, name: str) -> str:
+def _wanted(kind: FileKind, name: str, value: Any) -> str:
     if name not in kind.numeric:
         return "text"
     if name in kind.whole:
-        fractions = f"; read fractions with {UNIT.text()}, the smallest step of their scale" if name == "label" else ""
-        return f"a whole number of at most 64 bits{fractions}"
+        return f"a whole number of at most 64 bits{fraction_remedy(value) if name == 'label' else ''}"
     return "a finite number" if kind.unrated == "label" else "a number"
 
 
@@ -307,7 +306,7 @@ def _numbers(values: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray
     numbers = [number_of(value, finite=finite) for value in values]
     for place, number in enumerate(numbers):
         if number is None or (is_whole and not (abs(number) < 2**63 and number % 1 == 0)):
-            fail(place, name, _wanted(kind, name))
+            fail(place, name, _wanted(kind, name, values[place]))
     if not is_whole:
         return np.array(numbers, dtype=np.float64)
     return np.array([value if type(value) is int else int(float(value)) for value in values], dtype=np.int64)
@@ -318,7 +317,8 @@ def number_of(value: Any, *, finite: bool = True) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, np.number)):
         return None
     try:
-        number = float(value)
+        # As in other files: float() would read "1_0" and digits of other scripts.
+        number = real_number(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) or (math.isinf(number) and not finite) else None

@@ -20,9 +20,10 @@ from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.files.writing import write_table
+from vbterrier.frames.labels import fraction_remedy
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
-from vbterrier.remedies import FIRST_LABEL, UNIT
+from vbterrier.remedies import FIRST_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -311,12 +312,5 @@ def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit:
     kind = "a whole number" if unit == 1 else f"a multiple of {unit:g}"
     return (
         f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted {kind} "
-        f"{wanted}; correct it, or leave it empty if it is unrated{_step(row['label'], unit)}"
+        f"{wanted}; correct it, or leave it empty if it is unrated{fraction_remedy(row['label']) if unit == 1 else ''}"
     )
-
-
-def _step(rating: Any, unit: float) -> str:
-    """The remedy for ratings that are fractions."""
-    value = pd.to_numeric(str(rating), errors="coerce")
-    is_fraction = np.isfinite(value) and value % 1 != 0
-    return f"; read fractions with {UNIT.text()}, the smallest step of their scale" if unit == 1 and is_fraction else ""

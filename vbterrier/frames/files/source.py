@@ -366,7 +366,7 @@ def whole_number(value: str) -> int:
     """Parse an integer, also as tools write it that store floats: ``3.0``."""
     whole, _, zeros = value.strip().partition(".")
     number = int(whole)
-    if zeros.strip("0") or "_" in value or not -(2**63) <= number < 2**63:
+    if zeros.strip("0") or "_" in value or not value.isascii() or not -(2**63) <= number < 2**63:
         raise ValueError(value)
     return number
 
