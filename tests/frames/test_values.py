@@ -93,3 +93,28 @@ def test_files_that_hold_no_values(tmp_path, text, said):
     with pytest.raises(FileError) as error:
         read_values(path)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_means_over_topics_are_no_topic(tmp_path, is_file):
+    """trec_eval -q writes them with four digits as the values of "all"."""
+
+    def of(values):
+        values.to_csv(tmp_path / "values.csv", index=False)
+        return values_of(read_values(tmp_path / "values.csv") if is_file else values)
+
+    means = pd.DataFrame({"name": ["a", "b"], "qid": "all", "measure": "AP", "value": [0.15004, 0.35]})
+    with pytest.raises(InputError, match="topic 'all' is no topic: its values are the means .*; drop its 2 rows"):
+        of(pd.concat([BASE, means]))
+    # Other values are those of a topic of this name, as are values of no other topic.
+    assert len(of(pd.concat([BASE, means.assign(value=[0.15, 0.9])]))) == 6
+    assert len(of(means)) == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_without_values_are_refused_with_all_their_columns(tmp_path, kind):
+    wide = BASE.pivot_table(index="qid", columns="name", values="value").reset_index().rename_axis(columns=None)
+    path = tmp_path / f"wide.{kind}"
+    wide.to_csv(path, index=False) if kind == "csv" else wide.to_parquet(path)
+    with pytest.raises(FileError, match=r"missing name, measure, value; found qid, a, b|missing name; found qid, a, b"):
+        read_values(path)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KEY = ("name", "qid", "measure")
 COLUMNS = (*KEY, "value")
+# Means that trec_eval writes have four digits.
+_ROUNDED = 1e-4
 
 
 def values_of(data: Any, where: str = "values") -> pd.DataFrame:
@@ -65,7 +67,23 @@ def values_of(data: Any, where: str = "values") -> pd.DataFrame:
         row = int(np.argmax(again))
         first = int(np.argmax((codes == codes.loc[row]).all(axis=1).to_numpy()))
         raise InputError(f"{where}: row {row} repeats row {first}{whose(row)}; keep one value")
-    return pd.DataFrame({**{name: ids.text.to_pandas() for name, ids in keys.items()}, "value": numbers})
+    table = pd.DataFrame({**{name: ids.text.to_pandas() for name, ids in keys.items()}, "value": numbers})
+    _refuse_means(table, where)
+    return table
+
+
+def _refuse_means(values: pd.DataFrame, where: str) -> None:
+    """Refuse means over topics, which trec_eval and its kin write as the values of a topic "all"."""
+    is_all = (values["qid"] == "all").to_numpy()
+    if not is_all.any() or is_all.all():
+        return
+    of_topics = values[~is_all].groupby(["name", "measure"])["value"].mean()
+    given = values[is_all].set_index(["name", "measure"])["value"]
+    if ((given - of_topics.reindex(given.index)).abs() <= _ROUNDED).all():
+        raise InputError(
+            f"{where}: topic 'all' is no topic: its values are the means over the other topics; drop its "
+            f"{len(given)} rows"
+        )
 
 
 def _require_one_model(frame: pd.DataFrame, where: str) -> None:

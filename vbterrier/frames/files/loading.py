@@ -169,7 +169,9 @@ def _typed(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
 def _parquet(opened: _Opened, _: Any) -> Loaded:
     source, kind = opened.source, opened.kind
     wanted, columns = None, parquet_columns(source)
-    if kind.others is not None and len(set(columns)) == len(columns):
+    # A file that lacks columns is refused with the names of all that it has.
+    has_all = set(kind.required) <= set(kind.renamed(columns))
+    if kind.others is not None and has_all and len(set(columns)) == len(columns):
         # Columns that no caller reads may be many.
         kept = {*kind.columns, *kind.vocabulary.optional, *kind.near, *kind.others}
         wanted = [name for name, own in zip(columns, kind.renamed(columns), strict=True) if own in kept]
