@@ -104,7 +104,7 @@ def test_means_over_topics_are_no_topic(tmp_path, is_file):
         return values_of(read_values(tmp_path / "values.csv") if is_file else values)
 
     means = pd.DataFrame({"name": ["a", "b"], "qid": "all", "measure": "AP", "value": [0.15004, 0.35]})
-    with pytest.raises(InputError, match="topic 'all' is no topic: its values are the means .*; drop its 2 rows"):
+    with pytest.raises(InputError, match=r"topic 'all' is no topic: its values are the means .*; drop its 2 rows"):
         of(pd.concat([BASE, means]))
     # Other values are those of a topic of this name, as are values of no other topic.
     assert len(of(pd.concat([BASE, means.assign(value=[0.15, 0.9])]))) == 6

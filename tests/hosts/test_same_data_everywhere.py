@@ -11,7 +11,7 @@ import pytest
 from trectools import TrecQrel, TrecRun
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
 from vbterrier.evaluate import diagnose, leaderboard, release_gate
 from vbterrier.settings import Execution, Inference
 
@@ -329,7 +329,7 @@ def test_a_rule_chooses_one_of_contradicting_judgments(command, rule, expected, 
     assert f",P@2,{0.5 if expected[0] else 0.0}" in out
 
 
-def test_topics_with_two_texts_are_refused_with_and_without_pipelines():
+def test_topics_with_two_texts_are_refused_with_and_without_pipelines(tmp_path):
     run, qrels = collection()
     topics = pd.DataFrame({"qid": ["t0", "t0", "t1"], "query": ["a", "b", "c"]})
     data = vbterrier.Data(topics=topics)
@@ -338,6 +338,16 @@ def test_topics_with_two_texts_are_refused_with_and_without_pipelines():
             vbterrier.score(runs, qrels, ["P@1"], data=data)
     with pytest.raises(InputError, match="query 't0' is duplicated"):
         vbterrier.Experiment([run], topics, qrels, ["P@1"])
+    for name, content in (
+        ("t.csv", topics.to_csv(index=False)),
+        ("t.jsonl", topics.to_json(orient="records", lines=True)),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(FileError, match="query 't0' is duplicated; keep one row per query"):
+            vbterrier.read_topics(tmp_path / name)
+    # The input of a reranker has rows of several documents for a topic.
+    topics.assign(docno=["a", "b", "a"]).to_csv(tmp_path / "t.csv", index=False)
+    assert len(vbterrier.read_topics(tmp_path / "t.csv")) == 3
 
 
 # Runs without rows.

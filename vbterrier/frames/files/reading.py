@@ -205,7 +205,7 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     Parameters
     ----------
     path, max_bytes
-        As in :func:`read_qrels`, with the same errors.
+        As in :func:`read_qrels`, with the same errors; a query with two texts is refused, too.
 
     Returns
     -------
@@ -221,7 +221,12 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     >>> read_topics(path).values.tolist()
     [['007', 'Jordan achievements']]
     """
-    return _read(path, max_bytes, TOPICS)
+    topics = _read(path, max_bytes, TOPICS)
+    twice = topics["qid"].duplicated()
+    # Rows with documents, the input of rerankers, repeat their topic.
+    if twice.any() and "docno" not in topics.columns:
+        raise FileError(Path(path), f"query {topics['qid'][twice].iloc[0]!r} is duplicated; keep one row per query")
+    return topics
 
 
 def read_queries(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
