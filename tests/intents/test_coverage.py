@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import read_run, register_intents, register_tags
-from vbterrier.errors import DegenerateWarning
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
@@ -199,3 +199,22 @@ def test_tags_of_intents_in_another_spelling_are_told():
     assert {entity for _, entity, _, _ in matches(found)} == {"A"}
     with pytest.warns(DegenerateWarning, match="run: 1 documents differ from those of tags only in case.*'y' and 'Y'"):
         covered(("x", "A"), ("Y", "B"))
+
+
+@pytest.mark.parametrize("prefix", ["wd:", "http://www.wikidata.org/entity/", "https://www.wikidata.org/wiki/"])
+def test_tags_and_intents_spell_an_entity_differently(prefix):
+    run = pd.DataFrame({"qid": ["q", "q"], "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    intents = pd.DataFrame({"qid": ["q", "q"], "entity_id": ["Q1", "Q2"], "prob": [0.25, 0.75]})
+    for one, other in ((prefix, ""), ("", prefix)):
+        own = intents.assign(entity_id=[f"{one}{each}" for each in intents["entity_id"]])
+        tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": [f"{other}Q1", "Q2"]})
+        found = cover(Run(run), Intents(own), Tags(tags), 10)
+        assert found.success(found.gain(10, "binary")).tolist() == [1.0]
+
+
+def test_tags_of_another_id_space_than_intents_are_refused():
+    run = pd.DataFrame({"qid": ["q"], "docno": ["d1"], "score": [1.0]})
+    intents = pd.DataFrame({"qid": ["q"], "entity_id": ["Q1"], "prob": [1.0]})
+    tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["dbr:Paris"]})
+    with pytest.raises(InputError, match=r"'dbr:Paris' is of dbpedia, wanted ids of wikidata.*vbterrier convert"):
+        cover(Run(run), Intents(intents), Tags(tags), 10)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame, documents_of, probabilities_of, require_once
-from vbterrier.frames.id_spaces import NIL
+from vbterrier.frames.id_spaces import NIL, entity_ids
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -55,7 +55,8 @@ class Intents:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
         self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
-        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        plain = entity_ids(ids_of(frame["entity_id"], f"{name} column 'entity_id'"), f"{name} column 'entity_id'")
+        self.entity, self.space = plain.ids, plain.space
         self.topics, self.topic = self.qid.codes()
         require_once(self.topics, self.topic, self.entity, name)
         prob, total = probabilities_of(frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise)
@@ -74,7 +75,8 @@ class Intents:
             return
         lists = listed_parts(frame)[PARTS]
         of_intent = np.repeat(np.arange(len(lists)), lists.str.len())
-        ids = ids_of(lists.explode(), f"{name} column {PARTS!r}")
+        plain = entity_ids(ids_of(lists.explode(), f"{name} column {PARTS!r}"), f"{name} column {PARTS!r}")
+        ids, self.space = plain.ids, plain.space
         pairs = pd.DataFrame({"topic": self.topic[of_intent], "id": ids.codes()[1]})
         member: Ints = np.asarray(pairs.groupby(["topic", "id"], sort=False).ngroup(), dtype=np.int64)
         _, first = np.unique(member, return_index=True)
@@ -97,6 +99,14 @@ class Tags(TagFrame):
     def __init__(self, frame: Any, *, pooled: bool = True, name: str = "tags") -> None:
         super().__init__(frame, name=name)
         self.pooled = pooled
+        self._entities: dict[str, Ids] = {}
+
+    def entities_of(self, intents: Intents) -> Ids:
+        """Return the entities in the spelling of the id space of intents; ids of another space are refused."""
+        if intents.space not in self._entities:
+            plain = entity_ids(self.entity, f"{self.name} column 'entity_id'", space=intents.space)
+            self._entities[intents.space] = plain.ids
+        return self._entities[intents.space]
 
     def find(self, intents: Intents, topic: Ints, docno: Ids, run: str) -> tuple[Ints, Ints]:
         """Match retrieved documents with tags: positions of documents, and rows of tags."""
@@ -119,10 +129,10 @@ class Tags(TagFrame):
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
             # Tags without a query apply to every query with their entity among its intents.
-            pairs, intent_of_row = Lookup(None, intents.ids).find(None, self.entity.take(counted))
+            pairs, intent_of_row = Lookup(None, intents.ids).find(None, self.entities_of(intents).take(counted))
             return counted[pairs], intent_of_row
         here = places(self.topics, intents.topics)[self.topic[counted]]
-        pairs, intent_of_row = intents.lookup.find(here, self.entity.take(counted))
+        pairs, intent_of_row = intents.lookup.find(here, self.entities_of(intents).take(counted))
         return counted[pairs], intent_of_row
 
 
@@ -306,10 +316,11 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     column = "entity_id" if intents.members is None else PARTS
     names = f"{intents.name} column {column!r}", f"{tags.name} column 'entity_id'"
     require_same_kind(intents.ids, tags.entity, *names)
-    intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
+    entity = tags.entities_of(intents)
+    intent = intents.lookup.find_one(topic[document], entity.take(tag))
     if not (intent >= 0).any():
         _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
-    other = tags.entity.take(tag[intent < 0])
+    other = entity.take(tag[intent < 0])
     warn_of_near_matches(other, intents.ids, tags.name, "entities", intents.name)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
@@ -318,7 +329,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         covered, place, extent = joint_coverage(covered, place, extent, *intents.members)
     some = weight > 0
     if nil:
-        some[_positions(tags.entity.take(tag), nil)] = False
+        some[_positions(entity.take(tag), nil)] = False
     # One rank more, so that argmax is defined for a run without documents.
     has_tag = np.zeros((len(rows), top.depth + 1), dtype=bool)
     has_tag[topic[document[some]], rank[document[some]]] = True
@@ -351,7 +362,7 @@ def _warn_of_mismatch(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool
     # Queries without candidates, which may be all of a batch, are reported where candidates are generated.
     if pc.all(pc.equal(intents.ids.text, NIL)).as_py():
         return
-    if not np.isin(tags.entity.fingerprints, intents.ids.fingerprints).any():
+    if not np.isin(tags.entities_of(intents).fingerprints, intents.ids.fingerprints).any():
         left, right, what = tags.entity, intents.ids, f"entity of {tags.name} is among the {intents.name}"
     elif not met and tags.pooled and tags.name != intents.name:
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
