@@ -22,6 +22,12 @@ def _text() -> object:
     return panel_text
 
 
+def _prose() -> object:
+    from vbterrier.report.tables import folded
+
+    return folded
+
+
 def _table() -> object:
     from vbterrier.report.paper import result_table
 
@@ -29,4 +35,4 @@ def _table() -> object:
 
 
 # Results draw themselves with the figures of the report, and are written as pages in its style.
-LOADERS |= {"plots": _plots, "page": _page, "text": _text, "table": _table}
+LOADERS |= {"plots": _plots, "page": _page, "text": _text, "prose": _prose, "table": _table}

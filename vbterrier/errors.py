@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import numpy as np
 
@@ -88,6 +88,8 @@ class DegenerateWarning(UserWarning):
 # A warning on leaving a context manager passes through contextlib.
 _INTERNAL = (str(Path(__file__).parent) + os.sep, contextlib.__file__)
 _HEARD: ContextVar[list[str] | None] = ContextVar("heard", default=None)
+# The messages of the outermost call, which its result keeps.
+_ISSUED: ContextVar[list[str] | None] = ContextVar("issued", default=None)
 
 
 def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
@@ -100,11 +102,34 @@ def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
         _HEARD.reset(token)
 
 
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Issue none of the warnings of a block, which others have given already."""
+    token = _HEARD.set([])
+    try:
+        yield
+    finally:
+        _HEARD.reset(token)
+
+
+@contextlib.contextmanager
+def issued() -> Iterator[list[str]]:
+    """Collect the messages of the warnings that a block issues."""
+    messages: list[str] = []
+    token = _ISSUED.set(messages)
+    try:
+        yield messages
+    finally:
+        _ISSUED.reset(token)
+
+
 def warn(message: str) -> None:
     """Warn with ``DegenerateWarning`` at the line of the caller, the first frame outside this package."""
     if (messages := _HEARD.get()) is not None:
         messages.append(message)
         return
+    if (of_call := _ISSUED.get()) is not None:
+        of_call.append(message)
     level, frame = 1, sys._getframe()  # noqa: SLF001 - what warnings itself walks
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         level, frame = level + 1, frame.f_back

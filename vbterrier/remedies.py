@@ -1,15 +1,113 @@
-"""Remedies of errors and warnings: parameters, as the interface in use writes them."""
+"""Remedies of errors and warnings, and next steps of results: as the interface in use writes them."""
 
 from __future__ import annotations
 
 import inspect
+import shlex
+import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+# The most values of a list that the text of a call repeats.
+_MOST = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The call of a public function, or of a command, that made a result.
+
+    - ``name``: as ``"vbterrier.score"`` or ``"vbterrier score"``
+    - ``words``: the given arguments by parameter: of a function, their text, as ``"measure='nDCG@10'"``; of a command,
+      its words, as ``("--measure", "nDCG@10")``
+    - ``options``: the options of a command by parameter; ``None`` for a function
+    - ``warnings``: messages of the warnings that the call issued
+    """
+
+    name: str
+    words: Mapping[str, tuple[str, ...]]
+    options: Mapping[str, str] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Return the call as its caller wrote it; arguments without a short text have the names of their parameters."""
+        return self._written(self.name, self.words.values())
+
+    def again(self, **changes: Any) -> str:
+        """Return the same call with other or further arguments."""
+        kept = [word for name, word in self.words.items() if name not in changes]
+        return self._written(self.name, [*kept, *self._changes(changes)])
+
+    def next(self, command: str, function: str, same: Iterable[str], **more: Any) -> str:
+        """Return another command, or function, with some of the arguments of this call and more.
+
+        >>> made = Call("vbterrier score", {"runs": ("a.run",), "qrels": ("--qrels", "q.txt")}, {"qrels": "--qrels"})
+        >>> made.next("judge", "judge_next", ["runs", "qrels"], budget=20)
+        'vbterrier judge a.run --qrels q.txt --budget 20'
+        >>> made = Call("vbterrier.score", {"runs": ("runs",), "qrels": ("'q.txt'",)})
+        >>> made.next("judge", "judge_next", ["runs", "qrels"], budget=20)
+        "vbterrier.judge_next(runs, 'q.txt', budget=20)"
+        """
+        name = f"vbterrier.{function}" if self.options is None else f"vbterrier {command}"
+        return self._written(name, [*(self.words[one] for one in same if one in self.words), *self._changes(more)])
+
+    def _changes(self, changes: Mapping[str, Any]) -> list[tuple[str, ...]]:
+        if self.options is None:
+            return [(f"{name}={source(value, name)}",) for name, value in changes.items()]
+        flags = {name: self.options.get(name, f"--{name.replace('_', '-')}") for name in changes}
+        return [
+            word
+            for name, value in changes.items()
+            for one in (value if isinstance(value, (list, tuple)) else [value])
+            for word in [(flags[name],) if one is True else (flags[name], str(one))]
+        ]
+
+    def _written(self, name: str, words: Iterable[tuple[str, ...]]) -> str:
+        every = [word for part in words for word in part]
+        if self.options is not None:
+            return f"{name} {shlex.join(every)}".rstrip()
+        return f"{name}({', '.join(sorted(every, key=_is_keyword))})"
+
+
+def _is_keyword(text: str) -> bool:
+    return text.partition("=")[0].isidentifier() and "=" in text
+
+
+def source(value: Any, name: str) -> str:
+    """Return a value as it is written in a call; a value without a short text has a name.
+
+    >>> source(["a.run", 0.5], "runs"), source(object(), "qrels")
+    ("['a.run', 0.5]", 'qrels')
+    """
+    if value is None or isinstance(value, (str, bool, int, float, PathLike)):
+        return repr(str(fspath(value)) if isinstance(value, PathLike) else value)
+    if isinstance(value, (list, tuple, dict)) and len(value) <= _MOST:
+        parts = [source(one, "") for one in (value.values() if isinstance(value, dict) else value)]
+        if isinstance(value, dict):
+            inner = ", ".join(f"{key!r}: {part}" for key, part in zip(value, parts, strict=True))
+            return f"{{{inner}}}" if all(parts) else name
+        return f"[{', '.join(parts)}]" if all(parts) else name
+    if hasattr(value, "NAME") and hasattr(value, "params"):
+        # A measure.
+        return repr(str(value))
+    if hasattr(value, "given"):
+        # Settings.
+        inner = ", ".join(f"{one}={source(of, one)}" for one, of in value.given().items())
+        return f"{public_name(type(value))}({inner})"
+    return name
+
+
+def public_name(of: Any) -> str:
+    """Return the name under which callers find a function or a class of the package."""
+    package = sys.modules.get("vbterrier")
+    spaces = ["vbterrier"] if of.__name__ in getattr(package, "__all__", ()) else of.__module__.split(".")[:2]
+    return ".".join([*spaces, of.__name__])
 
 
 @dataclass(frozen=True)
@@ -18,10 +116,12 @@ class Interface:
 
     - ``parameters``: the settings of each parameter, as ``"data=Data"``; empty for a parameter of the function itself
     - ``options``: the option of each parameter; a command has options alone
+    - ``call``: the call itself
     """
 
     parameters: Mapping[str, str]
     options: Mapping[str, str] | None = None
+    call: Call | None = None
 
     def text(self, name: str, value: str | None) -> str:
         """Return a parameter as callers write it; empty if they cannot give it."""
@@ -53,6 +153,17 @@ def interface(used: Interface | None) -> Iterator[None]:
         yield
     finally:
         _IN_USE.reset(token)
+
+
+def is_in_use() -> bool:
+    """Return True within a public call, or a command."""
+    return _IN_USE.get() is not None
+
+
+def call_in_use() -> Call | None:
+    """Return the outermost call, if there is one."""
+    used = _IN_USE.get()
+    return None if used is None else used.call
 
 
 def interface_of(call: Callable[..., Any], settings: Mapping[str, Any]) -> Interface:

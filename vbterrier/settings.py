@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from vbterrier.errors import ParameterError, check_level, choice, excerpt, number, settings_of, whole
-from vbterrier.remedies import interface, interface_of
+from vbterrier.errors import ParameterError, check_level, choice, excerpt, issued, number, settings_of, whole
+from vbterrier.remedies import Call, interface, interface_of, is_in_use, public_name, source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 P = ParamSpec("P")
@@ -84,7 +84,8 @@ def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
 
     The call handles floating-point errors as NumPy does by default.
     """
-    parameters = inspect.signature(call).parameters
+    signature = inspect.signature(call)
+    parameters = signature.parameters
     defaults = {name: one.default for name, one in parameters.items() if isinstance(one.default, Options)}
     if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
         raise TypeError(f"{call.__name__}: parameters of settings are keyword-only")
@@ -95,13 +96,36 @@ def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
         from vbterrier.kernels.floats import usual_errors
 
+        words = {} if is_in_use() else words_of(signature, args, options)
         given: dict[str, Any] = options
         for name in given.keys() & defaults.keys():
             given[name] = completed(call.__name__, given[name], defaults[name])
-        with interface(used), usual_errors():
-            return call(*args, **options)
+        if is_in_use():
+            with usual_errors():
+                return call(*args, **options)
+        with issued() as messages, usual_errors():
+            made_by = Call(public_name(call), words, warnings=messages)
+            with interface(replace(used, call=made_by)):
+                return call(*args, **options)
 
     return with_all_settings
+
+
+def words_of(
+    signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """Return the given arguments of a call by parameter, as text; none if they do not fit the signature."""
+    try:
+        bound = signature.bind(*args, **options).arguments
+    except TypeError:
+        # The call itself raises.
+        return {}
+    named = {name for name, one in signature.parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    named |= options.keys()
+    return {
+        name: (f"{name}={source(value, name)}" if name in named else source(value, name),)
+        for name, value in bound.items()
+    }
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -48,8 +48,8 @@ def test_a_table_for_people(command, files):
     assert (code, err) == (0, "")
     text = [line for line in out.splitlines() if line.strip()]
     assert text[0] == (
-        "nDCG@10: 1 of 3 pairs of systems differ significantly at the level 0.05; good has the highest mean, not "
-        "significantly different: mixed"
+        "By nDCG@10, 1 of 3 pairs of systems differs significantly over 8 topics: good has the highest mean, "
+        f"{found().systems['value'].iloc[0]:.3f}, and does not differ significantly from mixed."
     )
     one = found()
     for title in ("run", "mean", "95% of means", "letters", "topics", "missing"):
@@ -122,7 +122,7 @@ def test_intents_and_tags_in_place_of_judgments(command, files):
     options = ["--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@1", "--test", "randomisation"]
     code, out, _ = command("compare", "good.run", "[p]oor_%.run", *options)
     assert code == 0
-    assert "good scores higher by 0.5000" in out
+    assert "By ES@1, good scores higher than [p]oor_%: 0.500 against 0.000, a difference of 0.500 (" in out
 
 
 def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):

@@ -33,7 +33,8 @@ def found(write_files):
 def test_a_table_for_people(command, found):
     code, out, err = command(*RANK)
     assert (code, err) == (0, "")
-    lines = [line for line in out.splitlines() if line.strip()]
+    assert out.startswith(found().answer().head())
+    lines = [line for line in out.partition("\n\n")[2].splitlines() if line.strip()]
     assert lines[0].split("  ")[1].strip() == "run"
     for title in ("mean", "90% of means", "rank", "90% of ranks", "best: these", "best: all", "unjudged"):
         assert title in lines[0]
@@ -61,7 +62,7 @@ def test_the_output_of_rank_says_over_what_ranks_are_uncertain(command, found, o
 def test_pairs(command, found):
     code, out, _ = command(*RANK, "--pairs", "--level", "0.5")
     assert code == 0
-    lines = [line for line in out.splitlines() if line.strip()]
+    lines = [line for line in out.partition("\n\n")[2].splitlines() if line.strip()]
     assert "50% of a - b" in lines[0]
     assert [line.split()[:2] for line in lines[2:5]] == found().pairs[["name_a", "name_b"]].to_numpy().tolist()
     code, out, _ = command(*RANK, "--pairs", "--baseline", "c", "--format", "csv")

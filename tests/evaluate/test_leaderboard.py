@@ -54,13 +54,29 @@ def collections():
     return {"b": one[0], "a": two[0]}, {"b": pooled(*one), "a": pooled(*two)}
 
 
+def test_runs_with_the_same_rankings_are_one_system(track):
+    runs, qrels, groups = track
+    same = runs["s2"].sample(frac=1, random_state=0).assign(score=lambda run: run["score"] * 2)
+    found = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    assert sorted(found.systems["name"]) == ["s0", "s1", "s2 = twin = copy", "s3", "s4", "s5"]
+    alone = leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    assert found.systems["mean"].tolist() == alone.systems["mean"].tolist()
+    # A system of a group keeps its name, and so do two systems that differ in one document.
+    members = {**groups, "twin": "g1"}
+    left_out = leaderboard({**runs, "twin": same}, qrels, "nDCG@10", groups=members, **grouped("leaderboard", **FEW))
+    assert "twin" in set(left_out.systems["name"])
+    other = same.assign(docno=same["docno"].where(same.index != same["score"].idxmin(), "new"))
+    differ = leaderboard({**runs, "other": other}, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    assert "other" in set(differ.systems["name"])
+
+
 def test_planted_groups_of_systems_are_found(track):
     runs, qrels, _ = track
     found = leaderboard(runs, qrels, "nDCG@10")
     letters = found.systems.set_index("name")["letters"]
     assert [letters[f"s{i}"] for i in range(6)] == [*"aabbcc"]
     assert found.n_inseparable == 3
-    assert "12 of 15 pairs differ; 3 of 5 neighbours do not" in repr(found)
+    assert "12 of 15 pairs differ; 3 of 5 neighbouring pairs cannot be told apart" in repr(found)
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"].sort_values(ascending=False)
     assert found.systems["name"].tolist() == means.index.tolist()
     assert found.systems["mean"].to_numpy() == pytest.approx(means.to_numpy())

@@ -26,41 +26,60 @@ def less(by, every=1):
     return [value - by * (at % every == 0) for at, value in enumerate(A)]
 
 
-LEVEL = "at the level 0.05"
-BEST = f"of 3 pairs of systems differ significantly {LEVEL}; a has the highest mean,"
+BEST = "of systems {} significantly over 8 topics: a has the highest mean, 0.775, and"
 
 
 @pytest.mark.parametrize(
     ("systems", "said"),
     [
-        ({"a": A, "b": less(0.1)}, f"a and b differ significantly {LEVEL}: a scores higher by 0.1000"),
-        ({"a": A, "b": less(0.1, 2)}, f"a and b do not differ significantly {LEVEL}"),
-        ({"a": A, "b": less(0.1, 2), "c": less(0.1)}, f"1 {BEST} not significantly different: b"),
-        ({"a": A, "b": less(0.1), "c": less(0.2)}, f"3 {BEST} significantly different from all"),
+        ({"a": A, "b": less(0.1)}, "a scores higher than b: 0.775 against 0.675, a difference of 0.100 (95% interval "),
+        (
+            {"a": A, "b": less(0.1, 2)},
+            "a and b do not differ significantly: 0.775 against 0.725, a difference of 0.050 (",
+        ),
+        (
+            {"a": A, "b": less(0.1, 2), "c": less(0.1)},
+            f"1 of 3 pairs {BEST.format('differs')} does not differ significantly from b.",
+        ),
+        (
+            {"a": A, "b": less(0.1), "c": less(0.2)},
+            f"3 of 3 pairs {BEST.format('differ')} differs significantly from all others.",
+        ),
     ],
 )
 def test_verdicts(systems, said):
-    assert verdicts(compare(frame(**systems), **grouped("compare", **FEW))) == [f"nDCG@10: {said}"]
+    (verdict,) = verdicts(compare(frame(**systems), **grouped("compare", **FEW)))
+    assert verdict.startswith(f"By nDCG@10, {said}")
 
 
 def test_the_verdict_names_the_lowest_mean_if_lower_is_better():
     (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **grouped("compare", **FEW)))
-    assert said.endswith("c has the lowest mean, not significantly different: b")
+    assert said.startswith("By NonRelCov@5 (lower is better), ")
+    assert said.endswith("c has the lowest mean, 0.675, and does not differ significantly from b.")
 
 
 def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])
-    said = "against b at the level 0.05: higher: a; lower: c; not significantly different: d"
-    assert verdicts(compare(both, baseline="b", **grouped("compare", **FEW))) == [f"nDCG@10, {said}", f"AP, {said}"]
+    said = "against b (0.675, 8 topics): a scores higher; c scores lower; d does not differ significantly from it."
+    expected = [f"By nDCG@10, {said}", f"By AP, {said}"]
+    assert verdicts(compare(both, baseline="b", **grouped("compare", **FEW))) == expected
 
 
 def test_long_lists_end_with_their_number():
-    # All 2^8 flips give p of at least 2/256, times 120 pairs: nothing is significant, and the verdict says so.
+    values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
+    with pytest.warns(DegenerateWarning, match="no difference can be significant"):
+        compared = compare(values, baseline="s00", **grouped("compare", correction="holm", **FEW))
+    (said,) = verdicts(compared)
+    assert "s08 and 7 more do not differ significantly from it." in said
+
+
+def test_a_verdict_says_that_no_difference_can_be_significant():
+    # All 2^8 flips give p of at least 2/256, times 120 pairs.
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
         (said,) = verdicts(compare(values, **grouped("compare", correction="holm", **FEW)))
-    assert said.endswith("s11, s12 and 3 more")
+    assert "this test cannot find a difference between any two of the 16 systems with so few topics" in said
 
 
 @pytest.mark.parametrize("baseline", [None, "x"])
@@ -128,8 +147,8 @@ def test_stars_of_flagged_systems_have_a_dagger(style):
     assert found.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
     rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
-    # The verdict, the mean, the difference, the note; in LaTeX and Markdown the note is below the means.
-    stars = {"table": [False, True, True, False], "latex": [False, False, True, True]}
+    # The mean, the difference, the note; in LaTeX and Markdown the verdict is first, and the note below the means.
+    stars = {"table": [True, True, False], "latex": [False, False, True, True]}
     assert [star in row for row in rows] == stars.get(style, [False, True, False, True])
     assert all(dagger in row or r"\textdagger{}" in row for row in rows)
 

@@ -8,8 +8,9 @@ import pytest
 
 from vbterrier import compare, score
 from vbterrier.errors import ParameterError
+from vbterrier.evaluate.verdicts import better
 from vbterrier.linking.quality import linking_report
-from vbterrier.report.captions import best_rows, better, measures_sentence
+from vbterrier.report.captions import best_rows, measures_sentence
 from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
 from vbterrier.settings import Data, Inference

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import atexit
 import gc
-import re
 import signal
 import sys
-import textwrap
 import threading
 import warnings
 from contextlib import contextmanager
@@ -23,18 +21,14 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import VERBOSE, Command, CommandGroup, in_options, restored_logging, shared, show_log
+from vbterrier.cli.options import SAID, VERBOSE, Command, CommandGroup, in_options, restored_logging, shared, show_log
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, nearest, printable
+from vbterrier.frames.answer import grouped, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BAD_INPUT, BAD_USAGE = 1, 2
-# Systems that a count of warnings names, and the length of the beginning of a warning that it shows.
-_NAMED, _BEGINNING = 3, 60
-# What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
-_VARIES = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\d[\d.,%]*""")
-
 app = typer.Typer(
     name="vbterrier",
     cls=CommandGroup,
@@ -67,7 +61,7 @@ def _root(
 for group in ("Start", "Evaluate", "Decide", "Entities"):
     for module in (evaluation, comparison, judging, preparation):
         for command in module.COMMANDS.get(group, ()):
-            app.command(cls=Command, rich_help_panel=group)(shared(command))
+            app.command(cls=Command, rich_help_panel=group)(shared(command, answers=module is not preparation))
 app.add_typer(preparation.app, rich_help_panel="Queries")
 app.add_typer(queries.app, rich_help_panel="Queries")
 
@@ -118,34 +112,22 @@ def main() -> None:
 
 @contextmanager
 def _counted_warnings() -> Iterator[None]:
-    """Write each warning once; warnings that differ in a system, ids and numbers alone are counted at the end."""
-    lines: dict[str, int] = {}
-    kinds: dict[str, list[str]] = {}
+    """Write the warnings that the answer has not shown, one for each cause, at the end: the verdict comes first."""
+    messages: list[str] = []
 
-    def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if not issubclass(category, DegenerateWarning):
-            return
-        line = _line(message)
-        lines[line] = lines.get(line, 0) + 1
-        if lines[line] > 1:
-            return
-        subject, rest = line.split(": ") if line.count(": ") == 1 else ("", line)
-        alike = kinds.setdefault(_VARIES.sub("", rest), [])
-        alike.append(subject)
-        if len(alike) == 1 or not subject:
-            sys.stderr.write(f"vbterrier: warning: {line}\n")
+    def kept(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, DegenerateWarning):
+            messages.append(_line(message))
 
-    warnings.showwarning = shown
+    warnings.showwarning = kept
+    shown: set[str] = set()
+    token = SAID.set(shown)
     try:
         yield
     finally:
-        counts = [(f"{n} times", line) for line, n in lines.items() if n > 1]
-        for kind, subjects in kinds.items():
-            if len(subjects) > 1 and all(subjects):
-                n, others = len(subjects) - 1, ", ".join(subjects[1 : 1 + _NAMED])
-                counts.append((f"{n} more like it, of {others}{', ...' * (n > _NAMED)}", kind))
-        for said, line in counts:
-            sys.stderr.write(f"vbterrier: warning: {said}: {textwrap.shorten(line, _BEGINNING, placeholder='...')}\n")
+        SAID.reset(token)
+        for line, n in grouped([message for message in messages if text_key(message) not in shown]):
+            sys.stderr.write(f"vbterrier: warning: {line}{f' ({n} times)' if n > 1 else ''}\n")
 
 
 class _Stopped(SystemExit):

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
+from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
 from vbterrier.errors import ParameterError
 from vbterrier.settings import Data, Execution, Inference
 
@@ -120,7 +120,7 @@ def table(
     """Write one compact table for a paper: a row per run, a column per measure, means with significance letters."""
     from vbterrier.evaluate.comparison import compare as compare_systems
     from vbterrier.evaluate.scores import score
-    from vbterrier.report.captions import better
+    from vbterrier.evaluate.verdicts import better
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -247,10 +247,10 @@ def gate(
     with width(None if output is not None or style != "table" else WIDTH.get()):
         text = gate_report(result, style)
     if output is None:
-        echo(text)
+        show(result.answer(), text, style, picture=result.picture_text(WIDTH.get()), rows=result.pairs, evidence=False)
     else:
         replace_files({output: f"{text}\n"})
-        echo(result.summary())
+        show(replace(result.answer(), reason="", caveats=(), next="", evidence=()), "")
     if judging is not None:
         result.write_judging(judging)
     raise typer.Exit(result.exit_code)
@@ -371,8 +371,7 @@ def report(
         ),
         execution=Execution(memory=memory, progress=sys.stderr.isatty()),
     )
-    against = [f"{caveat.about}, serious: {caveat.text}" for caveat in page.caveats if caveat.serious]
-    echo("\n".join([*page.verdict, *against, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
+    show(page.answer, "\n".join([*page.verdict[1:], f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
 
 
 def link(

@@ -11,7 +11,7 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
+from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.settings import Data, Execution, Inference
 
@@ -33,8 +33,10 @@ def demo(
 ) -> None:
     """Show how unjudged documents affect a comparison, on a small collection in the package."""
     from vbterrier.report.system_tables import demo_report
+    from vbterrier.report.tables import WIDTH
 
-    echo(demo_report(save))
+    answer, picture, text = demo_report(save)
+    show(answer, text, picture=picture.text(WIDTH.get()))
 
 
 def doctor(
@@ -55,12 +57,12 @@ def doctor(
     require_format(style)
     diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system, unit=unit)
     save_page(diagnosis, html)
-    echo(doctor_report(diagnosis, style))
+    show(diagnosis.answer(), doctor_report(diagnosis, style), style, rows=diagnosis.runs)
 
 
 def score(
     runs: option.Runs,
-    measures: Annotated[list[str], Option("--measure", "-m", help="A measure, such as 'ENDCG@10'; repeatable.")],
+    measures: option.MeasuresIfAny = None,
     qrels: Annotated[
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
@@ -110,7 +112,7 @@ def score(
     Linking measures, such as LinkingF1, take files with qid and entity_id (or NIL) as runs and as --qrels.
     """
     from vbterrier.evaluate.inputs import intents_and_tags, named_systems
-    from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
+    from vbterrier.evaluate.intents import MEASURES, IntentOptions, evaluate_intents
     from vbterrier.evaluate.scores import score as score_runs
     from vbterrier.frames.contracts import systems_of
     from vbterrier.frames.named import named
@@ -142,7 +144,7 @@ def score(
             queries,
             intents=frame,
             tagger=tag_source,
-            measures=measures,
+            measures=MEASURES if measures is None else measures,
             options=options,
             **settings,
         )
@@ -160,9 +162,9 @@ def score(
             duplicates=duplicates,
             system=system,
         )
-        judged = option.judgments_of(qrels, negative, unit, measures, contradictions)
+        judged = option.judgments_of(qrels, negative, unit, measures or (), contradictions)
         settings = {"data": data, "inference": inference, "execution": execution}
-        scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **settings)
+        scores = score_runs(runs, judged, measures or (), intents=intents, tags=tags, **settings)
     deliver(scores, style, output, topics=per_query)
 
 
@@ -251,7 +253,9 @@ def track(
     level: option.Level = 0.9,
     labels: option.Labels = None,
     scale: option.Scale = None,
-    show: Annotated[str, Option(help="One table: systems, ranks, collections, reusability, judges or batch.")] = "",
+    part: Annotated[
+        str, Option("--show", help="One table: systems, ranks, collections, reusability, judges or batch.")
+    ] = "",
     html: option.Html = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -300,7 +304,7 @@ def track(
         execution=Execution(progress=sys.stderr.isatty()),
     )
     save_page(board, html)
-    deliver(board, style, output, part=show)
+    deliver(board, style, output, part=part, evidence=False)
 
 
 COMMANDS = {"Start": (demo, doctor), "Evaluate": (score, rank), "Decide": (track,)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
+from vbterrier.cli.options import show as show_answer
 from vbterrier.errors import ParameterError, choice
 from vbterrier.settings import Data, Execution, Inference
 
@@ -76,14 +78,14 @@ def judge(
         inference=Inference(level=level),
         execution=Execution(progress=sys.stderr.isatty()),
     )
+    answer, body = plan.answer(), f"{output}: {plan.summary()}"
     if output is not None:
         write_judging(plan, output)
-        echo(f"{output}: {plan.summary()}")
-    elif style == "table":
-        echo(tables.rendered(plan.documents[["qid", "docno", "reason"]], style))
-        echo(plan.summary())
-    else:
-        echo(tables.rendered(plan.documents, style, caption=[plan.summary()], label="tab:judge"))
+        show_answer(replace(answer, evidence=()), body, rows=plan.documents)
+        return
+    shown = plan.documents[["qid", "docno", "reason"]] if style == "table" else plan.documents
+    body = tables.rendered(shown, style, caption=[plan.summary()], label="tab:judge")
+    show_answer(answer, body, style, rows=plan.documents, evidence=False)
 
 
 def _list_topics(
@@ -160,6 +162,9 @@ def audit(
     output: Output = None,
 ) -> None:
     """Audit automatic judges: verdicts on the order and levels of scores, corrected scores, and judgments needed."""
+    from vbterrier.report.paper import paper_table
+    from vbterrier.report.system_tables import verdict_numbers
+
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
     for pair in pairs:
@@ -190,13 +195,15 @@ def audit(
     wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
     if wanted:
         choice("show", wanted, tuple(tables))
-        deliver(tables[wanted], style, output, caption=[repr(result)], label=f"tab:{wanted}")
+        caption = [repr(result)]
+        deliver(tables[wanted], style, output, answer=result.answer(), caption=caption, label=f"tab:{wanted}")
         return
-    echo("\n".join([*result.summary(), ""]))
     caption = ["Scores of systems; the interval is that of the corrected score."]
-    deliver(tables["comparison"], style, caption=caption, label="tab:comparison")
+    text = paper_table(tables["comparison"], style, caption=caption, label="tab:comparison")
     others = [name for name, table in tables.items() if len(table) and name not in ("verdicts", "comparison")]
-    echo(f"{result!r}. Details: --show {', '.join(others)}; --html writes all.")
+    text += f"\n{verdict_numbers(result, style)}" if style == "table" else ""
+    details = f"Details: --show {', '.join(others)}; --html writes all."
+    show_answer(result.answer(), f"{text}\n{details}", style, rows=result.verdicts)
 
 
 def agreement(

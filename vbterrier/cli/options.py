@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import inspect
 import io
+import json
 import logging
 import math
 import os
 import re
 import sys
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -20,12 +21,15 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from vbterrier.errors import FileError, ParameterError, choice, printable
+from vbterrier.errors import FileError, ParameterError, choice, issued, printable
+from vbterrier.frames.answer import FAIL, MARKS, PASS, PLAIN_MARKS, UNKNOWN, text_key
 from vbterrier.log import NAME
-from vbterrier.remedies import Interface, interface
+from vbterrier.remedies import Call, Interface, call_in_use, interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from vbterrier.frames.answer import Answer
 
     StreamHandler = logging.StreamHandler[Any]
 else:
@@ -145,8 +149,19 @@ MaxBytes = Annotated[
     str | None, Option(help="Maximal size of an input file that is read whole, unpacked, such as '1 GiB' [64 GiB].")
 ]
 Digits = Annotated[int | None, Option(help="Decimals in tables; csv and json have all digits.", min=0, max=15)]
+Quiet = Annotated[bool, Option("--quiet", help="Print the verdict alone.")]
+Json = Annotated[bool, Option("--json", help="Print the answer as JSON: verdict, caveats, next step and rows.")]
 LEVELS = (logging.INFO, logging.DEBUG)
 _LONGEST_SUMMARY = 1000
+# Options that decide how a result is shown, which its next step does not repeat.
+_OF_OUTPUT = ("verbose", "quiet", "as_json", "digits", "style")
+# How the answer is shown: empty (with the tables), "quiet" or "json".
+_SHOWN: ContextVar[str] = ContextVar("shown", default="")
+# The command that runs, and the texts that its answer has already shown.
+_COMMAND: ContextVar[Any] = ContextVar("command", default=None)
+SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
+# Colours of decisions in terminals.
+_COLOURS = {PASS: "32", FAIL: "31", UNKNOWN: "33"}
 
 
 def scale_of(text: str | None) -> tuple[int, int] | None:
@@ -269,14 +284,39 @@ class _Argument(TyperArgument):
         return ""
 
 
+def _words(ctx: Any, parameters: Sequence[Any]) -> dict[str, tuple[str, ...]]:
+    """The words of a command by parameter: those that were given, in a form that the shell reads again."""
+    words: dict[str, tuple[str, ...]] = {}
+    for each in parameters:
+        name = each.name
+        if name is None or getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE" or name in _OF_OUTPUT:
+            continue
+        value, flag = ctx.params.get(name), max(each.opts, key=len)
+        values = value if isinstance(value, (list, tuple)) else [value]
+        if not flag.startswith("-"):
+            words[name] = tuple(map(str, values))
+        elif value is True:
+            words[name] = (flag,)
+        else:
+            words[name] = tuple(word for one in values for word in (flag, str(one)))
+    return words
+
+
 class Command(TyperCommand):
     """A command whose help names no types of Python."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; remedies name its options."""
+        """Run the command; remedies name its options, and results know its words."""
         options = {each.name: each.opts[0] for each in self.params if each.name and each.opts[0].startswith("-")}
-        with interface(Interface({}, options)):
-            return super().invoke(ctx)
+        token = _COMMAND.set(self)
+        try:
+            with issued() as messages:
+                name = f"vbterrier {ctx.command_path.partition(' ')[2]}"
+                call = Call(name, _words(ctx, self.params), options, messages)
+                with interface(Interface({}, options, call)):
+                    return super().invoke(ctx)
+        finally:
+            _COMMAND.reset(token)
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
         return _worded(super().get_params(ctx))
@@ -303,12 +343,21 @@ class CommandGroup(TyperGroup):
         return _worded(super().get_params(ctx))
 
 
-def shared(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of all commands: ``--verbose``, ``--max-bytes``, and ``--digits`` if the command has a format."""
+def shared(function: Callable[..., None], *, answers: bool = False) -> Callable[..., None]:
+    """Add the options of all commands: ``--verbose``, ``--max-bytes``, and ``--digits`` if the command has a format.
+
+    ``answers``: also ``--quiet`` and ``--json``, for commands whose results have an answer.
+    """
 
     @wraps(function)
     def command(
-        *arguments: Any, verbose: int = 0, max_bytes: str | None = None, digits: int | None = None, **options: Any
+        *arguments: Any,
+        verbose: int = 0,
+        max_bytes: str | None = None,
+        digits: int | None = None,
+        quiet: bool = False,
+        as_json: bool = False,
+        **options: Any,
     ) -> None:
         with _no_collections():
             from vbterrier import _registration  # noqa: F401 - measures, figures and pages
@@ -322,6 +371,9 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
         context = copy_context()
         context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
         context.run(DIGITS.set, digits)
+        if quiet and as_json:
+            raise ParameterError("--quiet and --json: wanted one of them")
+        context.run(_SHOWN.set, "json" if as_json else "quiet" if quiet else "")
         if options.get("style", "table") == "table":
             context.run(WIDTH.set, terminal_columns())
         context.run(function, *arguments, **options)
@@ -330,6 +382,7 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(function, eval_str=True)
     added: list[tuple[str, Any, Any]] = [("verbose", 0, Verbose), ("max_bytes", None, MaxBytes)]
     added += [("digits", None, Digits)] * ("style" in own.parameters)
+    added += [("quiet", False, Quiet), ("as_json", False, Json)] * answers
     kind = inspect.Parameter.KEYWORD_ONLY
     more = [inspect.Parameter(name, kind, default=value, annotation=of) for name, value, of in added]
     parameters = [*own.parameters.values(), *more]
@@ -450,14 +503,84 @@ def require_format(style: str, output: Path | None = None) -> str:
     return style_of(output)
 
 
-def deliver(result: Any, style: str, output: Path | None = None, **options: Any) -> None:
-    """Print a table, or write it to a file."""
+def deliver(
+    result: Any,
+    style: str,
+    output: Path | None = None,
+    *,
+    answer: Answer | None = None,
+    evidence: bool = True,
+    **options: Any,
+) -> None:
+    """Print the answer and the table of a result, or write the table to a file.
+
+    ``answer``: that of several results or of a frame; by default the one of the result, if it has one. ``evidence``:
+    False if the table has the evidence.
+    """
     from vbterrier.report.paper import paper_table, save_table
 
-    if output is None:
-        echo(paper_table(result, style, **options))
-    else:
+    if answer is None and hasattr(result, "answer"):
+        answer = result.answer()
+    if output is not None:
         save_table(result, output, **options)
+    if answer is None:
+        if output is None:
+            echo(paper_table(result, style, **options))
+        return
+    frame = result.to_frame() if hasattr(result, "to_frame") else None
+    if output is None or _SHOWN.get():
+        show(
+            answer, "" if _SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence
+        )
+
+
+def show(
+    answer: Answer, body: str, style: str = "table", *, picture: str = "", rows: Any = None, evidence: bool = True
+) -> None:
+    """Print an answer around a text, alone, or as JSON; formats other than tables have the text alone.
+
+    ``rows``: the frame that JSON has under this name. ``evidence``: False if the text has the evidence.
+    """
+    from vbterrier.report.tables import WIDTH, prose, rendered
+
+    if _SHOWN.get() == "json":
+        more = {} if rows is None else {"rows": json.loads(rendered(rows, "json"))}
+        echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
+        return
+    if _SHOWN.get() != "quiet" and style != "table":
+        echo(body)
+        return
+
+    def folded(text: str) -> str:
+        return prose(in_options(text, _COMMAND.get(), ()) if _COMMAND.get() is not None else text, WIDTH.get())
+
+    head = folded(answer.verdict if _SHOWN.get() else answer.head())
+    if answer.decision:
+        head = _marked(head, answer.decision)
+    if _SHOWN.get():
+        echo(head, folds=False)
+        return
+    # A command that is folded would not run as printed.
+    lines = answer.foot(evidence=evidence).split("\n")
+    below = "\n".join(line if line.startswith("Next: ") else folded(line) for line in lines)
+    parts = [head, picture, prose(body, WIDTH.get()).strip("\n"), below]
+    echo("\n\n".join(filter(None, parts)), folds=False)
+    call = call_in_use()
+    if (said := SAID.get()) is not None and call is not None:
+        command = _COMMAND.get()
+        said |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
+
+
+def _marked(text: str, decision: str) -> str:
+    """A text with the mark of a decision before it, and the decision in colour on a terminal that has colours."""
+    mark = MARKS[decision]
+    try:
+        mark.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        mark = PLAIN_MARKS[decision]
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+        return f"\x1b[1;{_COLOURS[decision]}m{mark} {decision}\x1b[0m{text.removeprefix(decision)}"
+    return f"{mark} {text}"
 
 
 def save_page(result: Any, path: Path | None) -> None:
@@ -468,15 +591,15 @@ def save_page(result: Any, path: Path | None) -> None:
         replace_files({path: result.page()})
 
 
-def echo(text: str) -> None:
-    """Print the result of a command, its sentences folded to the width of the terminal."""
+def echo(text: str, *, folds: bool = True) -> None:
+    """Print the result of a command, its sentences folded to the width of the terminal if it ``folds``."""
     from vbterrier.report.tables import WIDTH, prose
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the encoding of the terminal lacks are replaced.
         sys.stdout.reconfigure(errors="replace")
     try:
-        typer.echo(prose(text, WIDTH.get()))
+        typer.echo(prose(text, WIDTH.get()) if folds else text)
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
         _discard_stdout()

@@ -84,7 +84,7 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     Raises
     ------
     InputError
-        The folder is a file, or one of the files exists already; nothing is written then.
+        The folder is a file, or it has a file of one of these names with other contents; nothing is written then.
 
     Examples
     --------
@@ -97,11 +97,20 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; wanted a folder for the demo's files")
-        present = [path.name for path in written if path.exists()]
+        # Files of an earlier demo are the same.
+        present = [path.name for path in written if path.exists() and not _is_copy(path)]
         if present:
-            raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
+            raise InputError(
+                f"{folder} has {examples(present)} already, with other contents; name another folder, or remove them "
+                "first"
+            )
     except OSError as error:
         raise FileError(folder, f"cannot be written ({error.strerror}); name another folder") from error
     with folder_of_files(folder):
         replace_files({path: (demo_folder() / path.name).read_bytes() for path in written})
     return written
+
+
+def _is_copy(path: Path) -> bool:
+    """Return True for a file with the contents of the demo's file of this name."""
+    return path.is_file() and path.read_bytes() == (demo_folder() / path.name).read_bytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class DecisionCounts(Shown):
     taken: int
 
     def __post_init__(self) -> None:
-        for name, count in vars(self).items():
+        for name, count in ((one.name, getattr(self, one.name)) for one in fields(self)):
             object.__setattr__(self, name, whole(name, count, low=0))
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +31,13 @@ from vbterrier.evaluate.judge_topics import judged_topics, labelled_topics
 from vbterrier.evaluate.judge_verdict import NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
+from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.ranking import Run, ranked
-from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
@@ -49,10 +51,14 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.judging import LabelQuality
     from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.remedies import Call
     from vbterrier.unjudged.judge_next import JudgingPlan
 
 # Differences of shares of machine labels between systems that matter.
 _UNEVEN = 0.05
+# Arguments that a list of topics to judge has, too, and systems that a picture has.
+_SAME = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
+_MOST_DRAWN = 15
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
 _FIRST = ("measure", "estimate", "judge")
 
@@ -118,7 +124,7 @@ class JudgeAudit(Shown):
         """Both verdicts on each judge, the correction, and what its labels save, a line each."""
         lines = []
         for row in self.verdicts.to_dict("records"):
-            lines += [f"{row['judge']}: {what} {row[what]}: {row[f'{what}_reason']}" for what in ("order", "levels")]
+            lines += [sentence(_both(row, what)) for what in ("order", "levels")]
             lines += [f"{row['judge']}: {row['findings']}"] * bool(row["findings"])
         return [*lines, *self._rest()]
 
@@ -126,32 +132,40 @@ class JudgeAudit(Shown):
         """The correction and its common error, and what the labels save."""
         corrected = self.systems[self.systems["estimate"] == CORRECTED].iloc[0]
         if np.isnan(corrected["value"]):
-            yield f"scores are not corrected: {corrected['method']}"
+            yield f"Scores are not corrected: {corrected['method']}."
         else:
             yield (
-                f"corrected by {corrected['method']}: prefer differences; all levels share an error of "
-                f"±{corrected['common']:.3f}, mainly that of the ideal ranking"
+                f"Scores are corrected by {corrected['method']}. Prefer differences: all levels share an error of "
+                f"±{corrected['common']:.3f}, mainly that of the ideal ranking."
             )
-        counts = {
-            row["labels"]: f"more than {row['n_planned']:,}" if np.isnan(row["n"]) else f"{int(row['n']):,}"
-            for row in self.needed.to_dict("records")
-        }
-        saved = f"{counts['with']} more human judgments with labels, {counts['without']} without"
-        yield f"±{self.needed['margin'].iloc[0]:g} on the topics with judgments takes {saved}"
+        yield _needed_sentence(self.needed)
 
     def _verdict(self) -> Iterator[str]:
-        # The reasons of what is not trusted, and findings, are serious caveats.
         for row in self.verdicts.to_dict("records"):
             for what in ("order", "levels"):
-                reason = "" if row[what] == NOT_TRUSTED else f": {row[f'{what}_reason']}"
-                yield f"{row['judge']}: {what} {row[what]}{reason}"
+                yield sentence(_both(row, what))
         yield from self._rest()
+
+    def _next(self, call: Call) -> str:
+        rows = self.verdicts
+        wanted = float(np.nanmax([0.0, *rows["n_order"], *rows["n_levels"]]))
+        if call.options is None or not wanted:
+            return ""
+        judges = tuple("--labels" if word in {"--judge", "-j"} else word for word in call.words["judge"])
+        same = replace(call, words={**call.words, "labels": judges})
+        return same.next("judge", "", _SAME, complete=int(wanted), output="judge.tsv")
+
+    def _picture(self) -> IntervalPicture | None:
+        corrected = self.systems[(self.systems["estimate"] == CORRECTED) & self.systems["value"].notna()]
+        if not len(corrected):
+            return None
+        rows = corrected.sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
+        bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
+        level = f"{100 * rows['level'].iloc[0]:g}% intervals"
+        return IntervalPicture(f"corrected {rows['measure'].iloc[0]}, {level}", tuple(bars))
 
     def _caveats(self) -> Iterator[Caveat]:
         for row in self.verdicts.to_dict("records"):
-            for what in ("order", "levels"):
-                if row[what] == NOT_TRUSTED:
-                    yield Caveat(f"{row['judge']}, {what}", row[f"{what}_reason"], serious=True)
             for finding in filter(None, row["findings"].split("; ")):
                 yield Caveat(row["judge"], finding, serious=NOT_TRUSTED in (row["order"], row["levels"]))
 
@@ -207,6 +221,25 @@ class JudgeAudit(Shown):
         method = np.where(estimate == ALONE, "judge " + judge, estimate + topics)
         frame = self.systems.assign(method=method, n_resamples=0).dropna(subset=["value", "low", "high"])
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
+
+
+def _both(row: Mapping[Any, Any], what: str) -> str:
+    """One verdict on a judge, with its reason."""
+    about = "order of systems by" if what == "order" else "level of scores by"
+    return f"the {about} {row['judge']} is {row[what]}: {row[f'{what}_reason']}"
+
+
+def _needed_sentence(needed: pd.DataFrame) -> str:
+    """The human judgments that an interval of the margin takes, with and without labels."""
+    rows: dict[str, Any] = {str(row["labels"]): row for row in needed.to_dict("records")}
+    margin, n_planned = f"±{rows['with']['margin']:g}", int(rows["with"]["n_planned"])
+    n_with, n_without = (float(rows[word]["n"]) for word in ("with", "without"))
+    more = f"more than {n_planned:,}"
+    if np.isnan(n_with) and np.isnan(n_without):
+        width = rows["with"]["width_after"] / 2
+        return f"{counted(n_planned, 'more human judgment')} do not reach {margin}, and leave ±{width:.3f}."
+    texts = [more if np.isnan(n) else f"{int(n):,}" for n in (n_with, n_without)]
+    return f"An interval of {margin} takes {texts[0]} more human judgments with these labels, and {texts[1]} without."
 
 
 @with_defaults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, r
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
+from vbterrier.frames.ranking import ranked
 from vbterrier.frames.systems import ONE
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
@@ -122,11 +124,18 @@ def collections_of_runs(
     duplicates: str,
     scale: tuple[int, int] | None,
     system: str | None = None,
+    *,
+    merges: bool = False,
 ) -> list[Collection]:
-    """Collections from runs and judgments, in the order of their names."""
+    """Collections from runs and judgments, in the order of their names.
+
+    ``merges``: runs with the same rankings become one system, whose name has theirs, as ``"a = b"``.
+    """
     parts = by_collection(runs, qrels)
     loaded = {name: loaded_runs(part, duplicates, system) for name, (part, _) in parts.items()}
     _require_same_systems(loaded)
+    if merges:
+        loaded = merged_runs(loaded)
     collections = []
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(parts):
@@ -141,6 +150,31 @@ def collections_of_runs(
             evaluated_collection(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine)
         )
     return collections
+
+
+def merged_runs(loaded: Mapping[str, dict[str, Run]]) -> dict[str, dict[str, Run]]:
+    """Runs by collection, where systems with the same rankings in all collections are one."""
+    rankings: dict[Any, list[str]] = {}
+    names = list(next(iter(loaded.values())))
+    # Sizes first, since rankings of different sizes differ.
+    sizes = {name: tuple(len(runs[name]) for runs in loaded.values()) for name in names}
+    for name in names:
+        several = list(sizes.values()).count(sizes[name]) > 1
+        key = (sizes[name], *(_digest(runs[name]) for runs in loaded.values())) if several else name
+        rankings.setdefault(key, []).append(name)
+    if len(rankings) < 2:  # noqa: PLR2004 - a ranking needs two systems
+        return dict(loaded)
+    return {
+        collection: {" = ".join(same): runs[same[0]] for same in rankings.values()}
+        for collection, runs in loaded.items()
+    }
+
+
+def _digest(run: Run) -> str:
+    """A digest of the rankings of a run, in the order of its topics."""
+    frame = ranked(run.frame[["qid", "docno", "score"]].astype({"qid": str, "docno": str}))
+    ordered = frame.sort_values("qid", kind="stable")
+    return hashlib.sha256("\n".join([*ordered["qid"], *ordered["docno"]]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:

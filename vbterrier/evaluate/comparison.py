@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.evaluate.default_measures import DIAGNOSTIC, judgments_and_measures
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
 from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.evaluate.scores import Scores, sample_by, score
@@ -22,9 +23,12 @@ from vbterrier.evaluate.value_tables import (
     suspect_runs,
     value_tables,
 )
+from vbterrier.evaluate.verdicts import too_few, verdict_of
+from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of
 from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
@@ -36,13 +40,17 @@ from vbterrier.stats.comparisons import comparisons, is_significant, letters, pa
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from vbterrier.frames.results import Figures
+    from vbterrier.remedies import Call
 
 
 _LOG = logging.getLogger(__name__)
 _SLACK = 1e-12
+# Arguments that the report of the same runs has, too, and pairs that a picture has.
+_SAME = ("runs", "qrels", "measures", "intents", "tags", "baseline", "labels", "subtopics", "on_topics", "system")
+_MOST_DRAWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +106,34 @@ class Comparison(Shown):
             f"{self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {self.pairs['test'].iloc[0]}, "
             f"{corrected_over(self.pairs)}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the "
             f"level {self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}{guesses}"
+        )
+
+    def _verdict(self) -> Iterator[str]:
+        measures = [str(measure) for measure in self.pairs["measure"].unique()]
+        messages = [] if self._call is None else self._call.warnings
+        for measure in measures:
+            guessed = measure in self.guessed
+            few = too_few(messages, measure, measures)
+            yield f"By {measure}, {GUESSES}." if guessed else verdict_of(self, measure, few=few)
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for row in self.flags[self.flags["flag"] != ""].drop_duplicates(["name", "flag"]).to_dict("records"):
+            text = f"{row['name']} {row['flag']}; differences may not reflect its quality."
+            yield Caveat("Suspect runs", text, serious=True)
+
+    def _next(self, call: Call) -> str:
+        if call.options is None:
+            return call.next("report", "write_report", _SAME, path="report.html")
+        return call.next("report", "write_report", _SAME, output="report.html") if "runs" in call.words else ""
+
+    def _picture(self) -> IntervalPicture:
+        pairs = self.pairs[self.pairs["measure"] == self.pairs["measure"].iloc[0]].head(_MOST_DRAWN)
+        bars = [
+            Bar(f"{row['name_a']} - {row['name_b']}", row["diff"], row["low"], row["high"])
+            for row in pairs.to_dict("records")
+        ]
+        return IntervalPicture(
+            f"difference of means, {pairs['measure'].iloc[0]}", tuple(bars), (Rule(0.0, "no difference"),)
         )
 
     def _panels(self) -> Iterator[Panel]:
@@ -163,7 +199,8 @@ def compare(
         collection to its runs and to its qrels (and topics); topics of two collections are different topics of the same
         weight.
     qrels, measures, intents, tags
-        For runs: see :func:`vbterrier.score`. For scores and values, the measures to compare (default: all).
+        For runs: see :func:`vbterrier.score`, by default its measures except Unjudged, by which no system is better.
+        For scores and values, the measures to compare (default: all).
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     data
@@ -248,8 +285,9 @@ def compare(
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
         values, missing = _scored(runs, on_topics)
     else:
-        require_means(map(str, measures_from(*asked)))
         parts, system = by_collection(runs, qrels), data.system
+        asked = asked or _default_measures(parts, intents, subtopics)
+        require_means(map(str, measures_from(*asked)))
         for part, _ in parts.values():
             require_baseline(part, baseline, system)
         if not all(isinstance(measure, LinkingMeasure) for measure in measures_from(*asked)):
@@ -309,6 +347,13 @@ def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
     made = pairs.copy()
     made.loc[made["measure"].isin(list(measures)), tests] = np.nan
     return made
+
+
+def _default_measures(parts: Mapping[str, tuple[Any, Any]], intents: Any, subtopics: Any) -> list[Any]:
+    """The measures that the first collection supports, and by which systems are better or worse."""
+    part, judged = next(iter(parts.values()))
+    _, found = judgments_and_measures((), part, judged, intents, subtopics)
+    return [measure for measure in found if measure.NAME not in DIAGNOSTIC]
 
 
 def by_collection(runs: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:

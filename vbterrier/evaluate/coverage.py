@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +13,25 @@ import pandas as pd
 from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.entities.pool import LinkedPool, judged, link_pool
 from vbterrier.errors import (
-    DegenerateWarning,
     InputError,
     ParameterError,
     examples,
     excerpt,
     nearest,
+    printable,
+    unheard,
     warn,
     whole,
 )
 from vbterrier.evaluate.inputs import loaded_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
+from vbterrier.frames.answer import Caveat
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, facts, of_means
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
@@ -47,6 +50,11 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.frames.results import Figures
     from vbterrier.measures.base import Measure
+    from vbterrier.remedies import Call
+
+
+# A share of documents that is a serious caveat, and entity runs that a picture has.
+_MANY, _MOST_DRAWN = 0.2, 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,6 +111,39 @@ class CoverageReport(Shown):
         with_documents = f", {counted(documents, 'document system')}" if documents else ""
         topics = counted(len(self.topics), "topic")
         return f"{counted(runs, 'entity run')}{with_documents}, cutoff {self.settings['cutoff']}; {topics}"
+
+    def _verdict(self) -> Iterator[str]:
+        k, rows = self.settings["cutoff"], self.discrimination
+        ordered = rows.sort_values("DiscRatio", ascending=False, kind="stable", na_position="last")
+        best = ordered.iloc[0]
+        of = f" of {len(rows)} entity runs" if len(rows) > 1 else ""
+        if np.isnan(best["DiscRatio"]):
+            yield f"DiscRatio@{k} is undefined for every entity run: no topic has both coverages."
+            return
+        ends = "" if np.isnan(best["low"]) else f" ({best['low']:.2f} to {best['high']:.2f})"
+        lead = "has the highest DiscRatio" if of else "has a DiscRatio"
+        yield (
+            f"{printable(best['name'])} {lead}@{k} of {best['DiscRatio']:.2f}{ends}{of} over "
+            f"{counted(int(best['n_qids']), 'topic')}: it covers {best['RelCov']:.0%} of relevant and "
+            f"{best['NonRelCov']:.0%} of other documents."
+        )
+
+    def _caveats(self) -> Iterator[Caveat]:
+        pool = self.pool.iloc[0]
+        if pool["share_unjudged"] > 0:
+            text = f"{pool['share_unjudged']:.1%} of the documents of the pool are unjudged and count as non-relevant."
+            yield Caveat("Pool", text, serious=bool(pool["share_unjudged"] > _MANY))
+        if pool["share_without_entities"] > 0:
+            text = f"{pool['share_without_entities']:.1%} of the documents of the pool mention no entity."
+            yield Caveat("Pool", text, serious=bool(pool["share_without_entities"] > _MANY))
+
+    def _next(self, call: Call) -> str:
+        return call.again(per_query=True) if call.options is not None and "per_query" not in call.words else ""
+
+    def _picture(self) -> IntervalPicture:
+        columns = ["name", "DiscRatio", "low", "high"]
+        bars = [Bar(*row) for row in self.discrimination[columns].itertuples(index=False, name=None)]
+        return IntervalPicture("DiscRatio", tuple(bars[:_MOST_DRAWN]), (Rule(1.0, "no discrimination"),))
 
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.entities, title="Entity runs")
@@ -498,9 +539,8 @@ def _strata(
         table = wide[name][values["measure"].unique()]
         if baseline not in {None, name}:
             table = table.join((table - wide[baseline]).add_suffix(f" - {baseline}"))
-        with warnings.catch_warnings():
-            # Strata are the same for all systems: warn of an empty one only once.
-            warnings.simplefilter("ignore" if parts else "default", DegenerateWarning)
+        # Strata are the same for all systems: warn of an empty one only once.
+        with unheard() if parts else nullcontext():
             columns = table.assign(**{_COVERAGE: reached})
             part = coverage_strata(columns, _COVERAGE, list(table.columns), n_strata=n_strata, level=level)
         parts.append(part.assign(name=name))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
+from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
 from vbterrier.frames.files.reading import read_qrels
@@ -18,12 +19,12 @@ from vbterrier.frames.labels import text_of_large_labels
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_own_queries
-from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.results import Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
-from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
 from vbterrier.remedies import COMMON_TOPICS, FIRST_DUPLICATE, SUBTOPICS
+from vbterrier.settings import with_defaults
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -31,6 +32,8 @@ from vbterrier.unjudged.selection import judged_shares, pool_depth, selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from vbterrier.remedies import Call
 
 
 CUTOFFS = (5, 10, 20, 100)
@@ -91,7 +94,7 @@ class Diagnosis(Shown):
         if not usable:
             yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
             return
-        yield f"Use {usable[0].measures}: {usable[0].reason}."
+        yield f"{usable[0].measures} suit these files: {usable[0].reason}."
         lacking = [item for item in self.support if not item.possible]
         if lacking:
             yield f"Not possible: {'; '.join(f'{item.measures} ({item.reason})' for item in lacking)}."
@@ -99,7 +102,14 @@ class Diagnosis(Shown):
     def _caveats(self) -> Iterator[Caveat]:
         for note in self.notes:
             about, _, text = note.partition(": ")
-            yield Caveat(f"{about[:1].upper()}{about[1:]}", f"{text[:1].upper()}{text[1:]}.", note in self.serious)
+            is_subject = about in {"judgments", "qrels", "intents", "tags"} or about.startswith("run ")
+            subject, said = (about, text) if is_subject else ("files", note)
+            yield Caveat(f"{subject[:1].upper()}{subject[1:]}", sentence(said), note in self.serious)
+
+    def _next(self, call: Call) -> str:
+        if not any(item.possible for item in self.support) or "qrels" not in call.words:
+            return ""
+        return call.next("score", "score", ("runs", "qrels", "subtopics", "intents", "tags", "system", "unit"))
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Measures", pd.DataFrame(self.support, columns=["measures", "possible", "reason"]))
@@ -109,7 +119,7 @@ class Diagnosis(Shown):
         yield Panel("Runs", self.runs.rename(columns=RUN_TITLES))
 
 
-@with_usual_errors
+@with_defaults
 def diagnose(
     runs: Any,
     qrels: Any,
@@ -446,7 +456,7 @@ def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tupl
             (f"{bootstrapped}, {estimated}", False, "judged documents have one label a subtopic" + flat),
             (plain, False, "only the last subtopic would count" + flat),
         ]
-    first, last = "documents are unjudged: report these beside nDCG", "unjudged documents count as non-relevant"
+    first, last = "documents are unjudged, so report these beside nDCG", "unjudged documents count as non-relevant"
     if not some:
         first, last = "no document is unjudged: they equal nDCG", "complete to depth 10"
     if identified:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, FileError, ParameterError, nearest, warn
+from vbterrier.errors import FileError, ParameterError, heard, nearest, warn
 from vbterrier.execution.checkpoint import rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
@@ -152,10 +151,7 @@ def grid_results(
 
 
 def _evaluated(shared: Shared, configuration: Any) -> dict[str, Any]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        values, ranking = shared.value.values(configuration)
-    messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
+    (values, ranking), messages = heard(lambda: shared.value.values(configuration))
     return {"values": values, "ranking": ranking, "warnings": messages}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, examples, unheard, warn
 from vbterrier.execution.streaming import in_threads
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
@@ -126,8 +125,7 @@ def _stem(path: str | os.PathLike[str]) -> str:
 
 def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
     """Call without warnings of degenerate input."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateWarning)
+    with unheard():
         return call(*arguments, **options)
 
 

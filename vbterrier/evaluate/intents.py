@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import (
-    DegenerateWarning,
     InputError,
     ParameterError,
     choice,
     excerpt,
+    unheard,
     warn,
     whole,
 )
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.results import Figures
+    from vbterrier.remedies import Call
     from vbterrier.stats.replicas import Replicas
     from vbterrier.stats.tagger_model import TaggerModel
 
@@ -156,6 +156,10 @@ class IntentEvaluation(Scores):
     replicas: Replicas | None = None
     quality: TagQuality | None = None
     pool: str = "query"
+
+    def _next(self, call: Call) -> str:
+        # Functions for intents alone and for comparisons have different arguments.
+        return super()._next(call) if call.options is not None else ""
 
     def _panels(self) -> Iterator[Panel]:
         yield from self._means()
@@ -344,9 +348,8 @@ def evaluate_intents(
     )
     scores = _labelled(scored, quality, asked)
     made, per_query, of_replicas, tagged_runs = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
-    with warnings.catch_warnings():
-        # score() has given the same warnings already.
-        warnings.simplefilter("ignore", DegenerateWarning)
+    # score() has given the same warnings already.
+    with unheard():
         if n_replicas:
             made, of_replicas, per_query = replicas_of(
                 *tagged_runs,

@@ -17,8 +17,10 @@ from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.answer import Caveat, Evidence
 from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.results import Caveat, Shown, first_names, systems_line
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.frames.results import Shown, first_names, systems_line
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference, with_defaults
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.results import Figures
+    from vbterrier.remedies import Call
 
 # Sources of uncertainty, with the method in tables.
 SOURCES = {
@@ -43,6 +46,9 @@ _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", 
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
 # A share of unjudged documents that is a caveat, and the most systems that one names.
 _MANY_UNJUDGED, _MOST_NAMED = 0.2, 5
+# Arguments that a plan of judgments has, too, and systems that a picture has.
+_SAME = ("runs", "qrels", "measure", "labels", "on_topics", "duplicates", "system", "data")
+_MOST_DRAWN = 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,27 +99,51 @@ class Leaderboard(Shown):
         n = len(self.systems) - 1
         pairs = list(combinations(self.systems["letters"], 2))
         differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {counted(len(pairs), 'pair')} differ"
-        return f"{systems_line(self.systems)}; {differ}; {self.n_inseparable} of {n} neighbours do not"
+        alike = f"{self.n_inseparable} of {counted(n, 'neighbouring pair')} cannot be told apart"
+        return f"{systems_line(self.systems)}; {differ}; {alike}"
 
     def _verdict(self) -> Iterator[str]:
         best, n = self.systems.iloc[0], len(self.systems)
         level, topics = f"{100 * best['level']:g}%", counted(int(best["n_qids"]), "topic")
-        rest = self.systems.iloc[1:]
-        alike = [
-            name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(best["letters"], of)
-        ]
-        same = f"does not differ significantly from {first_names(alike, _MOST_NAMED)}"
-        yield (
-            f"{printable(best['name'])} has the highest mean {best['measure']}, {best['mean']:.3f} over {topics} (rank "
-            f"{best['rank_low']:g} to {best['rank_high']:g} of {n}), and "
-            f"{same if alike else 'differs significantly from all others'}."
-        )
+        tied = self.tied
+        mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
+        leads = f"{printable(best['name'])} leads with a mean {best['measure']} of {mean} over {topics}"
+        if n == 1:
+            yield f"{leads}; there is no other system."
+            return
+        if tied:
+            what = f"{counted(len(tied), 'system')} cannot be told apart from it: {first_names(tied, _MOST_NAMED)}"
+            yield f"{leads}; {what}."
+        else:
+            yield f"{leads}, and differs significantly from {'the other' if n == 2 else f'all {n - 1} others'}."  # noqa: PLR2004
         pairs = list(combinations(self.systems["letters"], 2))
         differ = sum(not share_letter(*pair) for pair in pairs)
         said = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
         said = said if differ else "No pair of systems differs"
         which = ": those that share no letter" if differ else ""
         yield f"{said} significantly{which}; {level} confidence for all together."
+        if len(self.batch):
+            yield _batch_sentence(self.batch)
+        elif tied and (self.systems["n_unjudged_share"] > 0).any():
+            yield self._separation()
+
+    @property
+    def tied(self) -> list[str]:
+        """Systems that share a letter with the leader, in the order of the ranking."""
+        first, rest = self.systems["letters"].iloc[0], self.systems.iloc[1:]
+        return [name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(first, of)]
+
+    def _separation(self) -> str:
+        """What judgments alone could change: the systems that the leader would be told apart from."""
+        sources = self.ranks["uncertainty"].unique()
+        if "topics" not in sources:
+            return ""
+        letters = self.ranks[self.ranks["uncertainty"] == "topics"].set_index("name")["letters"]
+        first = letters[self.systems["name"].iloc[0]]
+        apart = [name for name in self.tied if not share_letter(first, letters[name])]
+        if not apart:
+            return "Judgments alone would tell none of them apart: with these topics, all share a letter."
+        return f"With complete judgments, these topics would tell it apart from {first_names(apart, _MOST_NAMED)}."
 
     def _caveats(self) -> Iterator[Caveat]:
         open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)
@@ -132,6 +162,25 @@ class Leaderboard(Shown):
                 names = first_names(lost["name"], _MOST_NAMED)
                 text = f"Without the judgments of its group, a system would get another rank: {names}."
             yield Caveat("Reusability", text, serious=bool(len(lost)))
+
+    def _evidence(self) -> Iterator[Evidence]:
+        for row in self.batch.to_dict("records"):
+            yield Evidence(row["qid"], row["docno"], row["reason"])
+
+    def _next(self, call: Call) -> str:
+        if not (self.systems["n_unjudged_share"] > 0).any() or "qrels" not in call.words:
+            return ""
+        if len(self.batch) and call.options is not None:
+            return call.next("judge", "judge_next", _SAME, budget=len(self.batch), output="judge.tsv")
+        return call.next("judge", "judge_next", _SAME, budget=20)
+
+    def _picture(self) -> IntervalPicture:
+        rows = self.systems.head(_MOST_DRAWN)
+        bars = [Bar(*row) for row in rows[["name", "mean", "low", "high"]].itertuples(index=False, name=None)]
+        one = rows.iloc[0]
+        more = f", the first {len(rows)} of {len(self.systems)}" if len(rows) < len(self.systems) else ""
+        axis = f"mean {one['measure']}, {100 * one['level']:g}% intervals{more}"
+        return IntervalPicture(axis, tuple(bars), (Rule(float(one["mean"]), "leader"),))
 
     def _figures(self) -> Figures:
         ranks = {"rank": "expected_rank", "rank_low": "low", "rank_high": "high"}
@@ -157,6 +206,16 @@ class Leaderboard(Shown):
             yield Panel("Automatic judges", self.judges, value="value", by="statistic", heads=3)
         if len(self.batch):
             yield Panel("Judge next, in this order", self.batch, heads=3)
+
+
+def _batch_sentence(batch: pd.DataFrame) -> str:
+    """What the next judgments are expected to change."""
+    first, last = batch.iloc[0], batch.iloc[-1]
+    n = counted(len(batch), "judgment")
+    return (
+        f"The next {n}, of {counted(batch['qid'].nunique(), 'topic')}, are expected to narrow the interval of a mean "
+        f"from ±{first['width_before'] / 2:.3f} to ±{last['width_after'] / 2:.3f}."
+    )
 
 
 def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.DataFrame:
@@ -239,6 +298,7 @@ def leaderboard(
 
     Notes
     -----
+    Runs with the same rankings are one system, named ``"a = b"``, unless ``groups`` or ``automatic`` are given.
     Intervals of ranks and pairs that differ: :func:`vbterrier.stats.paired_tests.rank_intervals`. With probability
     ``level``, no pair of systems without a common letter is in the wrong order. Scores of leaderboards of
     automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
@@ -253,7 +313,7 @@ def leaderboard(
     ...     return pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*order] * 2, "score": [3, 2, 1] * 2})
     >>> found = leaderboard({"good": run("abc"), "bad": run("cba"), "worse": run("cba")}, qrels, "nDCG@10")
     >>> found.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
-    [['good', 1, 1, 1, 'a'], ['bad', 2, 2, 3, 'b'], ['worse', 2, 2, 3, 'b']]
+    [['good', 1, 1, 1, 'a'], ['bad = worse', 2, 2, 2, 'b']]
     """
     labels, on_topics, duplicates, scale, pool_cutoff = (
         data.labels,
@@ -280,7 +340,9 @@ def leaderboard(
             measure_with_distribution(wanted)
         if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
-        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale, data.system)
+        # Groups and scores of automatic judges are those of single runs.
+        how: dict[str, Any] = {"system": data.system, "merges": groups is None and not automatic}
+        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale, **how)
     names = sorted(collections[0].scores.names)
     members = None if groups is None else run_groups(groups, names)
     sources = _sources(collections, uncertainty)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, excerpt, require_system
+from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, require_system
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
-from vbterrier.frames.notebook import Panel
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.results import Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.measures.unjudged import UnjudgedMeasure
+    from vbterrier.remedies import Call
     from vbterrier.unjudged.distribution import ScoreDistributions
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -42,6 +44,9 @@ _LOG = logging.getLogger(__name__)
 UNCERTAINTY = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
+# Arguments that a plan of judgments has, too, and systems that a picture has.
+_SAME = ("runs", "qrels", "measure", "labels", "model", "on_topics", "duplicates", "system", "data")
+_MOST_DRAWN = 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +77,36 @@ class SystemRanking(Shown):
 
     def _line(self) -> str:
         return f"{systems_line(self.systems)}; {self.systems['method'].iloc[0]}"
+
+    def _verdict(self) -> Iterator[str]:
+        best, n = self.systems.iloc[0], len(self.systems)
+        topics = counted(int(best["n_qids"]), "topic")
+        mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
+        text = f"{printable(best['name'])} has expected rank {best['expected_rank']:.2f}"
+        text += f" ({best['rank_low']:g} to {best['rank_high']:g} of {n}) by {best['measure']}, {mean} over {topics}"
+        if n == 1:
+            yield f"{text}."
+            return
+        second = self.systems.iloc[1]
+        yield f"{text}; {printable(second['name'])}, next, has {second['expected_rank']:.2f}."
+        pair = {best["name"], second["name"]}
+        for row in self.pairs.to_dict("records"):
+            if {row["name_a"], row["name_b"]} == pair:
+                beats = row["p_a_beats_b"] if row["name_a"] == best["name"] else 1 - row["p_a_beats_b"]
+                yield f"{printable(best['name'])} beats {printable(second['name'])} with probability {beats:.2f}."
+
+    def _next(self, call: Call) -> str:
+        pair = [str(name) for name in self.systems["name"].head(2)]
+        if len(pair) < 2 or not (self.systems["n_unjudged_share"] > 0).any():  # noqa: PLR2004 - a pair
+            return ""
+        between: Any = tuple(pair) if call.options is None else ",".join(pair)
+        return call.next("judge", "judge_next", _SAME, difference=between, budget=20)
+
+    def _picture(self) -> IntervalPicture:
+        rows = self.systems.head(_MOST_DRAWN)
+        bars = [Bar(*row) for row in rows[["name", "mean", "low", "high"]].itertuples(index=False, name=None)]
+        one = rows.iloc[0]
+        return IntervalPicture(f"mean {one['measure']}, {100 * one['level']:g}% intervals", tuple(bars))
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Systems by expected rank", self.systems, value="mean")

@@ -28,6 +28,7 @@ from vbterrier.evaluate.inputs import (
 )
 from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, covariates_of
 from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.answer import Caveat, Evidence, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import (
     frame_of,
@@ -40,9 +41,10 @@ from vbterrier.frames.contracts import (
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranking import Run
-from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import named_once
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.results import Figures
+    from vbterrier.remedies import Call
     from vbterrier.unjudged.judge_next import JudgingPlan
 
 
@@ -67,6 +70,10 @@ _LOG = logging.getLogger(__name__)
 EXIT_CODES = {PASS: 0, FAIL: 2, UNKNOWN: 3}
 N_RESAMPLES = 10_000
 _LEAST_QUERIES = 2
+# Queries whose rankings are shown side by side.
+_N_SHOWN = 5
+_OF_QUERIES = ["baseline", "qid", "segment", "diff"]
+_OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,13 +84,14 @@ class ReleaseGate(Shown):
       (weighted mean of new - baseline), low, high (limits of one-sided intervals), decision, margin, level, n_qids,
       unjudged and unjudged_baseline (mean shares of unjudged documents up to the cutoff), losses, losses_low,
       losses_high (the share of queries that lose more than large_loss, and its limits), large_loss, max_share (NaN
-      under ``guarantee="any"``), worst_loss (the largest loss that counts), low_full (the lower limit if all losses
-      count in full, NaN if ``low`` is that limit), n_effective (queries of equal weight that the sample is worth),
-      correlation and low_without (of a covariate: its correlation with the differences, and the lower limit without it;
-      NaN without one), n_tests (baselines corrected for), method, guarantee, look, n_resamples, seed, and for UNKNOWN:
-      reason (``"more queries"``, ``"ratings"`` or ``"too close"``), n_needed (queries such as these that decide with a
-      probability of .8) and advice (the reason in words, and the margin and the worst loss with which these queries
-      pass)
+      under ``guarantee="any"``), worst_loss (the largest loss that counts), withheld (a decision of the limits that may
+      be due to unjudged documents, which the measure treats as non-relevant, so that it is UNKNOWN; else empty),
+      low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit), n_effective (queries of
+      equal weight that the sample is worth), correlation and low_without (of a covariate: its correlation with the
+      differences, and the lower limit without it; NaN without one), n_tests (baselines corrected for), method,
+      guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more queries"``, ``"ratings"`` or ``"too
+      close"``), n_needed (queries such as these that decide with a probability of .8) and advice (the reason in words,
+      and the margin and the worst loss with which these queries pass)
     - ``segments``: a row per baseline and segment, with the same columns but reasons, ``segment`` and ``weight`` (its
       share of the traffic); ``n_tests`` counts baselines and segments; p_equal is that of equal mean differences of
       all segments (Welch's test). Segments do not change the decision. Empty without segments
@@ -92,6 +100,10 @@ class ReleaseGate(Shown):
       with a probability below .1
     - ``excluded``: reason, n, examples: all that was left out, or scored as nothing
     - ``ratings``: the ratings and their format
+    - ``queries``: a row per query and baseline: baseline, qid, segment, diff; by the measure of the decision, the
+      largest losses first
+    - ``rankings``: of the five queries that lose most, both rankings side by side: baseline, qid, diff, rank, new,
+      new_label, old, old_label (missing if unjudged)
     """
 
     pairs: pd.DataFrame
@@ -99,6 +111,8 @@ class ReleaseGate(Shown):
     judge: pd.DataFrame
     excluded: pd.DataFrame
     ratings: RatedList = field(default_factory=lambda: RatedList(pd.DataFrame()))
+    queries: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_OF_QUERIES))
+    rankings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_OF_RANKINGS))
 
     @property
     def decision(self) -> str:
@@ -140,7 +154,7 @@ class ReleaseGate(Shown):
         return self.pairs
 
     def guarantee(self) -> str:
-        """The guarantees of a decision in one line."""
+        """The guarantee of the decision in a sentence."""
         row = self.pairs.iloc[0]
         looks = "" if pd.isna(row["look"]) else ", for all looks together"
         looks = ", for any number of looks" if "sequence" in row["method"] else looks
@@ -153,11 +167,13 @@ class ReleaseGate(Shown):
         guards = self.pairs[self.pairs["role"] == "guardrail"].drop_duplicates("measure")
         mean += "".join(f", by {one['measure']} below {one['margin']:g}" for one in guards.to_dict("records"))
         losses = f"; and at most {100 * row['max_share']:g}% of queries lose more than {row['large_loss']:g}"
-        return (
-            f"PASS: with {100 * row['level']:g}% confidence{looks}, {mean}, {how}"
-            f"{'' if pd.isna(row['max_share']) else losses}. FAIL: {'it' if pd.isna(row['max_share']) else 'either'} "
-            "is violated, with the same confidence."
-        )
+        criteria = f"{mean}, {how}{'' if pd.isna(row['max_share']) else losses}"
+        sure = f"{100 * row['level']:g}% confidence{looks}"
+        if self.decision == PASS:
+            return f"With {sure}: {criteria}."
+        if self.decision == FAIL:
+            return f"With {sure}, this does not hold: {criteria}."
+        return f"Neither shown nor refuted with {sure}: {criteria}."
 
     def advice(self) -> list[str]:
         """The reason of each UNKNOWN: more queries, ratings, or a difference too close to the margin."""
@@ -168,23 +184,68 @@ class ReleaseGate(Shown):
             for row in rows.to_dict("records")
         ]
 
+    def _decision(self) -> str:
+        return self.decision
+
     def _verdict(self) -> Iterator[str]:
-        row = self.pairs.iloc[0]
-        against = "; ".join(
-            f"{one['diff']:+.4f} from {printable(one['baseline'])} ({one['low']:+.4f} to {one['high']:+.4f})"
-            for one in self.pairs.to_dict("records")
-        )
-        name, topics = printable(row["name"]), counted(int(row["n_qids"]), "query")
-        yield f"{self.decision}: by {row['measure']}, {name} differs by {against}, over {topics}."
-        several = len(self.pairs) > 1
+        rows = self.pairs.to_dict("records")
+        decisive = [row for row in rows if row["decision"] == self.decision]
+        one, others = decisive[0], [row for row in rows if row is not decisive[0]]
+        yield f"{self.decision}: {self._headline(one)}."
         for text in self.advice():
-            yield f"{'Against ' if several else text[:1].upper()}{text if several else text[1:]}".rstrip(".") + "."
+            yield sentence(text)
+        if others:
+            yield sentence("; ".join(f"{row['decision']} {_of(row)}: {_difference(row)}" for row in others))
         yield self.guarantee()
+
+    def _headline(self, row: Mapping[Any, Any]) -> str:
+        """What a decision says about one baseline and measure, with the margin."""
+        claim = f"at most {row['margin']:g} worse than {printable(row['baseline'])} by {row['measure']}"
+        name, queries = printable(row["name"]), counted(int(row["n_qids"]), "query")
+        how = f"{_difference(row)}, {queries}"
+        if row["decision"] == PASS:
+            return f"{name} is {claim}: {how}"
+        if row["decision"] == UNKNOWN:
+            return f"{queries} do not show if {name} is {claim}: {_difference(row)}"
+        if row["high"] < -row["margin"]:
+            return f"{name} is more than {claim.removeprefix('at most ')}: {how}"
+        share = (
+            f"{row['losses']:.1%} of queries (at least {row['losses_low']:.1%}) lose more than {row['large_loss']:g}"
+        )
+        of = f"{name} against {printable(row['baseline'])} by {row['measure']}"
+        return f"{share}, where {row['max_share']:.1%} are accepted: {of}, margin {row['margin']:g}, {how}"
 
     def _caveats(self) -> Iterator[Caveat]:
         for row in self.excluded.to_dict("records"):
             some = f" ({row['examples']})" if row["examples"] else ""
             yield Caveat("Left out", f"{row['n']} {row['reason']}{some}.", serious=False)
+        for row in self.segments[self.segments["decision"] == FAIL].to_dict("records"):
+            yield Caveat("Segment", f"{row['segment']} fails {_of(row)}: {_difference(row)}.", serious=True)
+
+    def _evidence(self) -> Iterator[Evidence]:
+        several = len(set(self.queries["baseline"])) > 1
+        for row in self.queries[self.queries["diff"] < 0].head(_N_SHOWN).to_dict("records"):
+            yield Evidence(row["qid"], "", f"{row['diff']:+.3f}{' ' + _of(row) if several else ''}")
+
+    def _next(self, call: Call) -> str:
+        if self.decision == PASS:
+            return ""
+        if self.decision == UNKNOWN and len(self.judge):
+            if call.options is None:
+                return f"{call.text()}.write_judging('judge.txt')"
+            return call.again(judging="judge.txt") if "judging" not in call.words else ""
+        if call.options is None:
+            return f"{call.text()}.save('gate.html')"
+        return call.again(html="gate.html") if "html" not in call.words else ""
+
+    def _picture(self) -> IntervalPicture:
+        one = self.pairs.iloc[0]
+        rows = self.pairs[self.pairs["measure"] == one["measure"]]
+        bars = [Bar(f"{row['name']} - {row['baseline']}", *_ends(row)) for row in rows.to_dict("records")]
+        segments = self.segments[self.segments["measure"] == one["measure"]].to_dict("records")
+        bars += [Bar(f"{row['segment']}, - {row['baseline']}", *_ends(row)) for row in segments]
+        rules = (Rule(0.0, "no difference"), Rule(-float(one["margin"]), "margin"))
+        return IntervalPicture(f"new - baseline, {one['measure']}", tuple(bars), rules if one["margin"] else rules[:1])
 
     def _figures(self) -> Figures:
         return {"forest": self._differences}
@@ -198,10 +259,44 @@ class ReleaseGate(Shown):
         yield Panel("Differences from the baselines", _shown_rows(self.pairs), value="diff", rule=rule)
         if len(self.segments):
             yield Panel("Segments", _shown_rows(self.segments), value="diff", rule=rule, heads=2)
+        if len(self.queries):
+            worst = self.queries[self.queries["diff"] < 0]
+            yield Panel("Queries that lose most", _with_values(worst), heads=2)
+        if len(self.rankings):
+            yield Panel("Rankings of the queries that lose most", self.rankings, heads=2, rows=10 * _N_SHOWN)
         if len(self.judge):
             yield Panel("Judge next, in this order", self.judge, heads=2)
         if len(self.excluded):
             yield Panel("Exclusions", self.excluded)
+
+
+def _of(row: Mapping[Any, Any]) -> str:
+    """The baseline, and the measure of a row that has one."""
+    by = f" by {row['measure']}" if "measure" in row else ""
+    return f"against {printable(row['baseline'])}{by}"
+
+
+def _ends(row: Mapping[Any, Any]) -> tuple[float, float, float]:
+    return row["diff"], row["low"], row["high"]
+
+
+def _difference(row: Mapping[Any, Any]) -> str:
+    return f"mean difference {row['diff']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
+
+
+def _with_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a frame that have values."""
+    return frame[[name for name in frame.columns if not (frame[name] == "").all()]]
+
+
+def _side_by_side(release: ReleaseScores, pair: tuple[str, str], worst: pd.DataFrame) -> pd.DataFrame:
+    """Both rankings of some queries, a row per rank."""
+    qids = worst["qid"].tolist()
+    new, old = (release.tops(name, qids, release.depth).set_index(["qid", "rank"]) for name in pair)
+    both = new.set_axis(["new", "new_label"], axis=1).join(old.set_axis(["old", "old_label"], axis=1), how="outer")
+    table = both.reset_index().astype({"new_label": "Int64", "old_label": "Int64"})
+    table = worst.merge(table, on="qid").assign(baseline=pair[1])
+    return table.fillna({"new": "", "old": ""})[_OF_RANKINGS]
 
 
 def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -210,6 +305,7 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
         "advice",
         "reason",
         "guarantee",
+        "withheld",
         "large_loss",
         "max_share",
         "margin",
@@ -513,10 +609,28 @@ def _decided(
     columns = ["segment", *pairs.columns.drop(["reason", "advice", "n_needed"]), "weight", "p_equal"]
     segments = pd.DataFrame(of_segments, columns=columns)
     nothing = pd.DataFrame(columns=["qid", "docno", "reason"])
-    decided = ReleaseGate(pairs, segments, nothing, nothing)
+    by_query, rankings = _losses(releases[0], names, queries)
+    decided = ReleaseGate(pairs, segments, nothing, nothing, queries=by_query, rankings=rankings)
     if decided.decision == UNKNOWN and budget and plans:
         decided = replace(decided, judge=plans[0])
     return decided, [str(part) for part, _ in groups if part not in parts]
+
+
+def _losses(
+    release: ReleaseScores, names: list[tuple[str, str]], queries: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The differences of all queries by baseline, the largest losses first, and rankings of the queries lost most."""
+    rows, tops = [], []
+    for pair in names:
+        qids = list(map(str, queries.index))
+        table = pd.DataFrame({"baseline": pair[1], "qid": qids, "segment": queries["segment"].to_numpy()})
+        table = table.assign(diff=release.by_query(pair, qids)).sort_values("diff", kind="stable")
+        rows.append(table)
+        worst = table[table["diff"] < 0].head(_N_SHOWN)
+        if len(worst):
+            tops.append(_side_by_side(release, pair, worst[["qid", "diff"]]))
+    every = pd.concat(rows).sort_values("diff", kind="stable", ignore_index=True)
+    return every, pd.concat(tops, ignore_index=True) if tops else pd.DataFrame(columns=_OF_RANKINGS)
 
 
 def _named(runs: Any, name: str) -> Any:

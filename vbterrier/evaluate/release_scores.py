@@ -15,6 +15,7 @@ from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.queries import sampled_queries
+from vbterrier.frames.ranking import ranked
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
@@ -108,7 +109,7 @@ class ReleaseScores:
             ).values
             table = values.pivot(index="qid", columns="name", values="value").reindex(target.topics)
             self._scores = {name: table[name].to_numpy() for name in runs}
-        depth = measure.params.get("cutoff", _CUTOFF)
+        self.depth = depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
         if labels is not None:
@@ -159,6 +160,10 @@ class ReleaseScores:
             method += ", covariate"
         shares = [float(self._shares[each][places].mean()) for each in pair]
         decision = UNKNOWN if _shortage(sample, differences, criteria) else interval.decisions(criteria)[0]
+        withheld = (
+            decision if not self._is_predicted and _depends_on_unjudged(decision, interval, shares, criteria) else ""
+        )
+        decision = UNKNOWN if withheld else decision
         large = criteria.counts_losses
         return {
             "name": name, "baseline": baseline, "measure": str(self.measure), "diff": float(diff),
@@ -166,7 +171,7 @@ class ReleaseScores:
             "high": min(float(interval.high[0]), criteria.bounds[1]),
             "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
             "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
-            "decision": decision, "margin": criteria.margin, "n_qids": len(places),
+            "decision": decision, "withheld": withheld, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
             "losses": float(interval.share[0]) if large else np.nan,
             "losses_low": float(interval.share_low[0]) if large else np.nan,
@@ -189,6 +194,19 @@ class ReleaseScores:
             )
             sample = sample._replace(covariate=known)
         return [self._place[qid] for qid in order], sample
+
+    def by_query(self, pair: tuple[str, str], qids: list[str]) -> Floats:
+        """The difference of two systems on each query, in the given order."""
+        places = [self._place[qid] for qid in qids]
+        return (self._scores[pair[0]] - self._scores[pair[1]])[places]
+
+    def tops(self, name: str, qids: Sequence[str], depth: int) -> pd.DataFrame:
+        """The first documents of a system for some queries: qid, rank from 1, docno, label (NaN if unjudged)."""
+        frame = self._runs[name].only(set(qids)).frame
+        first = ranked(frame[["qid", "docno", "score"]].astype({"qid": str, "docno": str}), depth)
+        labels = self._target.frame[["qid", "docno", "label"]].astype({"qid": str, "docno": str})
+        first = first.merge(labels.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left")
+        return first.assign(rank=first["rank"] + 1)[["qid", "rank", "docno", "label"]]
 
     def p_equal(self, pair: tuple[str, str], parts: list[list[str]]) -> float:
         """P-value of equal mean differences in all segments, by Welch's test; NaN for fewer than two segments."""
@@ -256,8 +274,10 @@ class ReleaseScores:
         rated, plan = "", None
         if row["unjudged"] + row["unjudged_baseline"] > 0:
             likely, rated, plan = self._if_rated(pair, places, sample, criteria, budget)
-            if likely >= _LIKELY:
+            if likely >= _LIKELY and not row["withheld"]:
                 return RATINGS, f"ratings are needed: those {rated}", np.nan, plan
+        if row["withheld"]:
+            return RATINGS, f"{_withheld(row)}; the ratings {rated}", np.nan, plan
         differences, lost, away = self._differences(pair, places, sample, criteria)
         if shortage := _shortage(sample, differences, criteria):
             return QUERIES, shortage, np.nan, None
@@ -304,6 +324,34 @@ class ReleaseScores:
             + (f" (PASS {passed:.0%}, FAIL {failed:.0%})" if passed + failed >= _LIKELY else "")
         )
         return passed + failed, text, plan
+
+
+def _depends_on_unjudged(decision: str, interval: Limits, shares: Sequence[float], criteria: Criteria) -> bool:
+    """Return True if a decision may be due to unjudged documents, of which one of two systems has more.
+
+    The measure treats them as non-relevant. If the surplus of the system at a disadvantage, ``u`` of its documents,
+    were relevant, its mean could rise by about ``u`` of the range of the measure, and at most ``u/large`` of its
+    queries could gain ``large`` or more (Markov's inequality).
+    """
+    surplus = (shares[0] - shares[1]) * (1 if decision == FAIL else -1)
+    if decision == UNKNOWN or surplus <= 0:
+        return False
+    reach = surplus * (criteria.bounds[1] if np.isfinite(criteria.bounds[1]) else 1.0)
+    if decision == PASS:
+        return bool(interval.low[0] - reach <= -criteria.margin)
+    fails_by_losses = (
+        criteria.counts_losses and interval.share_low[0] - reach / criteria.large_loss > criteria.max_share
+    )
+    return bool(interval.high[0] + reach >= -criteria.margin and not fails_by_losses)
+
+
+def _withheld(row: Mapping[Any, Any]) -> str:
+    """The text for a decision that may be due to unjudged documents."""
+    return (
+        f"{row['unjudged']:.0%} of the documents of {row['name']} and {row['unjudged_baseline']:.0%} of those of "
+        f"{row['baseline']} are unjudged, and {row['measure']} treats them as non-relevant: its {row['withheld']} may "
+        "be due to that"
+    )
 
 
 def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -> str:

@@ -14,17 +14,21 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, printable, warn, whole
+from vbterrier.evaluate.default_measures import judgments_and_measures
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
-from vbterrier.evaluate.intent_notes import guessed_measures, notes_on_intents
+from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
+from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
+from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import is_linearised, systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
-from vbterrier.frames.notebook import Panel
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of, sampled_queries
-from vbterrier.frames.results import Caveat, Shown, of_means, systems_line
+from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
 from vbterrier.log import tracked
@@ -40,7 +44,7 @@ from vbterrier.measures.target import (
     require_one_tagger,
     warn_of_few_non_relevant,
 )
-from vbterrier.measures.text import distinct_measures, measures_from
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
     Estimated,
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.results import Figures
     from vbterrier.kernels.mean_limits import SampledQueries
+    from vbterrier.remedies import Call
     from vbterrier.stats.topic_statistics import PooledScores
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -80,6 +85,11 @@ if TYPE_CHECKING:
 _APART = 5e-4
 # Runs that a note names.
 _NAMED = 3
+# Arguments that a comparison of the same runs has, too, and systems that a picture has.
+_SAME = ("runs", "qrels", "measures", "intents", "tags", "labels", "subtopics", "on_topics", "duplicates", "system")
+_MOST_DRAWN = 15
+# The share of topics without documents from which they are a serious caveat.
+_MANY_MISSING = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,12 +131,39 @@ class Scores(Shown):
     def _line(self) -> str:
         return systems_line(self.intervals)
 
-    def __str__(self) -> str:
-        return "\n".join([super().__str__(), *map(printable, self.notes)])
+    def _verdict(self) -> Iterator[str]:
+        means = self.intervals.drop_duplicates(["name", "measure"])
+        for measure, rows in means.groupby("measure", sort=False):
+            # The best measures come first: systems in the order of their means.
+            if measure in self.guessed:
+                yield f"By {measure}, {GUESSES}."
+                continue
+            sign = -1 if better(str(measure)) == "lower" else 1
+            ordered = rows.iloc[np.argsort(-sign * rows["value"].to_numpy(), kind="stable")]
+            yield means_sentence(str(measure), ordered.to_dict("records"))
 
     def _caveats(self) -> Iterator[Caveat]:
         for note in self.notes:
-            yield Caveat("Note", f"{note}.", serious=False)
+            yield Caveat("Model" if ": model " in note or "; model " in note else "Note", sentence(note), serious=False)
+        for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
+            text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
+            many = row["n_missing"] > _MANY_MISSING * row["n_qids"]
+            yield Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many)
+
+    def _next(self, call: Call) -> str:
+        if call.name.rpartition(".")[2].rpartition(" ")[2] not in {"score", "evaluate_intents"}:
+            return ""
+        if len(set(self.intervals["name"])) > 1:
+            return call.next("compare", "compare", _SAME)
+        return call.next("doctor", "evaluate.diagnose", ("runs", "qrels", "subtopics", "intents", "tags", "system"))
+
+    def _picture(self) -> IntervalPicture | None:
+        first = self.intervals[self.intervals["measure"] == self.intervals["measure"].iloc[0]]
+        rows = first.drop_duplicates("name").sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
+        bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
+        of = "topics" if self.joint is None else "joint intents"
+        level = f"{100 * rows['level'].iloc[0]:g}% intervals over {of}"
+        return IntervalPicture(f"{rows['measure'].iloc[0]}, {level}", tuple(bars))
 
     def _panels(self) -> Iterator[Panel]:
         yield from self._means()
@@ -200,7 +237,8 @@ def score(
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
         standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
-        Measure objects or their names.
+        Measure objects or their names. By default, those that the judgments and intents support: ENDCG@10, nDCG@10 and
+        Unjudged@10 with adhoc qrels, also BNDCG@10 for a single run; as in :func:`vbterrier.write_report`.
     intents
         For measures of ambiguous queries, and for diversity measures such as alpha_nDCG together with ``tags``: a frame
         (qid, entity_id, prob), a registered name or a path.
@@ -287,7 +325,7 @@ def score(
         execution.resume,
         execution.progress,
     )
-    asked = distinct_measures(measures)
+    qrels, asked = judgments_and_measures(measures, runs, qrels, intents, subtopics)
     choice("interval", interval, TOPIC_METHODS)
     pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
     whole("n_resamples", n_resamples, low=2)

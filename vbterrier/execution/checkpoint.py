@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import re
-import warnings
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier._version import __version__
-from vbterrier.errors import DegenerateWarning, FileError, InputError, path_of, printable, warn
+from vbterrier.errors import FileError, InputError, path_of, printable, unheard, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.source import content_digest, json_of, require_regular
@@ -204,9 +203,8 @@ class Streamed:
         if not self.work.plan.last:
             run_places(self.run, target.topics, target.qid, "qrels")
         missing = set(target.topics).difference(self.run.topics)
-        with warnings.catch_warnings():
-            # Topics without retrieved documents are counted separately.
-            warnings.simplefilter("ignore", DegenerateWarning)
+        # Topics without retrieved documents are counted separately.
+        with unheard():
             empty = values_of(at_once, target, _empty(self.run.name), missing) if missing else {}
         topics = set(target.topics)
         rows: list[tuple[str, str, str, float]] = []

@@ -1,4 +1,4 @@
-"""Results of calls: the base class with the four verbs, and the tables that several results have."""
+"""Results of calls: the base class with the answer and four verbs, and the tables that several results have."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import re
 from dataclasses import replace
 from inspect import signature
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from vbterrier.errors import ParameterError, excerpt, nearest, path_of, printable
+from vbterrier.frames.answer import Answer, Caveat, Evidence, caveats_of_warnings, counted_caveats, sentence
 from vbterrier.frames.files.writing import replace_files
-from vbterrier.frames.notebook import STYLE, Panel, cell, counted
+from vbterrier.frames.notebook import STYLE, Panel, counted
+from vbterrier.remedies import call_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from typing_extensions import Self
+
     from vbterrier.annotations import StrPath
+    from vbterrier.frames.pictures import IntervalPicture
+    from vbterrier.remedies import Call
 
     Figures = Mapping[str, Callable[[], dict[str, Any]]]
 
@@ -27,7 +33,8 @@ _MAX_MEASURES, _MOST_ON_PAGE = 6, 1000
 
 # Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
 # imports and returns each; "plots" is the module with the figures of results, "page" the function that makes HTML pages
-# of tables, "text" the function that formats a panel as text, "table" the function that formats a result as a table.
+# of tables, "text" the function that formats a panel as text, "prose" the one that folds sentences to the terminal, and
+# "table" the function that formats a result as a table.
 LOADERS: dict[str, Callable[[], Any]] = {}
 
 
@@ -42,26 +49,27 @@ SUFFIXES = {
 }
 
 
-class Caveat(NamedTuple):
-    """Subject and text of a caveat; serious if it may reverse the verdict."""
-
-    about: str
-    text: str
-    serious: bool
-
-
 class Shown:
-    """A result with a one-line ``repr``, its first table as ``str``, tables in notebooks, and four verbs.
+    """A result with a one-line ``repr``, its answer and first table as ``str``, tables in notebooks, and four verbs.
 
     ``to_frame()`` returns its data, ``plot()`` draws it, ``page()`` is its HTML page, and ``save(path)`` writes a file.
+    ``answer()`` is the :class:`~vbterrier.frames.answer.Answer` that every output begins with.
 
     Subclasses implement ``to_frame``, ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
-    ``vbterrier.plots`` that draw the result, the default first, with the arguments of each. ``_verdict`` and
-    ``_caveats`` are what its page says first: the answer in one or two sentences, and what may reverse it.
+    ``vbterrier.plots`` that draw the result, the default first, with the arguments of each. The parts of the answer are
+    ``_verdict`` (sentences, of which the first is the verdict and the others are the reason), ``_caveats``,
+    ``_evidence``, ``_next`` (of the call that made the result) and ``_decision``; ``_picture`` is its picture.
     """
 
     # The number of tables that ``print`` shows, ``None`` for all.
     PRINTED: ClassVar[int | None] = 1
+    # The call that made the result, with its warnings.
+    _call: Call | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
+        made = super().__new__(cls)
+        object.__setattr__(made, "_call", call_in_use())
+        return made
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows that the result is about, with all digits."""
@@ -77,22 +85,57 @@ class Shown:
         return {}
 
     def _verdict(self) -> Iterable[str]:
-        return ()
+        return (sentence(repr(self).partition("(")[2].removesuffix(")")),)
 
     def _caveats(self) -> Iterable[Caveat]:
         return ()
+
+    def _evidence(self) -> Iterable[Evidence]:
+        return ()
+
+    def _next(self, call: Call) -> str:  # noqa: ARG002 - of subclasses
+        return ""
+
+    def _decision(self) -> str:
+        return ""
+
+    def _picture(self) -> IntervalPicture | None:
+        return None
+
+    def picture_text(self, columns: int | None = None) -> str:
+        """Return the picture of the answer in characters, in at most some columns; empty without one."""
+        picture = self._picture()
+        return "" if picture is None else picture.text(columns)
+
+    def answer(self) -> Answer:
+        """Return the verdict with its reason, next step and caveats, the queries behind it and the call that made it.
+
+        Warnings of the call are caveats.
+        """
+        call = self._call
+        verdict, *reasons = self._verdict()
+        warned = () if call is None else caveats_of_warnings(call.warnings)
+        return Answer(
+            verdict,
+            " ".join(reasons),
+            "" if call is None else self._next(call),
+            counted_caveats([*self._caveats(), *warned]),
+            tuple(self._evidence()),
+            "" if call is None else call.text(),
+            self._decision(),
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._line()})"
 
     def __str__(self) -> str:
-        panels = list(islice(self._panels(), self.PRINTED))
-        return "\n".join([repr(self), *map(LOADERS["text"](), panels)] if panels else [repr(self)])
+        answer, text, folded = self.answer(), LOADERS["text"](), LOADERS["prose"]()
+        tables = map(text, islice(self._panels(), self.PRINTED))
+        return "\n".join(filter(None, [folded(answer.head()), *tables, folded(answer.foot())]))
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())
-        title = cell(repr(self))
-        return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
+        return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n{self.answer().html()}\n{tables}\n</div>'
 
     def page(self) -> str:
         """Return the result as one HTML page with the parts of the report: verdict, caveats, contents, tables.
@@ -103,9 +146,7 @@ class Shown:
         # JudgeAudit is a "Judge audit".
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
         panels = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)) for panel in self._panels()]
-        verdict = list(self._verdict())
-        about = "" if verdict else repr(self).partition("(")[2].removesuffix(")")
-        page: str = LOADERS["page"]()(title, about, verdict, list(self._caveats()), panels)
+        page: str = LOADERS["page"]()(title, self.answer(), self._picture(), panels)
         return page
 
     def save(self, path: StrPath) -> Path:

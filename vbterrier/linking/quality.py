@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, printable, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.id_spaces import NIL, EntityIds, entity_ids
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
-from vbterrier.frames.notebook import Panel
+from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.kernels import linking
@@ -26,16 +27,20 @@ from vbterrier.kernels.resample import agreeing_limits, constant_limits, stream
 from vbterrier.settings import Inference, with_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.results import Figures
+    from vbterrier.remedies import Call
 
 
 MULTIPLE_ANSWERS = ("raise", "any")
 UNANSWERED = ("nothing", "nil")
+# The figure of verdicts, and systems that they name.
+_F1 = "LinkingF1"
+_MOST_NAMED = 4
 
 
 class Gold:
@@ -270,6 +275,28 @@ class LinkingReport(Shown):
     def _line(self) -> str:
         return systems_line(self.intervals)
 
+    def _verdict(self) -> Iterator[str]:
+        rows = self.intervals[self.intervals["measure"] == _F1]
+        ordered = rows.sort_values("value", ascending=False, kind="stable", na_position="last").to_dict("records")
+        said = [f"{printable(row['name'])} {_estimate(row)}" for row in ordered]
+        queries = counted(int(ordered[0]["n_qids"]), "query")
+        more = f", and {len(said) - _MOST_NAMED} more" if len(said) > _MOST_NAMED else ""
+        yield f"{_F1} over {queries}: {'; '.join(said[:_MOST_NAMED])}{more}."
+        pairs = self.pairs[self.pairs["measure"] == _F1] if len(self.pairs) else self.pairs
+        for row in pairs.head(1).to_dict("records"):
+            yield (
+                f"{printable(row['name_a'])} - {printable(row['name_b'])}: {_estimate({**row, 'value': row['diff']})}, "
+                f"p = {row['p_value']:.4f}, not corrected."
+            )
+
+    def _next(self, call: Call) -> str:
+        several = len(self.pairs) > 0 and call.options is not None
+        return call.again(pairs=True) if several and "pairs" not in call.words else ""
+
+    def _picture(self) -> IntervalPicture:
+        rows = self.intervals[self.intervals["measure"] == _F1][["name", "value", "low", "high"]]
+        return IntervalPicture(_F1, tuple(Bar(*row) for row in rows.itertuples(index=False, name=None)))
+
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Answers", self.counts, heads=2)
         yield from of_means(self.intervals, title="Figures")
@@ -283,6 +310,11 @@ class LinkingReport(Shown):
         """Return the figures with one row per system and one column per figure."""
         table = self.intervals.pivot(index="name", columns="measure", values="value")
         return table.loc[self.intervals["name"].unique(), list(linking.FIGURES)]
+
+
+def _estimate(row: Mapping[Any, Any]) -> str:
+    """A value with its interval, if there is one."""
+    return f"{row['value']:.3f}" + (f" ({row['low']:.3f} to {row['high']:.3f})" if row["low"] <= row["high"] else "")
 
 
 @with_defaults

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, printable
-from vbterrier.frames import notebook
+from vbterrier.evaluate.verdicts import better, counted, parsed
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.measures.base import Measure
 from vbterrier.measures.external import engine_of
-from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +25,6 @@ INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qi
 _DATA = ("intents", "tags")
 # Parameters that affect a value and that the text of a measure omits at their defaults.
 _HIDDEN = ("alpha", "tau", "prior")
-# Measures of ir_measures that are counts: neither more nor less is better.
-_COUNTS = {"NumQ", "NumRel", "NumRet"}
 
 
 def intervals_of(data: Any) -> pd.DataFrame:
@@ -91,15 +88,6 @@ def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, w
     return frame[frame[column].isin(asked)]
 
 
-def parsed(text: str) -> ir_measures.Measure | None:
-    """Parse the name of a measure; ``None`` if it is not one, since values of other programs may have any name."""
-    try:
-        (measure,) = measures_from(text)
-    except (ParameterError, ValueError):
-        return None
-    return measure
-
-
 def parameter(measure: ir_measures.Measure | None, name: str) -> Any:
     """Value of a measure's parameter, or its default; ``None`` if the measure has no such parameter."""
     if measure is None or name not in measure.SUPPORTED_PARAMS:
@@ -160,17 +148,6 @@ def origin(frame: pd.DataFrame) -> str:
     return ", ".join(said)
 
 
-def counted(counts: Any, noun: str) -> str:
-    """Return a count, or the range of several (a column or a list), with its noun.
-
-    >>> counted([50, 50], "topic"), counted([48, 50], "topic"), counted(1, "query")
-    ('50 topics', '48 to 50 topics', '1 query')
-    """
-    every = [int(count) for count in np.ravel(counts)] or [0]
-    low, high = min(every), max(every)
-    return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
-
-
 def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
     """Part of a caption: the number of marks without an interval, which have another look, and of missing values."""
     lost, bare = int(values.isna().sum()), int((values.notna() & low.isna()).sum())
@@ -213,18 +190,6 @@ def engines_of(measures: Iterable[str]) -> str:
     return ", ".join(filter(None, dict.fromkeys(engines)))
 
 
-def better(measure: str) -> str | None:
-    """Return ``"higher"`` or ``"lower"``, the better values of a measure; ``None`` if neither is better.
-
-    >>> better("nDCG@10"), better("NonRelCov@20"), better("Unjudged@10"), better("BNDCG(stat='std')@10")
-    ('higher', 'lower', None, None)
-    """
-    parsed_measure = parsed(measure)
-    if isinstance(parsed_measure, Measure):
-        return parsed_measure.better
-    return None if parsed_measure is not None and parsed_measure.NAME in _COUNTS else "higher"
-
-
 def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
     """Return True for rows of a C frame with the best mean of their measure; ties are all best.
 
@@ -236,15 +201,3 @@ def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
     groups = frame.groupby("measure")
     comparable = (groups["name"].transform("nunique") > 1) & (groups["n_qids"].transform("nunique") == 1)
     return (good == good.groupby(frame["measure"]).transform("max")) & comparable
-
-
-def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
-    """Return the system with the best mean of a measure, and the systems that do not differ significantly from it.
-
-    ``pairs``: name_a, name_b, significant. ``systems``: the systems, the highest mean first.
-    """
-    names = systems["name"].tolist()
-    best = names[-1 if better(str(systems["measure"].iloc[0])) == "lower" else 0]
-    rest = pairs[~pairs["significant"]]
-    compared = zip(rest["name_a"], rest["name_b"], strict=True)
-    return best, [b if a == best else a for a, b in compared if best in (a, b)]

@@ -11,9 +11,10 @@ import pandas as pd
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.frames.results import first_names
+from vbterrier.evaluate.verdicts import FLAGGED, counted
+from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, best_system, better, counted, measures_sentence, methods_of
+from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import captioned, escaped, interval_texts, rendered
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.scores import Scores
 
 
-SIGNIFICANT, FLAGGED = "*", "†"
+SIGNIFICANT = "*"
 _EFFECT = "effect: mean of a - b divided by its standard deviation over topics; won/lost/tied: topics, for a"
 _LISTED = 12
 # Short column names for papers.
@@ -102,7 +103,7 @@ def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list
 def comparison_report(
     result: Comparison, style: str, *, systems: bool = False, compact: bool = False, **options: Any
 ) -> str:
-    """A verdict for each measure, systems, pairs and notes as text; csv and json hold the frames with all digits.
+    """Systems, pairs and notes as text, in papers below the verdicts; csv and json hold the frames with all digits.
 
     JSON is one object (verdict, systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems, with
     counts of missing topics, instead of the pairs. ``compact``: :func:`compact_table`, with its ``options``.
@@ -124,7 +125,7 @@ def comparison_report(
         return "\n\n".join([*above, *_for_papers(result, means, style)])
     shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
     tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
-    return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(result))])
+    return "\n\n".join([*tables, "\n".join(_notes(result))])
 
 
 def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
@@ -312,76 +313,30 @@ def _notes(result: Comparison) -> Iterator[str]:
 
 
 def verdicts(result: Comparison) -> list[str]:
-    """Verdicts on significant differences, one line for each measure."""
-    return [_verdict(result, str(measure)) for measure in result.pairs["measure"].unique()]
-
-
-def _verdict(result: Comparison, measure: str) -> str:
-    def listed(names: Iterable[str]) -> str:
-        return first_names(marked(result, measure, names), _LISTED)
-
-    of_measure, at = result.pairs["measure"] == measure, f"at the level {result.alpha:g}"
-    pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
-    if result.baselines:
-        said = []
-        for base in result.baselines:
-            own = pairs[pairs["name_b"] == base]
-            differ, rest = own[own["significant"]], own[~own["significant"]]
-            groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
-            groups["not significantly different"] = rest
-            parts = [f"{what}: {listed(group['name_a'])}" for what, group in groups.items() if len(group)]
-            said.append(f"against {listed([base])} {at}: {'; '.join(parts)}")
-        return f"{measure}, {', '.join(said)}"
-    if len(pairs) == 1:
-        one = pairs.iloc[0]
-        a, b = marked(result, measure, [one["name_a"], one["name_b"]])
-        if not one["significant"]:
-            return f"{measure}: {a} and {b} do not differ significantly {at}"
-        return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {fixed(one['diff'])}"
-    best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
-    rivals = f"not significantly different: {listed(same)}" if same else "significantly different from all"
-    return (
-        f"{measure}: {int(pairs['significant'].sum())} of {len(pairs)} pairs of systems differ significantly {at}; "
-        f"{listed([best])} has the {'lowest' if better(measure) == 'lower' else 'highest'} mean, {rivals}"
-    )
+    """Sentences on significant differences, one for each measure."""
+    return list(result._verdict())  # noqa: SLF001 - the sentences of its answer
 
 
 def gate_report(result: ReleaseGate, style: str) -> str:
-    """The decision of a release gate with its differences, segments, documents to judge next and exclusions.
+    """The differences of a release gate, segments, queries that lose most, documents to judge next and exclusions.
 
-    ``style``: ``"table"``, ``"markdown"`` (for a pull request), ``"json"`` (all columns), or ``"junit"`` (XML: a test
-    for each baseline, which fails for FAIL and is skipped for UNKNOWN).
+    ``style``: ``"table"``, which the answer precedes; ``"markdown"`` (with the answer, for a pull request), ``"json"``
+    (the answer and all columns), or ``"junit"`` (XML: a test for each baseline, which fails for FAIL and is skipped for
+    UNKNOWN).
     """
     choice("format", style, GATE_FORMATS)
-    frames = {"pairs": result.pairs, "segments": result.segments, "judge": result.judge, "excluded": result.excluded}
     if style == "json":
-        parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
-        head = {"decision": result.decision, "exit_code": result.exit_code}
+        names = ("pairs", "segments", "queries", "rankings", "judge", "excluded")
+        parts = {name: json.loads(rendered(getattr(result, name), style)) for name in names}
+        head = {"decision": result.decision, "exit_code": result.exit_code, "answer": result.answer().record()}
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
-        pairs = result.pairs.to_dict("records")
-        decisions = [row["decision"] for row in pairs]
-        root = ET.Element("testsuites")
-        counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
-        about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
-        suite = ET.SubElement(root, "testsuite", {**about, **counts})
-        for row in pairs:
-            title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
-            case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
-            message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
-            message += f"; {printable(row['advice'])}" if row["advice"] else ""
-            tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
-            if tag is not None:
-                ET.SubElement(case, tag, message=message)
-        out = ET.SubElement(suite, "system-out")
-        out.text = "\n".join(map(printable, gate_report(result, "table").splitlines()))
-        ET.indent(root)
-        return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
-    above = escaped(result.summary(), style)
-    said = [f"## {above}" if style == "markdown" else above, *(escaped(line, style) for line in result.advice())]
-    said.append(rendered(_gate_rows(result.pairs), style))
+        return _junit(result)
+    said = [rendered(_gate_rows(result.pairs), style)]
     if len(result.segments):
         said += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
+    if len(worst := _worst_rows(result)):
+        said += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
     if len(result.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
         said += ["Judge next, in this order:", rendered(result.judge[columns], style)]
@@ -391,14 +346,67 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         corrected += f", segments for {result.segments['n_tests'].iloc[0]} tests"
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
     drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
-    notes = (
-        f"{result.guarantee()} Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / "
-        "of the baseline."
-    )
-    excluded = result.excluded.to_dict("records")
-    left_out = [f"{row['n']} {row['reason']}" + f" ({row['examples']})" * bool(row["examples"]) for row in excluded]
-    said += [escaped(line, style) for line in (notes, *left_out)]
+    notes = f"Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
+    said.append(escaped(notes, style))
+    if style == "markdown":
+        answer = result.answer()
+        above = [f"## {MARKS[result.decision]} {escaped(answer.verdict, style)}", escaped(answer.reason, style)]
+        below = [f"- {escaped(one.line(), style)}" for one in answer.caveats]
+        following = [f"Next: `{printable(answer.next)}`"] if answer.next else []
+        said = [*above, *said, *(["\n".join(below)] if below else []), *following]
     return "\n\n".join(part.strip("\n") for part in said)
+
+
+def _junit(result: ReleaseGate) -> str:
+    """The answer as a test suite: a test for each baseline and measure, with the caveats in its message."""
+    answer, pairs = result.answer(), result.pairs.to_dict("records")
+    decisions = [row["decision"] for row in pairs]
+    root = ET.Element("testsuites")
+    counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
+    about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
+    suite = ET.SubElement(root, "testsuite", {**about, **counts})
+    properties = ET.SubElement(suite, "properties")
+    for name, value in (("decision", answer.decision), ("verdict", answer.verdict), ("made_by", answer.made_by)):
+        ET.SubElement(properties, "property", name=name, value=printable(value))
+    for row in pairs:
+        title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
+        case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
+        tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
+        if tag is not None:
+            message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+            said = [message, printable(row["advice"]), *(one.line() for one in answer.caveats)]
+            problem = ET.SubElement(case, tag, message="; ".join(filter(None, said)))
+            problem.text = "\n".join(filter(None, [answer.head(), answer.foot()]))
+    out = ET.SubElement(suite, "system-out")
+    lines = [answer.head(), result.picture_text(), gate_report(result, "table"), answer.foot()]
+    out.text = "\n".join(map(printable, "\n\n".join(filter(None, lines)).splitlines()))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
+
+
+def _worst_rows(result: ReleaseGate) -> pd.DataFrame:
+    """The queries that lose most, with the grades of both rankings in order."""
+    if not len(result.rankings):
+        return pd.DataFrame()
+    marks = result.rankings.assign(
+        **{
+            side: [
+                "" if not docno else "?" if pd.isna(label) else str(label)
+                for docno, label in zip(result.rankings[side], result.rankings[f"{side}_label"], strict=True)
+            ]
+            for side in ("new", "old")
+        }
+    )
+    keys = ["baseline", "qid", "diff"]
+    rows = pd.DataFrame(
+        [
+            (*key, " ".join(filter(None, part["new"])), " ".join(filter(None, part["old"])))
+            for key, part in marks.groupby(keys, sort=False)
+        ],
+        columns=[*keys, "new", "old"],
+    )
+    titles = {"diff": "new - baseline", "new": "grades, new", "old": "grades, baseline"}
+    return rows.sort_values("diff", kind="stable").rename(columns=titles).reset_index(drop=True)
 
 
 def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:

@@ -14,12 +14,13 @@ from vbterrier.evaluate.intents import IntentEvaluation
 from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
+from vbterrier.evaluate.verdicts import counted
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import column_titles, shared_caption
 from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
-from vbterrier.report.captions import best_rows, counted, measures_sentence
+from vbterrier.report.captions import best_rows, measures_sentence
 from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import (
@@ -62,7 +63,6 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
         parts.append(footing(scores))
         if is_pooled(scores):
             parts.append("pooled: scores of the joint intents of all topics instead of means over topics")
-        parts += map(printable, scores.notes)
     if isinstance(scores, IntentEvaluation):
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")

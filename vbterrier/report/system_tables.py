@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from vbterrier.demo import copy_demo, demo_folder
-from vbterrier.errors import DegenerateWarning, choice, printable
+from vbterrier.errors import choice, printable, unheard
 from vbterrier.evaluate.doctor import RUN_TITLES
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.verdicts import counted
+from vbterrier.frames.answer import Answer
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
-from vbterrier.report.captions import best_rows, counted, measures_sentence, methods_of
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import fixed
 from vbterrier.report.tables import (
     LAST,
@@ -32,8 +35,8 @@ from vbterrier.report.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from vbterrier.evaluate.audit import JudgeAudit
     from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.evaluate.doctor import Diagnosis
     from vbterrier.evaluate.leaderboard import Leaderboard
@@ -169,6 +172,13 @@ PARTS = {
 }
 
 
+# Columns of parts that a narrow terminal leaves out first.
+_LAST_OF_PARTS = {
+    "systems": ("beats next", "unjudged"),
+    "batch": ("width_before", "width_after", "worth", "n_runs", "rank"),
+}
+
+
 def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str:
     """Tables of a leaderboard; csv has one part, json an object of all parts.
 
@@ -180,9 +190,7 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
         return rendered(frames[part or "systems"], style)
     if style == "json":
         return json.dumps({name: json.loads(rendered(each, style)) for name, each in frames.items()}, indent=2)
-    shown = frames if not part else {part: frames[part]}
-    if not part and not board.collections["name"].duplicated().any():
-        shown.pop("collections")
+    shown = _shown_parts(board, frames, part, style)
     level, pages = _level(board.systems), []
     for name, frame in shown.items():
         if not len(frame):
@@ -208,10 +216,22 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
                 # Also if all judges labelled the same topics.
                 table = table.assign(n_qids=frame["n_qids"])
         caption = [f"{title}.", *(leaderboard_caption(board) if name == "systems" else [])]
-        pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label))
+        drop = _LAST_OF_PARTS.get(name, ())
+        pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label, drop=drop))
     if style == "table":
-        pages.append("\n".join([repr(board), *leaderboard_caption(board)]))
+        more = ["Ranks by source of uncertainty: --show ranks; --html writes all tables."] * (not part)
+        pages.append("\n".join([*leaderboard_caption(board), *more]))
     return "\n\n".join(pages)
+
+
+def _shown_parts(board: Leaderboard, frames: dict[str, pd.DataFrame], part: str, style: str) -> dict[str, pd.DataFrame]:
+    """The tables that are shown: one part, or all that say more than the main table."""
+    if part:
+        return {part: frames[part]}
+    left_out = set() if board.collections["name"].duplicated().any() else {"collections"}
+    # On a terminal, the main table has the ranks of its source.
+    left_out |= {"ranks"} if style == "table" else set()
+    return {name: frame for name, frame in frames.items() if name not in left_out}
 
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
@@ -375,38 +395,98 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     if len(diagnosis.intents):
         sheets.insert(2, ("Intents", diagnosis.intents))
     first, *pages = [rendered(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
-    notes = [f"- {escaped(note, style)}" for note in diagnosis.notes]
+    # The answer that precedes tables has the notes.
+    notes = [f"- {escaped(note, style)}" for note in diagnosis.notes if style != "table"]
     return "\n\n".join([first, *(["\n".join(["Notes", *notes])] if notes else []), *pages])
 
 
-def demo_report(save: Path | None = None) -> str:
-    """Report the comparison of the demo as text, and write its files to ``save`` if given."""
+def verdict_numbers(audit: JudgeAudit, style: str) -> str:
+    """Table of the numbers of both verdicts on each judge."""
+    frame, percent = audit.verdicts, "{:.1%}".format
+    shares = frame[["reversed", "reversed_low", "reversed_high"]].map(lambda n: "" if pd.isna(n) else percent(n))
+    table = pd.DataFrame(
+        {
+            "judge": frame["judge"],
+            "order": frame["order"],
+            "pairs reversed": shares["reversed"],
+            "limits": (shares["reversed_low"] + " to " + shares["reversed_high"]).where(shares["reversed"] != "", ""),
+            "levels": frame["levels"],
+            "largest shift": frame["largest_shift"],
+            "± half width": frame["half_width"],
+            "complete topics": frame["n_complete"].astype(str) + " of " + frame["n_topics"].astype(str),
+        }
+    )
+    return rendered(table, style, digits=3)
+
+
+def demo_report(save: Path | None = None) -> tuple[Answer, IntervalPicture, str]:
+    """The lesson of the demo, its picture and its tables; writes its files to ``save`` if given."""
     folder = demo_folder()
     systems = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateWarning)
+    with unheard():
         measures = [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED, ESTIMATED]
         qrels = read_qrels(folder / "qrels.txt")
         scores = score(systems, qrels, measures)
         complete = read_qrels(folder / "complete.txt")
         truth = score(systems, complete, [NAIVE])
         rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED])
-    n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
-        f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
+        _verdicts(scores, rated, truth),
         rendered(summary(scores, "table"), "table", drop=LAST),
         "\n".join([footing(scores), *scores.notes]),
-        _verdicts(scores, rated, truth),
     ]
+    files = Path("demo") if save is None else save
+    runs = shlex.join(str(files / f"{name}.run") for name in SYSTEMS)
+    arguments = f"{runs} --qrels {shlex.quote(str(files / 'qrels.txt'))}"
     if save is not None:
         written = copy_demo(save)
-        runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
-        arguments = f"{runs} \\\n    --qrels {shlex.quote(str(save / 'qrels.txt'))}"
-        scored = f"  vbterrier score {arguments} \\\n    -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
-        parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {arguments}\n{scored}")
-    else:
-        parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
-    return "\n\n".join(parts)
+        parts.append(f"{len(written)} files in {save}.")
+    following = "vbterrier demo --save demo" if save is None else f"vbterrier doctor {arguments}"
+    return _lesson(scores, rated, truth, following), _means_picture(scores, rated, truth), "\n\n".join(parts)
+
+
+def _differences(scores: Scores, measure: str) -> float:
+    """The difference of the second and the first system of the demo."""
+    means = scores.means()[measure]
+    return float(means[SYSTEMS[1]] - means[SYSTEMS[0]])
+
+
+def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Answer:
+    """What the demo shows, in three sentences."""
+    naive, complete = _differences(scores, NAIVE), _differences(truth, NAIVE)
+    first, second = SYSTEMS
+
+    def better_of(difference: float) -> str:
+        return second if difference > 0 else first
+
+    share = scores.means()[UNJUDGED][second]
+    n_topics = int(scores.intervals["n_qids"].iloc[0])
+    verdict = (
+        f"{NAIVE} prefers {better_of(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and complete "
+        f"judgments prefer {better_of(complete)} ({complete:+.3f}): {share:.0%} of the first documents of {second} are "
+        "unjudged, and count as non-relevant."
+    )
+    bootstrapped, estimated, after = (
+        _differences(scores, BOOTSTRAPPED),
+        _differences(scores, ESTIMATED),
+        _differences(rated, ESTIMATED),
+    )
+    reason = (
+        f"{BOOTSTRAPPED} draws their grades ({bootstrapped:+.3f}), and {ESTIMATED} estimates the scores of complete "
+        f"judgments ({estimated:+.3f}).\nJudging the {N_RATED} documents that `vbterrier judge` lists makes "
+        f"{ESTIMATED} prefer {better_of(after)} ({after:+.3f})."
+    )
+    return Answer(verdict, reason, following, made_by="vbterrier demo")
+
+
+def _means_picture(scores: Scores, rated: Scores, truth: Scores) -> IntervalPicture:
+    """Differences of the two systems by each measure."""
+    nan = float("nan")
+    lines = [(NAIVE, scores, NAIVE), (BOOTSTRAPPED, scores, BOOTSTRAPPED), (ESTIMATED, scores, ESTIMATED)]
+    lines += [(f"{ESTIMATED}, {N_RATED} judged", rated, ESTIMATED), (f"{NAIVE}, all judged", truth, NAIVE)]
+    bars = [Bar(label, _differences(of, measure), nan, nan) for label, of, measure in lines]
+    axis = f"{SYSTEMS[1]} - {SYSTEMS[0]}, difference of means"
+    return IntervalPicture(axis, tuple(bars), (Rule(0.0, "equal"),))
 
 
 def _rated(systems: dict[str, pd.DataFrame], qrels: pd.DataFrame, complete: pd.DataFrame) -> pd.DataFrame:

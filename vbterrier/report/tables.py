@@ -127,7 +127,7 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
     """A table for terminals, of at most ``WIDTH`` columns if that breaks no number and no word.
 
     Wide columns of words are folded; a table that ``turns`` becomes one of the other direction if that one fits; then
-    columns of ``drop`` are left out, in this order; and the last columns become a second table with the same keys.
+    columns of ``drop`` are left out, in this order, and then the last ones; a line below names them.
     """
     room, columns = WIDTH.get(), list(text.columns)
     numeric = dict(zip(columns, right, strict=True))
@@ -138,30 +138,20 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
         if _needed(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:
             return _table(turned, [False, *[True] * len(text)], title, (), turns=False)
     left_out: list[str] = []
-    for name in (name for name in drop if name in columns):
-        if room is None or _needed(spans[name] for name in columns) <= room:
+    # The first column, what ``drop`` has not, and then the last columns stay as long as they fit.
+    first = [name for name in drop if name in columns]
+    for name in [*first, *(one for one in reversed(columns[1:]) if one not in first)]:
+        if room is None or _needed(spans[one] for one in columns) <= room:
             break
         columns.remove(name)
         left_out.append(printable(name))
-    # The names of a row: its first cell, and up to two more that are neither numbers nor sentences.
-    named = [
-        not numeric[name] and not any(_UNFOLDED.fullmatch(cell) or " " in cell for cell in text[name])
-        for name in columns
-    ]
-    n_keys = 1 + [*named[1:3], False].index(False)
-    while room is not None and n_keys > 1 and _widest(spans, columns, n_keys) > room:
-        n_keys -= 1
-    keys, rest, parts = columns[:n_keys], columns[n_keys:], list[str]()
-    while rest or not parts:
-        n = len(rest)
-        while room is not None and n > 1 and _needed(spans[name] for name in [*keys, *rest[:n]]) > room:
-            n -= 1
-        shown, rest = [*keys, *rest[:n]], rest[n:]
-        layout = [numeric[name] for name in shown], [spans[name] for name in shown], title if not parts else ""
-        parts.append(_drawn(text[shown], *layout, room))
-    if left_out:
-        parts.append(prose(f"Not shown at {room} columns: {', '.join(left_out)}. A wider terminal shows more.", room))
-    return "\n".join(parts)
+    shown = text[columns]
+    drawn = _drawn(shown, [numeric[name] for name in columns], [spans[name] for name in columns], title, room)
+    if not left_out:
+        return drawn
+    hidden = [printable(name) for name in text.columns if printable(name) in left_out]
+    note = f"Not shown at {room} columns: {', '.join(hidden)}. A wider terminal shows them."
+    return f"{drawn}\n{prose(note, room)}"
 
 
 # Numbers, intervals, counts, and marks beside them, which are not folded.
@@ -185,12 +175,6 @@ def _span(cells: Sequence[str]) -> tuple[int, int]:
 def _needed(spans: Iterable[tuple[int, int]]) -> int:
     least = [low for low, _ in spans]
     return sum(least) + _BETWEEN * (len(least) - 1) + _SIDES
-
-
-def _widest(spans: dict[str, tuple[int, int]], columns: list[str], n_keys: int) -> int:
-    """The width of a table of the keys and the widest other column."""
-    keys = [spans[name] for name in columns[:n_keys]]
-    return max((_needed([*keys, spans[name]]) for name in columns[n_keys:]), default=0)
 
 
 def _drawn(text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], title: str, room: int | None) -> str:
@@ -276,6 +260,12 @@ def prose(text: str, room: int | None) -> str:
         fold = textwrap.TextWrapper(room, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
         lines += fold.wrap(line) if len(line) > room and line[:1] != " " else [line]
     return "\n".join(lines)
+
+
+def folded(text: str) -> str:
+    """Fold the sentences of a text to the terminal, if there is one; a command of a next step stays in one line."""
+    lines, room = text.split("\n"), terminal_columns()
+    return "\n".join(line if line.startswith("Next: ") else prose(line, room) for line in lines)
 
 
 # Marks intervals of scores that are equal on all topics, in the column of the intervals of others.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +124,7 @@ class Breakpoint(Shown):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: all values except the sweep."""
-        return pd.DataFrame([{name: value for name, value in vars(self).items() if name != "sweep"}])
+        return pd.DataFrame([{one.name: getattr(self, one.name) for one in fields(self) if one.name != "sweep"}])
 
 
 @with_usual_errors

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.answer import Evidence
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
-from vbterrier.frames.notebook import Panel
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.remedies import Call
 
 __all__ = ["JudgingPlan", "plan_judging", "write_judging"]
 
@@ -89,6 +91,28 @@ class JudgingPlan(Shown):
 
     def _line(self) -> str:
         return self.summary()
+
+    def _verdict(self) -> Iterator[str]:
+        """Yield the width that these judgments change, and the interval now."""
+        n = counted(self.n_unjudged, "unjudged document")
+        if not len(self):
+            yield f"No judgment of the {n} narrows the {self.level:.0%} interval of {self.target}."
+        else:
+            yield (
+                f"Judging {len(self)} of {n} is expected to narrow the {self.level:.0%} interval of {self.target} from "
+                f"±{self.width_before / 2:.4f} to ±{self.width_after / 2:.4f}."
+            )
+        looks = "" if self.look is None else f", at look {self.look}, valid for all looks together"
+        yield f"Now it is {self.low:.4f} to {self.high:.4f}{looks}."
+
+    def _evidence(self) -> Iterator[Evidence]:
+        for row in self.documents.to_dict("records"):
+            yield Evidence(str(row["qid"]), str(row["docno"]), str(row["reason"]))
+
+    def _next(self, call: Call) -> str:
+        if call.name.rpartition(" ")[2] == "judge" and len(self) and "output" not in call.words:
+            return call.again(output="judge.tsv")
+        return ""
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Judge next, in this order", self.documents, heads=2)

@@ -8,8 +8,9 @@ import pytest
 
 from vbterrier.evaluate import leaderboard, release_gate
 from vbterrier.evaluate.doctor import diagnose
+from vbterrier.frames.answer import Caveat
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.results import Caveat, Shown
+from vbterrier.frames.results import Shown
 from vbterrier.settings import Inference
 
 
@@ -87,7 +88,8 @@ def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
     found = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
     first, second = found._verdict()
-    assert first.startswith("Use BNDCG")
+    assert first.startswith("BNDCG, BRBP, BP, BERR, BQ")
+    assert "suit these files: documents are unjudged, so report these beside nDCG." in first
     assert second.startswith("Not possible: VB, ES, VarPenalty, TopIntent (no intents")
     assert {(caveat.about, caveat.serious) for caveat in found._caveats()} <= {
         ("Judgments", False),
@@ -108,15 +110,16 @@ def test_a_serious_note_is_a_serious_caveat(demo_files):
 def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
     table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", inference=Inference(n_draws=50))
-    first, second = table._verdict()
-    assert first.startswith("lexical has the highest mean ENDCG@10, 0.738 over 12 topics (rank 1 to ")
-    assert first.endswith(", and does not differ significantly from dense, words.")
+    first, second, third = table._verdict()
+    assert first.startswith("lexical leads with a mean ENDCG@10 of 0.738 (0.6")
+    assert first.endswith(" over 12 topics; 2 systems cannot be told apart from it: dense, words.")
     assert second == "No pair of systems differs significantly; 90% confidence for all together."
+    assert third == "Judgments alone would tell none of them apart: with these topics, all share a letter."
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
     found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[2]], margin=0.5)
     assert next(iter(found._verdict())).startswith(
-        f"{found.decision}: by nDCG@10, lexical differs by +0.0702 from words ("
+        "UNKNOWN: 12 queries do not show if lexical is at most 0.5 worse than words by nDCG@10: mean difference +0.07"
     )
     assert found.guarantee() in list(found._verdict())
     assert "advice" not in headings(found.page())[0]

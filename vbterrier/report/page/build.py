@@ -18,9 +18,12 @@ from markupsafe import Markup
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.evaluate.verdicts import counted
+from vbterrier.frames.answer import MARKS, Answer, caveats_of_warnings, counted_caveats
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing, require_no_input, require_page_name
-from vbterrier.report.captions import counted, engines_of
+from vbterrier.remedies import call_in_use
+from vbterrier.report.captions import engines_of
 from vbterrier.report.page import content as page_content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
 from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
 
     import ir_measures
 
+    from vbterrier.frames.answer import Caveat
     from vbterrier.frames.notebook import Panel
-    from vbterrier.frames.results import Caveat
+    from vbterrier.frames.pictures import IntervalPicture
+    from vbterrier.remedies import Call
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
 
 
@@ -44,6 +49,8 @@ _ON_TOPICS = {
     "common": "topics that all systems have",
 }
 _SCRIPTS = ("tables.js", "core.js", "topic.js", "pair.js", "topics.js")
+# Arguments that a plan of judgments has, too.
+_SAME = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
 _PACKAGES = ("numpy", "pandas", "scipy", "ir_measures", "pyterrier", "matplotlib")
 
 
@@ -57,14 +64,19 @@ class Page:
         The file and its size.
     verdict
         Sentences about significant differences.
-    caveats
-        Caveats of the verdict: about, text, and serious, True if a caveat may reverse the verdict.
+    answer
+        The :class:`~vbterrier.frames.answer.Answer`: the first of these sentences, with caveats and the next step.
     """
 
     path: Path
     verdict: tuple[str, ...]
-    caveats: tuple[Caveat, ...]
+    answer: Answer
     n_bytes: int
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Caveats of the verdict: about, text, and serious, True if a caveat may reverse the verdict."""
+        return self.answer.caveats
 
 
 def versions() -> list[tuple[str, str]]:
@@ -212,7 +224,15 @@ def write_report(
     options = ComparisonOptions(baseline, data.on_topics, inference)
     inputs, asked = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
     numbers = evaluated(inputs, asked, options, progress=execution.progress)
-    verdict, against = tuple(sentences(numbers)), tuple(caveats(numbers))
+    verdict, call = tuple(sentences(numbers)), call_in_use()
+    answer = Answer(
+        verdict[0],
+        " ".join(agreement(numbers)),
+        _next(numbers, call),
+        counted_caveats([*caveats(numbers), *caveats_of_warnings(numbers.messages)]),
+        # The folder of the page says nothing about it.
+        made_by="" if call is None else call.again(**{"path" if call.options is None else "output": where.name}),
+    )
     pairs, names = page_content.pairs(numbers), [printable(name) for name in numbers.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
     default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
@@ -220,9 +240,10 @@ def write_report(
         "page.html",
         _SCRIPTS,
         title=printable(content.title) or default,
-        verdict=[verdict[0], *agreement(numbers)],
+        verdict=[answer.verdict, *filter(None, [answer.reason])],
+        answer=answer,
         details=verdict[1:],
-        caveats=by_severity(against),
+        caveats=by_severity(answer.caveats),
         test=None if numbers.comparison is None else test_sentence(numbers.comparison),
         matrix=page_content.matrix(numbers),
         pairs=pairs,
@@ -231,25 +252,31 @@ def write_report(
         notes=page_content.notes,
         found=numbers,
         parameters=parameters(numbers, inputs, options),
-        command=None if content.command is None else printable(shlex.join(content.command)),
+        command=answer.made_by if content.command is None else printable(shlex.join(content.command)),
         versions=versions(),
     )
     written = text.encode()
     with replacing(where) as file:
         file.write(written)
-    return Page(where, verdict, against, len(written))
+    return Page(where, verdict, answer, len(written))
 
 
-def tables_page(
-    title: str, about: str, verdict: Sequence[str], caveats: Sequence[Caveat], panels: Sequence[Panel]
-) -> str:
-    """Return a page of the tables of a result, with the parts of the report.
+def _next(numbers: ReportNumbers, call: Call | None) -> str:
+    """The documents to judge next, if some are unjudged; else the comparison in a file."""
+    if call is None:
+        return ""
+    if any(top.n_unjudged.any() for top in numbers.tops.values()) and numbers.scores.model is not None:
+        return call.next("judge", "judge_next", _SAME, budget=20)
+    return ""
 
-    ``title, about``: the heading, and a line below it, as plain text. ``verdict, caveats``: what the page says first.
-    """
-    # Safe: the tables are escaped.
+
+def tables_page(title: str, answer: Answer, picture: IntervalPicture | None, panels: Sequence[Panel]) -> str:
+    """Return a page of the answer, the picture and the tables of a result, with the parts of the report."""
+    # Safe: the tables and the picture are escaped.
     sections = [(panel, Markup(panel.html(joined=True))) for panel in panels]  # noqa: S704
-    parts = {"title": title, "about": about, "verdict": verdict, "caveats": by_severity(caveats), "sections": sections}
+    drawn = None if picture is None else Markup(picture.svg())  # noqa: S704
+    parts = {"title": title, "answer": answer, "mark": MARKS.get(answer.decision, ""), "picture": drawn}
+    parts |= {"caveats": by_severity(answer.caveats), "sections": sections}
     return _rendered("result.html", ("tables.js", "result.js"), **parts, versions=versions())
 
 

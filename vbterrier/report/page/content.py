@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.evaluate.verdicts import FLAGGED, best_system, better, counted
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import places
-from vbterrier.report.captions import best_system, better, counted, methods_of
-from vbterrier.report.comparison import FLAGGED
+from vbterrier.report.captions import methods_of
 from vbterrier.report.page.evaluated import rows_of, wide_of
 from vbterrier.unjudged.estimated import EstimatedDistribution
 

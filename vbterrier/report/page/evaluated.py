@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,16 +13,17 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links
 from vbterrier.errors import (
-    DegenerateWarning,
     InputError,
     ParameterError,
     examples,
+    heard,
     nearest,
     require_system,
     warn,
 )
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.evaluate.default_measures import DIAGNOSTIC, default_measures, is_diversity, is_named
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import intents_and_tags, named_systems, split_runs, subtopics_of, target_of
 from vbterrier.evaluate.scores import Scores, score
@@ -37,13 +37,12 @@ from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
-from vbterrier.intents.sources import iterations_of, names_subtopics, unequal
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 from vbterrier.settings import Data, Execution, Inference, Options
-from vbterrier.unjudged.model import DEPTH, is_identified
+from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import Judgments, labels_of
 
 if TYPE_CHECKING:
@@ -57,20 +56,8 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
 
-OF_QRELS = ("ENDCG@10", "nDCG@10", "Unjudged@10")
-# For one run, which no other run accompanies as evidence.
-OF_ONE_RUN = ("ENDCG@10", "BNDCG@10", "nDCG@10", "Unjudged@10")
-# For judgments of relevant documents alone.
-OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
-OF_INTENTS = ("ES@10", "VB@10")
-# Measures of pyndeval, if it is installed.
-OF_DIVERSITY = ("alpha_nDCG@10", "ERR_IA@10")
-# For intents with different probabilities, which those ignore.
-OF_WEIGHTED = ("WeightedAlphaNDCG@10", "WeightedERRIA@10")
 OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
 CUTOFF = 10
-# Measures that describe runs: no system is better for a higher or lower value.
-DIAGNOSTIC = ("Unjudged",)
 _FEW = "fewer than two topics have a value, so there is no interval"
 _WITHHELD = "intervals are withheld"
 
@@ -141,30 +128,18 @@ class Inputs:
     @property
     def is_diversity(self) -> bool:
         """True if documents are judged for several subtopics."""
-        frame = self.qrels
-        if frame is None or "iteration" not in frame.columns or not names_subtopics(iterations_of(frame)):
-            return False
-        return bool(frame.duplicated(["qid", "docno"]).any())
+        return is_diversity(self.qrels)
 
     def measures(self, asked: Any, n_systems: int) -> list[ir_measures.Measure]:
         """Measures that were asked for, or those that the inputs and the number of systems support."""
-        if asked is not None and (isinstance(asked, str) or not hasattr(asked, "__len__") or len(asked)):
+        if is_named(asked):
             return distinct_measures(asked)
         if self.links is not None:
             return measures_from(*OF_LINKS)
-        adhoc: tuple[str, ...] = ()
-        if self.qrels is not None and not self.is_diversity:
-            with warnings.catch_warnings():
-                # The evaluation warns of them.
-                warnings.simplefilter("ignore", DegenerateWarning)
-                adhoc = OF_QRELS if n_systems > 1 else OF_ONE_RUN
-                adhoc = adhoc if is_identified(Judgments(self.qrels)) else OF_POSITIVE
-        has_subtopics = self.is_diversity and self.intents is None
-        diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
-        if has_subtopics and any(unequal(frame) for frame in (self.qrels, self.subtopics) if frame is not None):
-            diversity = OF_WEIGHTED
-        intents = OF_INTENTS if self.intents is not None or self.is_diversity else ()
-        return measures_from(*adhoc, *diversity, *intents)
+        has_intents = self.intents is not None
+        return measures_from(
+            *default_measures(self.qrels, n_systems, has_intents=has_intents, subtopics=self.subtopics)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,13 +358,9 @@ def evaluated(
     baseline = options.baseline
     if baseline is not None:
         require_system("baseline", baseline, inputs.runs)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DegenerateWarning)
-        if inputs.links is not None:
-            parts = _of_links(inputs, asked, options)
-        else:
-            parts = _of_runs(inputs, asked, options, progress=progress)
-    texts = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
+    of = _of_links if inputs.links is not None else partial(_of_runs, progress=progress)
+    parts, caught = heard(lambda: of(inputs, asked, options))
+    texts = dict.fromkeys(" ".join(text.split()) for text in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
     messages = [text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in asked)]
     if parts["scores"].intervals["low"].notna().all():

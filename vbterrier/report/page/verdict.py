@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.intent_notes import GUESSES
+from vbterrier.evaluate.verdicts import FLAGGED, NO_POWER, better, counted, listed, parsed, too_few, verdict_of
+from vbterrier.frames.answer import Caveat
 from vbterrier.frames.ranking import MAX_TIED_SHARE
-from vbterrier.frames.results import Caveat, first_names
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
-from vbterrier.report.captions import best_system, better, counted, parsed
-from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 _LISTED = 8
 _LEAST = 0.0001
-# Warnings say so if no difference can be significant.
-_NO_POWER = "can be significant"
 _CORRECTIONS = {
     "bonferroni": "corrected for all {n} {of} (Bonferroni)",
     "holm": "corrected for all {n} {of} (Holm)",
@@ -55,10 +51,13 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     pairs = numbers.comparison.pairs
     # No test finds a difference on one topic.
     single = pairs.groupby("measure")["n_qids"].max() < 2  # noqa: PLR2004
-    few = {measure: "topics" if single[measure] else too_few(numbers, measure) for measure in numbers.compared}
+    few = {
+        measure: "topics" if single[measure] else too_few(numbers.messages, measure, numbers.compared)
+        for measure in numbers.compared
+    }
     guessed = numbers.comparison.guessed
     ordered = [measure for measure in numbers.compared if measure not in guessed]
-    said = [_verdict(numbers.comparison, measure, few=few[measure]) for measure in ordered]
+    said = [verdict_of(numbers.comparison, measure, few=few[measure]) for measure in ordered]
     if guessed:
         said.append(f"By {listed(guessed)}, {GUESSES}.")
     return said + _disagreements(numbers.comparison, numbers.compared)
@@ -96,86 +95,6 @@ def agreement(numbers: ReportNumbers) -> list[str]:
 
 def _finding(measures: list[str], what: str) -> list[str]:
     return [f"{listed(measures)} {'finds' if len(measures) == 1 else 'find'} {what}"] if measures else []
-
-
-def _verdict(result: Comparison, measure: str, *, few: str) -> str:
-    of_measure = result.pairs["measure"] == measure
-    pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
-    means = result.systems[result.systems["measure"] == measure].set_index("name")["value"]
-    if len(pairs) == 1:
-        return _of_two(result, measure, pairs.iloc[0], means, few=few)
-    if result.baseline is not None:
-        return _of_baseline(result, measure, pairs, means)
-    n_significant = int(pairs["significant"].sum())
-    if not n_significant:
-        high, low = means.index[0], means.index[-1]
-        ends = [f"{means[name]:.3f} ({_named(result, measure, name)})" for name in (low, high)]
-        span = f"the means range from {' to '.join(ends)}"
-        systems = f"two of the {len(means)} systems"
-        none = f"no {systems} differ significantly"
-        if few:
-            none = f"this test cannot find a difference between any {systems} with so few {few}"
-        return (
-            f"{_by(measure)}, {none} over {counted(pairs['n_qids'], 'topic')}; "
-            f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
-        )
-    best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
-    rivals = (
-        f"does not differ significantly from {listed(same, 4)}" if same else "differs significantly from all others"
-    )
-    end = "lowest" if better(measure) == "lower" else "highest"
-    differ = "differs" if n_significant == 1 else "differ"
-    topics = counted(pairs["n_qids"], "topic")
-    return (
-        f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over {topics}: "
-        f"{_named(result, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
-    )
-
-
-def _of_two(result: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
-    a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
-    both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
-    if pair["wins"] == pair["losses"] == 0:
-        return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
-    ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
-    p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"
-    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{p_value}, {topics}"
-    if pair["significant"]:
-        more = "higher" if pair["diff"] > 0 else "lower"
-        return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-    none = f"{a} and {b} do not differ significantly"
-    if few:
-        none = f"this test cannot find a difference between {a} and {b} with so few {few}"
-    return f"{_by(measure)}, {none}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-
-
-def _named(result: Comparison, measure: str, name: object) -> str:
-    flags = result.flags
-    flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
-    return printable(name) + (FLAGGED if flagged else "")
-
-
-def _by(measure: str) -> str:
-    return f"By {measure}{' (lower is better)' * (better(measure) == 'lower')}"
-
-
-def _signed(number: float) -> str:
-    return f"{number:.3f}".replace("-", "−")
-
-
-def _of_baseline(result: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
-    differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
-    groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
-    said = [
-        f"{listed(_named(result, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
-        for what, group in groups.items()
-        if len(group)
-    ]
-    if len(rest):
-        names = listed(_named(result, measure, name) for name in rest["name_a"])
-        said.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
-    base, topics = _named(result, measure, result.baseline), counted(pairs["n_qids"], "topic")
-    return f"{_by(measure)}, against {base} ({means[str(result.baseline)]:.3f}, {topics}): {'; '.join(said)}."
 
 
 def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
@@ -227,21 +146,6 @@ def test_sentence(result: Comparison) -> str:
     if n < len(result.pairs):
         corrected += f"; {len(result.pairs)} tests of {n_measures} measures in all"
     return f"A difference is significant if p is at most {result.alpha:g}; test over topics: {one['test']}{corrected}."
-
-
-def listed(names: Iterable[object], most: int = _LISTED) -> str:
-    """Join names in a sentence; names beyond the first few are counted."""
-    every = [printable(name) for name in names]
-    if len(every) > most:
-        return first_names(every, most)
-    return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
-
-
-def too_few(numbers: ReportNumbers, measure: str) -> str:
-    """Return what is too few for a significant difference of a measure: topics or resamples; empty for neither."""
-    others = tuple(f"{other}: " for other in numbers.compared if other != measure)
-    texts = [text for text in numbers.messages if _NO_POWER in text and not text.startswith(others)]
-    return "" if not texts else "resamples" if all("n_resamples=" in text for text in texts) else "topics"
 
 
 # A caveat is serious above these shares.
@@ -406,7 +310,7 @@ def _ties(numbers: ReportNumbers) -> Iterator[Caveat]:
 def _powerless(numbers: ReportNumbers) -> Iterator[Caveat]:
     """Tests that cannot find a difference, and tests with an infinite statistic."""
     for text in numbers.messages:
-        if _NO_POWER in text:
+        if NO_POWER in text:
             yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", serious=True)
         elif "t is infinite" in text:
             yield Caveat("Differences without variance", f"{text[0].upper()}{text[1:]}.", serious=True)

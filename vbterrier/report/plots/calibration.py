@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.intents.calibration import CalibrationError
@@ -64,9 +65,9 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
         if len(parts) > 1:
             said = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        n_bins, groups = captions.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
+        n_bins, groups = verdicts.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
         sizes = f"{n_bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})"
-        n = "n = " + captions.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
+        n = "n = " + verdicts.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
         style.caption(drawn, f"ECE {said}", sizes, n)
     return drawn
 
@@ -180,7 +181,7 @@ def interval_coverage(
             said = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], space)
         bars = "bars: intervals of the observed share" if frame["covered_low"].notna().any() else ""
-        n = "n = " + captions.counted(frame["n"], "").rstrip(" s")
+        n = "n = " + verdicts.counted(frame["n"], "").rstrip(" s")
         style.caption(drawn, f"mean deviation {said} points", bars, n)
     return drawn
 

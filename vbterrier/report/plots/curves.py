@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.measures.intents import VB
 from vbterrier.report import captions
@@ -139,7 +140,7 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
 
 def _read(text: str, x: str) -> tuple[float, str, bool]:
     """Position of a measure on the axis (NaN: none), its line, and True unless it is ES on a line of VB."""
-    measure, param = captions.parsed(text), AXES[x][0]
+    measure, param = verdicts.parsed(text), AXES[x][0]
     name = getattr(measure, "NAME", "")
     if measure is None or (x == "alpha" and name not in ("VB", "ES")):
         return float("nan"), text, False
@@ -231,6 +232,6 @@ def sensitivity(
         drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), names)
         said = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
-        means = f"means of {captions.counted(frame['n_qids'], 'topic')}; {', '.join(said)}"
+        means = f"means of {verdicts.counted(frame['n_qids'], 'topic')}; {', '.join(said)}"
         style.caption(drawn, means, "white marks: intents as given", data)
     return drawn

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
+from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
@@ -178,7 +179,7 @@ def _described(frame: pd.DataFrame) -> list[str]:
     ]
     drawn = [f"{n:,} resamples, seed {seed}" for n, seed in elements.kinds(frame, "n_resamples", "seed") if n]
     return [
-        captions.counted(frame["n_qids"], "topic"),
+        verdicts.counted(frame["n_qids"], "topic"),
         f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
         f"intervals {' and '.join(ways)}" if ways else "no intervals",
         " and ".join(drawn),
@@ -233,7 +234,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
         missing = f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else ""
-        said = "probability that the row's system beats the column's", captions.counted(n, "system"), missing
+        said = "probability that the row's system beats the column's", verdicts.counted(n, "system"), missing
         style.caption(drawn, *said, captions.origin(frame_of(pairs, "pairs")))
     return drawn
 

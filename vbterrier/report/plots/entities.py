@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.notebook import counted
-from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import columns_of, highlighted, limits_of
 from vbterrier.stats.frontier import pearson_interval, undominated
@@ -159,7 +159,7 @@ def coverage_discrimination(
         if handles:
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
         best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
-        means = f"points: means over {captions.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
+        means = f"points: means over {verdicts.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
         style.caption(drawn, means, starred, best, said, infinite, _correlated(runs, x, y), fitted, shaded)
     return drawn
 

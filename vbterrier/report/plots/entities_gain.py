@@ -9,6 +9,7 @@ import pandas as pd
 
 from vbterrier.entities.coverage import ABSENT, BAIT, SIGNAL
 from vbterrier.errors import InputError, ParameterError, excerpt
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
@@ -164,7 +165,7 @@ def gain_by_coverage(
                     drawn.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
             handles.append(Line2D([], [], color=_MEANS, linewidth=1.8))
             names.append(f"mean of {'tertile' if n_strata == 3 else 'stratum'}")  # noqa: PLR2004 - the word for 3
-            said = [f"means of {captions.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
+            said = [f"means of {verdicts.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
         if at is not None and not np.isnan(at.value):
             if not np.isnan(at.low):
                 drawn.axvspan(at.low, at.high, color=_BREAK, alpha=0.1, linewidth=0, zorder=0)
@@ -177,7 +178,7 @@ def gain_by_coverage(
         drawn.set_ylabel(style.fitted(gain, 2.0))
         style.legend(drawn, handles, names, space)
         lost = int((~defined).sum())
-        topics = captions.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
+        topics = verdicts.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
     return drawn
 
@@ -269,9 +270,9 @@ def oer_distributions(
         shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
         style.caption(
             drawn,
-            captions.counted(defined.groupby("name").size().reindex(names, fill_value=0), "entity")
+            verdicts.counted(defined.groupby("name").size().reindex(names, fill_value=0), "entity")
             + " for each run" * several,
-            captions.counted(defined["qid"].nunique(), "topic"),
+            verdicts.counted(defined["qid"].nunique(), "topic"),
             ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
             f"bars: shares in steps of {edges[1] - edges[0]:.3g}" + ", scaled to the highest bar of each run" * several,
             f"not drawn, no OER for their topics: {lost:,}" if lost else "",

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.report import captions
@@ -77,7 +78,7 @@ def forest(
         row = row if ax is None else max(down - 0.7, 0.3) / len(names)
         taken = style.row_labels(drawn, names, row, 0.42 * across)
         texts, data = captions.short([str(part["measure"].iloc[0]) for part in series])
-        if any(getattr(captions.parsed(text), "NAME", "") == "VB" for text in texts):
+        if any(getattr(verdicts.parsed(text), "NAME", "") == "VB" for text in texts):
             drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(len(names)), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = {name: at for at, name in enumerate(names)}
@@ -157,9 +158,9 @@ def estimate_against_truth(
             drawn,
             *said,
             "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
-            f"n = {captions.counted(sizes, 'run-topic')}"
+            f"n = {verdicts.counted(sizes, 'run-topic')}"
             + (" each" if len(points) > 1 else "")
-            + (f", {captions.counted(judged, '').rstrip(' s')} without unjudged documents" if judged.any() else ""),
+            + (f", {verdicts.counted(judged, '').rstrip(' s')} without unjudged documents" if judged.any() else ""),
             f"without truth or estimate: {lost:,}" if lost else "",
         )
     return drawn

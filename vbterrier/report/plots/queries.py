@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.design.planning import QueryPlan
 from vbterrier.errors import InputError, ParameterError, examples, number
+from vbterrier.evaluate import verdicts
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
 from vbterrier.report.plots.elements import band_checks, columns_of, few, kinds, refuse, varies
@@ -73,7 +74,7 @@ def score_by_size(
         shown, data = captions.short(list(frame["measure"].unique()))
         drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), dashed)
-        n_systems = captions.counted(frame["name"].nunique(), "system")
+        n_systems = verdicts.counted(frame["name"].nunique(), "system")
         style.caption(drawn, n_systems, *_subsets(frame), elements.picked(rest, highlight), data)
     return drawn
 
@@ -99,7 +100,7 @@ def _subsets(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: the queries of a size, and the bands."""
     said = []
     for order, part in frame.groupby("order", sort=False):
-        drawn = f"{captions.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
+        drawn = f"{verdicts.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
         said.append("the first queries in the order given" if order == "given" else drawn)
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
@@ -163,7 +164,7 @@ def not_worse_by_size(
             f"{test} test at {1 - level:.3g}" + (f", {n_resamples:,} resamples, seed {seed}" if n_resamples else "")
             for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed")
         ]
-        best = f"not significantly worse than the best, of {captions.counted(frame['n_systems'] - 1, 'other')} (dashed)"
+        best = f"not significantly worse than the best, of {verdicts.counted(frame['n_systems'] - 1, 'other')} (dashed)"
         style.caption(drawn, best, *tests, *_subsets(frame), data)
     return drawn
 
@@ -289,7 +290,7 @@ def _described(frame: pd.DataFrame, target: float, assurance: str | None) -> lis
         return [*said, "no pilot; bands: TREC collections with the smallest and the largest standard deviation"]
     return [
         *said,
-        f"pilot of {captions.counted(frame['n_pilot'], 'query')}",
-        f"{captions.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
+        f"pilot of {verdicts.counted(frame['n_pilot'], 'query')}",
+        f"{verdicts.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
         f"bands: {bands} intervals for the uncertainty of the pilot's variance" if bands else "no bands",
     ]

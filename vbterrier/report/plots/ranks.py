@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples
+from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.variance import VarianceShares
 from vbterrier.frames.contracts import frame_of
 from vbterrier.report import captions
@@ -84,7 +85,7 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
-        said = captions.counted(n, "system"), f"point: expected rank{interval}"
+        said = verdicts.counted(n, "system"), f"point: expected rank{interval}"
         hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
         style.caption(drawn, *said, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
     return drawn
@@ -183,7 +184,7 @@ def variance_shares(
             drawn,
             measures[0] if len(measures) == 1 else "",
             data,
-            captions.counted(frame["n_qids"], "topic"),
+            verdicts.counted(frame["n_qids"], "topic"),
             " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds),
             "std. error: square root of the total variance",
             "negative shares: estimates of small shares" if below else "",

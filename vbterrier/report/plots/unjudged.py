@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.design.removal import Removal
 from vbterrier.errors import InputError, ParameterError, examples, nearest, number
+from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
 from vbterrier.report.plots import style
@@ -225,7 +226,7 @@ def _described(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str
     n_draws, seed = distribution.n_draws, distribution.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
     return [
-        captions.counted(len(rows), "topic") + total,
+        verdicts.counted(len(rows), "topic") + total,
         distribution.source,
         f"{n_draws:,} draws, seed {seed}" + ("" if drawn == len(rows) else f" ({drawn} topics)") if drawn else "",
         f"hollow: no unjudged documents ({n_certain} of {len(rows)})" if n_certain else "",
@@ -383,14 +384,14 @@ def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: flo
     said = []
     if simulated:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
-        said.append(f"{removed} of {captions.counted(summary['n_qids'], 'query')} removed")
+        said.append(f"{removed} of {verdicts.counted(summary['n_qids'], 'query')} removed")
     distances = summary["ks"] if "ks" in summary else pd.Series(dtype=np.float64)
     low, high = distances.min(), distances.max()
     lost = int(frame["value"].isna().sum())
     return [
         *said,
-        captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
+        verdicts.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
         "" if np.isnan(low) else f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else ""),
         f"bars: shares in steps of {step:.2g}" + ", scaled to the highest bar of each row" * (len(rows) > 1),
-        f"no value: {captions.counted(lost, 'draw')}" if lost else "",
+        f"no value: {verdicts.counted(lost, 'draw')}" if lost else "",
     ]

@@ -1,0 +1,123 @@
+"""The answer of every command: verdict first, --quiet, --json, and next steps that run as printed."""
+
+import json
+import shlex
+import shutil
+
+import pytest
+
+from vbterrier.demo import FILES, copy_demo
+
+RUNS = "lexical.run dense.run"
+COMMANDS = {
+    "score": f"score {RUNS} -q qrels.txt -m nDCG@10 -m ENDCG@10",
+    "score of intents": f"score {RUNS} --intents intents.tsv --tags tags.tsv -m ES@5",
+    "compare": f"compare {RUNS} words.run -q qrels.txt -m nDCG@10",
+    "table": f"table {RUNS} -q qrels.txt -m nDCG@10",
+    "rank": f"rank {RUNS} -q qrels.txt --draws 50",
+    "track": f"track {RUNS} -q qrels.txt --draws 50",
+    "gate": "gate dense.run -b lexical.run -q qrels.txt --margin .02 -m nDCG@10",
+    "audit": f"audit {RUNS} -q qrels.txt --judge llm=complete.txt --budget 5",
+    "judge": f"judge {RUNS} -q qrels.txt -n 3",
+    "doctor": f"doctor {RUNS} -q qrels.txt",
+    "report": f"report {RUNS} -q qrels.txt -o made.html --resamples 50",
+    "link": "link gold.tsv other.tsv --gold gold.tsv",
+    "demo": "demo",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("demo")
+    copy_demo(where)
+    (where / "gold.tsv").write_text("".join(f"q{i}\tE{i % 3}\n" for i in range(12)))
+    (where / "other.tsv").write_text("".join(f"q{i}\tE{i % 2}\n" for i in range(12)))
+    return where
+
+
+@pytest.fixture
+def run(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "80")
+    return lambda text: command(*shlex.split(text))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_verdict_is_first_alone_with_quiet_and_whole_with_json(run, name):
+    code, out, _ = run(COMMANDS[name])
+    quiet, verdict, _ = run(f"{COMMANDS[name]} --quiet")
+    whole, record, _ = run(f"{COMMANDS[name]} --json")
+    assert code == quiet == whole
+    assert out.startswith(verdict.rstrip("\n"))
+    answer = json.loads(record)
+    assert answer["schema"] == "vbterrier.answer/1"
+    assert " ".join(verdict.split()).endswith(" ".join(answer["verdict"].split()))
+    assert answer["made_by"].split()[:2] == ["vbterrier", COMMANDS[name].split()[0]]
+    assert all(out.count(caveat["text"][:30]) <= 1 for caveat in answer["caveats"])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_next_step_and_the_command_run_as_printed(run, name):
+    code, record, _ = run(f"{COMMANDS[name]} --json")
+    answer = json.loads(record)
+    assert run(answer["made_by"].removeprefix("vbterrier "))[0] == code
+    if answer["next"]:
+        shutil.rmtree("demo", ignore_errors=True)
+        step, _, err = run(answer["next"].removeprefix("vbterrier "))
+        assert step in (0, code), err
+
+
+def test_decisions_differ_without_colour(run):
+    unknown = run("gate dense.run -b lexical.run -q qrels.txt --margin .02 -m nDCG@10 --quiet")[1]
+    passed = run("gate lexical.run -b same=lexical.run -q complete.txt --margin .5 -m nDCG@10 --max-share 1")[1]
+    assert (unknown[:11], passed[:7]) == ("? UNKNOWN: ", "✓ PASS:")
+
+
+def test_score_and_compare_have_default_measures(run):
+    _, out, _ = run(f"score {RUNS} -q qrels.txt -f csv")
+    assert {line.split(",")[1] for line in out.splitlines()[1:]} == {"ENDCG@10", "nDCG@10", "Unjudged@10"}
+    _, out, _ = run("score dense.run -q qrels.txt -f csv")
+    assert {line.split(",")[1] for line in out.splitlines()[1:]} == {"ENDCG@10", "BNDCG@10", "nDCG@10", "Unjudged@10"}
+    _, out, _ = run(f"compare {RUNS} -q qrels.txt -f csv")
+    assert {line.split(",")[2] for line in out.splitlines()[1:]} == {"ENDCG@10", "nDCG@10"}
+
+
+def test_quiet_and_json_exclude_each_other(refused, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    refused(["demo", "--quiet", "--json"], 2, "--quiet and --json: wanted one of them")
+
+
+def test_warnings_that_the_answer_has_are_not_repeated(run):
+    gate = COMMANDS["gate"]
+    _, out, err = run(gate)
+    assert (out.count("treats unjudged"), err) == (1, "")
+    # Nothing is lost in other formats.
+    for style in ("--quiet", "-f json"):
+        assert run(f"{gate} {style}")[2].count("treats unjudged") == 1
+
+
+def test_unjudged_documents_of_one_system_withhold_the_decision(run, folder):
+    # By complete judgments dense is better; by these, a third of its documents are unjudged.
+    gate = "gate dense.run -b lexical.run --margin .02 -m nDCG@10 --max-share 1 --level .51"
+    code, out, _ = run(f"{gate} -q qrels.txt")
+    assert code == 3
+    text = " ".join(out.split())
+    assert "32% of the documents of dense and 0% of those of lexical are unjudged" in text
+    assert "its FAIL may be due to that" in text
+    for style, where in (("junit", "out.xml"), ("json", "out.json"), ("markdown", "out.md")):
+        run(f"{gate} -q qrels.txt -o {where}")
+        text = " ".join((folder / where).read_text(encoding="utf-8").split())
+        assert "may be due to that" in text, style
+    assert run(f"{gate} -q complete.txt")[0] == 0
+
+
+def test_the_demo_writes_over_a_demo_of_its_own(run, folder):
+    shutil.rmtree(folder / "again", ignore_errors=True)
+    assert run("demo --save again")[0] == 0
+    assert run("demo --save again")[0] == 0
+    assert {path.name for path in (folder / "again").iterdir()} == set(FILES)
+    (folder / "again" / "qrels.txt").write_text("mine")
+    code, _, err = run("demo --save again")
+    assert code == 1
+    assert "'qrels.txt' already, with other contents" in err
+    assert (folder / "again" / "qrels.txt").read_text() == "mine"

@@ -1,0 +1,192 @@
+"""The answer of a result: one verdict, its reason, caveats and next step, for every output."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vbterrier.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# The name of the JSON format, which docs/reference/answer.md describes; its number changes with its keys.
+SCHEMA = "vbterrier.answer/1"
+PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
+# Marks of decisions, for readers who see no colour, and those of terminals without them.
+MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
+PLAIN_MARKS = {PASS: "+", FAIL: "x", UNKNOWN: "?"}
+# The subject of caveats that are warnings.
+WARNING = "Warning"
+# Queries and documents that a text names, and further subjects of like warnings.
+_NAMED, _OTHERS = 5, 3
+# What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
+_VARIES = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\d[\d.,%]*""")
+
+
+class Caveat(NamedTuple):
+    """Subject and text of a caveat; serious if it may reverse the verdict; ``n`` counts equal ones."""
+
+    about: str
+    text: str
+    serious: bool
+    n: int = 1
+
+    def line(self) -> str:
+        """The caveat in one line, with its count."""
+        about = "" if self.about == WARNING else f"{printable(self.about)}: "
+        return f"{about}{printable(self.text)}{f' ({self.n} times)' if self.n > 1 else ''}"
+
+
+class Evidence(NamedTuple):
+    """A query, or a document of a query, behind a verdict, and what it shows."""
+
+    qid: str
+    docno: str
+    shows: str
+
+    def text(self) -> str:
+        """The query or document in one phrase."""
+        return printable(" ".join(filter(None, [self.qid, self.docno])) + (f" ({self.shows})" if self.shows else ""))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a result, the same in every output.
+
+    - ``verdict``: a sentence with the number, its interval and what it was compared with
+    - ``reason``: sentences that explain the verdict; may be empty
+    - ``next``: a command or a call that runs as printed; empty if there is nothing to do
+    - ``caveats``: each text once, the serious ones first
+    - ``evidence``: the queries or documents behind the verdict, the most important first
+    - ``made_by``: the command or call that made the result
+    - ``decision``: ``"PASS"``, ``"FAIL"``, ``"UNKNOWN"``, or empty
+
+    Examples
+    --------
+    >>> answer = Answer("By nDCG@10, a scores higher than b.", next="vbterrier report a.run b.run -q qrels.txt")
+    >>> print(answer.head())
+    By nDCG@10, a scores higher than b.
+    >>> print(answer.foot())
+    Next: vbterrier report a.run b.run -q qrels.txt
+    """
+
+    verdict: str
+    reason: str = ""
+    next: str = ""
+    caveats: tuple[Caveat, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    made_by: str = ""
+    decision: str = ""
+
+    def head(self) -> str:
+        """The verdict and the reason, a line each, for the top of a text."""
+        return "\n".join(map(printable, filter(None, [self.verdict, *self.reason.split("\n")])))
+
+    def foot(self, *, evidence: bool = True) -> str:
+        """Evidence, caveats and the next step, a line each, for the end of a text."""
+        lines = []
+        if self.evidence and evidence:
+            more = len(self.evidence) - _NAMED
+            said = [one.text() for one in self.evidence[:_NAMED]]
+            lines.append(f"Behind it: {'; '.join(said)}{f'; and {more} more' if more > 0 else ''}")
+        lines += [f"{'Serious caveat' if one.serious else 'Caveat'}: {one.line()}" for one in self.caveats]
+        return "\n".join([*lines, *([f"Next: {printable(self.next)}"] if self.next else [])])
+
+    def html(self) -> str:
+        """The answer as escaped HTML, for notebooks."""
+        of = f' data-decision="{self.decision}"' if self.decision else ""
+        mark = f"{MARKS[self.decision]} " if self.decision else ""
+        parts = [f"<p><strong{of}>{mark}{_escaped(self.verdict)}</strong></p>"]
+        parts += [f"<p>{_escaped(self.reason)}</p>"] if self.reason else []
+        if self.caveats:
+            items = "".join(f"<li>{_escaped(one.line())}</li>" for one in self.caveats)
+            parts.append(f"<ul>{items}</ul>")
+        if self.next:
+            parts.append(f"<p>Next: <code>{_escaped(self.next)}</code></p>")
+        return "\n".join(parts)
+
+    def record(self) -> dict[str, Any]:
+        """The answer as a mapping for JSON, which docs/reference/answer.md describes."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "decision": self.decision,
+            "reason": self.reason,
+            "next": self.next,
+            "caveats": [one._asdict() for one in self.caveats],
+            "evidence": [one._asdict() for one in self.evidence],
+            "made_by": self.made_by,
+        }
+
+    def json(self) -> str:
+        """The answer as JSON."""
+        return json.dumps(self.record(), indent=2, ensure_ascii=False)
+
+
+def counted_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+    """Return each caveat once with its count, the serious ones first; of equal texts, the first is kept.
+
+    >>> [(one.about, one.n) for one in counted_caveats([Caveat("A", "x.", False)] * 2 + [Caveat("B", "y", True)])]
+    [('B', 1), ('A', 2)]
+    """
+    found: dict[str, Caveat] = {}
+    for one in caveats:
+        key = text_key(one.text)
+        same = found.get(key)
+        found[key] = one if same is None else same._replace(n=same.n + one.n, serious=same.serious or one.serious)
+    return tuple(sorted(found.values(), key=lambda one: not one.serious))
+
+
+def caveats_of_warnings(messages: Iterable[str]) -> Iterator[Caveat]:
+    """Caveats that are the messages of warnings, one for each cause."""
+    for text, n in grouped(messages):
+        yield Caveat(WARNING, sentence(text), serious=False, n=n)
+
+
+def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the messages of warnings and their counts; those that differ in a system, ids and numbers are one.
+
+    >>> grouped(["run 'a': 1 topic is empty", "run 'b': 3 topics are empty", "tied", "tied"])[1:]
+    [('tied', 2)]
+    >>> grouped(["run 'a': 1 document is tied", "run 'b': 3 document is tied"])
+    [("run 'a': 1 document is tied (1 more like it, of run 'b')", 1)]
+    """
+    counts: dict[str, int] = {}
+    for message in messages:
+        line = " ".join(message.split())
+        counts[line] = counts.get(line, 0) + 1
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for line in counts:
+        subject, rest = line.split(": ") if line.count(": ") == 1 else ("", line)
+        # Without a subject, messages are alike only if they are equal.
+        kinds.setdefault(_VARIES.sub("", rest) if subject else line, []).append((line, subject))
+    found = []
+    for alike in kinds.values():
+        (first, _), *others = alike
+        names = [subject for _, subject in others]
+        more = f" ({len(names)} more like it, of {', '.join(names[:_OTHERS])}{', ...' * (len(names) > _OTHERS)})"
+        found.append((first + more * bool(names), counts[first]))
+    return found
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter and ends with a full stop; names such as nDCG stay.
+
+    >>> sentence("two runs differ"), sentence("nDCG@10 does not")
+    ('Two runs differ.', 'nDCG@10 does not.')
+    """
+    first = text.partition(" ")[0]
+    return (text.capitalize()[:1] + text[1:] if first.isalpha() and first.islower() else text).rstrip(".") + "."
+
+
+def text_key(text: str) -> str:
+    """Return what equal texts have in common: spaces, case and the full stop do not count."""
+    return " ".join(text.split()).rstrip(".").casefold()
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))

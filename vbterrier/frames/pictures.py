@@ -1,0 +1,184 @@
+"""Pictures of intervals on one labelled axis, as characters for terminals and as SVG for pages."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from vbterrier.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Characters of the longest name, and of the axis at least and at most.
+_NAME, _LEAST, _MOST = 28, 24, 60
+_WIDTH, _ROW, _TOP, _LEFT = 640, 24, 22, 190
+# Units that a character, or a character of SVG's text, is wide.
+_CHARACTER = 7.2
+_ROUNDING = 1e-9
+# Signs of dotted lines, which the legend below explains.
+_RULES = "┊╎"
+
+
+class Bar(NamedTuple):
+    """A named value with the ends of its interval, NaN without one."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+class Rule(NamedTuple):
+    """A position of the axis with a meaning, such as no difference."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class IntervalPicture:
+    """Intervals below each other, on an axis with ticks, and dotted lines with labels.
+
+    >>> picture = IntervalPicture("a - b, nDCG@10", (Bar("a - b", -0.1, -0.2, 0.05),), (Rule(0, "no difference"),))
+    >>> print(picture.text(60))
+    a - b  ├───────────────────●───────────────────┊─────────┤
+           ┬─────────┬─────────┬─────────┬─────────┬─────────┬
+           -0.20   -0.15     -0.10     -0.05     0.00      0.05
+           a - b, nDCG@10; ┊ 0: no difference
+    """
+
+    axis: str
+    bars: tuple[Bar, ...]
+    rules: tuple[Rule, ...] = ()
+
+    def span(self) -> tuple[float, float]:
+        """The ends of the axis, which has all intervals and rules."""
+        numbers = [number for bar in self.bars for number in bar[1:] if math.isfinite(number)]
+        numbers += [rule.value for rule in self.rules]
+        low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+        return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+    def text(self, columns: int | None = None) -> str:
+        """The picture in characters, in at most ``columns``."""
+        names = [_shortened(bar.name) for bar in self.bars]
+        left = max(map(len, names), default=0) + 2
+        width = max(min((columns or _MOST + left) - left - 2, _MOST), _LEAST)
+        low, high = self.span()
+
+        def at(number: float) -> int:
+            return round((number - low) / (high - low) * (width - 1))
+
+        lines = []
+        for name, bar in zip(names, self.bars, strict=True):
+            row = [" "] * width
+            if math.isfinite(bar.low) and math.isfinite(bar.high):
+                first, last = at(bar.low), at(bar.high)
+                row[first : last + 1] = "─" * (last - first + 1)
+                row[first], row[last] = "├", "┤"
+            for rule, sign in zip(self.rules, _RULES, strict=False):
+                row[at(rule.value)] = sign
+            if math.isfinite(bar.value):
+                row[at(bar.value)] = "●"
+            lines.append(f"{name:<{left}}{''.join(row)}".rstrip())
+        places, axis, labels = ticks(low, high), ["─"] * width, [" "] * (width + 8)
+        digits = decimals(places)
+        for place in places:
+            axis[at(place)] = "┬"
+            label = f"{place:.{digits}f}"
+            start = max(at(place) - len(label) // 2, 0)
+            # A label that would touch the one before it is left out.
+            if "".join(labels[max(start - 1, 0) : start + len(label) + 1]).strip() == "":
+                labels[start : start + len(label)] = label
+        signs = [f"{sign} {rule.value:g}: {rule.label}" for rule, sign in zip(self.rules, _RULES, strict=False)]
+        below = [f"{'':<{left}}{''.join(axis)}", f"{'':<{left}}{''.join(labels)}".rstrip()]
+        return "\n".join([*lines, *below, f"{'':<{left}}{'; '.join([printable(self.axis), *signs])}"])
+
+    def svg(self) -> str:
+        """The picture as inline SVG, in the colour of the surrounding text."""
+        low, high = self.span()
+        right = _WIDTH - 20
+
+        def at(number: float) -> float:
+            return round(_LEFT + (number - low) / (high - low) * (right - _LEFT), 1)
+
+        bottom = _TOP + _ROW * len(self.bars)
+        parts = []
+        for rule in self.rules:
+            x = at(rule.value)
+            parts.append(f'<path d="M{x} {_TOP - 4}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
+        parts += self._rule_labels(at)
+        for place, bar in enumerate(self.bars):
+            y = _TOP + _ROW * (place + 0.5)
+            name = html.escape(_shortened(bar.name))
+            parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" text-anchor="end">{name}</text>')
+            if math.isfinite(bar.low) and math.isfinite(bar.high):
+                a, b = at(bar.low), at(bar.high)
+                parts.append(f'<path d="M{a} {y:g}H{b}M{a} {y - 5:g}v10M{b} {y - 5:g}v10"/>')
+            if math.isfinite(bar.value):
+                parts.append(f'<circle cx="{at(bar.value)}" cy="{y:g}" r="4" fill="currentColor" stroke="none"/>')
+        places = ticks(low, high)
+        digits = decimals(places)
+        marks = "".join(f"M{at(place)} {bottom}v5" for place in places)
+        parts.append(f'<path d="M{_LEFT} {bottom}H{right}{marks}"/>')
+        parts += [
+            f'<text x="{at(place)}" y="{bottom + 18}" text-anchor="middle">{place:.{digits}f}</text>'
+            for place in places
+        ]
+        middle = (_LEFT + right) / 2
+        parts.append(f'<text x="{middle:g}" y="{bottom + 36}" text-anchor="middle">{_html(self.axis)}</text>')
+        said = "; ".join(f"{bar.name} {bar.value:.4f} ({bar.low:.4f} to {bar.high:.4f})" for bar in self.bars)
+        drawn = "".join(part.replace("<text ", '<text fill="currentColor" stroke="none" ') for part in parts)
+        height = bottom + 44
+        return (
+            f'<svg class="picture" role="img" aria-label="{_html(self.axis)}: {_html(said)}" width="{_WIDTH}" '
+            f'height="{height}" viewBox="0 0 {_WIDTH} {height}" fill="none" stroke="currentColor" font-size="13">'
+            f"{drawn}</svg>"
+        )
+
+    def _rule_labels(self, at: Callable[[float], float]) -> list[str]:
+        """Labels above the dotted lines, to the left of the first and to the right of the last."""
+        parts, ordered = [], sorted(self.rules)
+        for place, rule in enumerate(ordered):
+            text, x = f"{rule.label} {rule.value:g}", at(rule.value)
+            anchor = "middle" if len(ordered) == 1 else "end" if place == 0 else "start"
+            reach = len(text) * _CHARACTER
+            if anchor == "middle":
+                x = min(max(x, reach / 2), _WIDTH - reach / 2)
+            elif anchor == "end":
+                x = max(x, reach)
+            else:
+                x = min(x, _WIDTH - reach)
+            parts.append(f'<text x="{x:g}" y="13" text-anchor="{anchor}">{_html(text)}</text>')
+        return parts
+
+
+def ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """Return about ``n`` round numbers from ``low`` to ``high``.
+
+    >>> ticks(-0.28, 0.13)
+    [-0.2, -0.1, 0.0, 0.1]
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / n
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = unit * next(factor for factor in (1, 2, 5, 10) if factor * unit >= rough * 0.999)
+    first, last = math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
+    return [round(step * place, 10) + 0.0 for place in range(first, last + 1)]
+
+
+def decimals(numbers: list[float]) -> int:
+    """Return the fewest decimals with which some numbers are exact, at most 6."""
+    return next((n for n in range(6) if all(abs(round(one, n) - one) < _ROUNDING for one in numbers)), 6)
+
+
+def _shortened(name: str) -> str:
+    text = printable(name)
+    return text if len(text) <= _NAME else f"…{text[1 - _NAME :]}"
+
+
+def _html(text: str) -> str:
+    return html.escape(printable(text))
