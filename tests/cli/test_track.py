@@ -142,8 +142,11 @@ def test_an_interval_that_is_missing_is_empty():
 
 
 @pytest.mark.usefixtures("track")
-def test_tied_systems_share_a_rank(tmp_path, command):
+def test_runs_with_the_same_rankings_are_one_row_with_their_names(tmp_path, command):
     shutil.copy(tmp_path / "dense.run", tmp_path / "same.run")
-    _, out, _ = command(*TRACK[:3], "same.run", *TRACK[4:], "--show", "ranks")
-    ranks = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[:1] != [] and "-" in line}
-    assert [ranks[name] for name in ("dense", "same", "lexical")] == ["2", "2", "1"]
+    _, out, _ = command("track", "lexical.run", "dense.run", "same.run", *TRACK[4:], "--show", "ranks", "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert {(row["name"], row["rank"]) for row in rows if row["uncertainty"] == "both"} == {
+        ("dense = same", "2"),
+        ("lexical", "1"),
+    }
