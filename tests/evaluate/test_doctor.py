@@ -161,7 +161,7 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     found = diagnose({"mine": RUN}, QRELS)
     supported = {OWN + UNJUDGED: True, ESTIMATED: True, "nDCG, AP, P": True}
     assert possible(found) == {**supported, INTENTS: False, SUBTOPICS: False}
-    assert reason(found, "BNDCG") == "documents are unjudged: report these beside nDCG"
+    assert reason(found, "BNDCG") == "documents are unjudged, so report these beside nDCG"
     assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"

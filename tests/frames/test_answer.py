@@ -10,7 +10,7 @@ import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate import release_gate
-from vbterrier.frames.answer import Answer, Caveat, Evidence, counted_caveats
+from vbterrier.frames.answer import Answer, Caveat, Finding, counted_caveats
 
 RUNS = [str(demo_folder() / f"{name}.run") for name in ("lexical", "dense")]
 QRELS = str(demo_folder() / "qrels.txt")
@@ -69,7 +69,7 @@ def test_equal_caveats_are_counted_and_serious_ones_come_first():
 
 def test_texts_of_an_answer_are_escaped():
     parts = {"reason": EVIL, "next": EVIL, "caveats": (Caveat(EVIL, EVIL, False),), "decision": "FAIL"}
-    answer = Answer(EVIL, evidence=(Evidence(EVIL, EVIL, EVIL),), **parts)
+    answer = Answer(EVIL, evidence=(Finding(EVIL, EVIL, EVIL),), **parts)
     assert "\x1b" not in answer.head() + answer.foot() + answer.html()
     assert "<b>" not in answer.html()
     assert "✗ " in answer.html()

@@ -17,7 +17,7 @@ from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.answer import Caveat, Evidence
+from vbterrier.frames.answer import Caveat, Finding
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, first_names, systems_line
@@ -134,7 +134,7 @@ class Leaderboard(Shown):
         return [name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(first, of)]
 
     def _separation(self) -> str:
-        """What judgments alone could change: the systems that the leader would be told apart from."""
+        """The systems that judgments alone could tell apart from the leader, in a sentence."""
         sources = self.ranks["uncertainty"].unique()
         if "topics" not in sources:
             return ""
@@ -163,9 +163,9 @@ class Leaderboard(Shown):
                 text = f"Without the judgments of its group, a system would get another rank: {names}."
             yield Caveat("Reusability", text, serious=bool(len(lost)))
 
-    def _evidence(self) -> Iterator[Evidence]:
+    def _evidence(self) -> Iterator[Finding]:
         for row in self.batch.to_dict("records"):
-            yield Evidence(row["qid"], row["docno"], row["reason"])
+            yield Finding(row["qid"], row["docno"], row["reason"])
 
     def _next(self, call: Call) -> str:
         if not (self.systems["n_unjudged_share"] > 0).any() or "qrels" not in call.words:
@@ -209,7 +209,7 @@ class Leaderboard(Shown):
 
 
 def _batch_sentence(batch: pd.DataFrame) -> str:
-    """What the next judgments are expected to change."""
+    """A sentence on the change that the next judgments are expected to bring."""
     first, last = batch.iloc[0], batch.iloc[-1]
     n = counted(len(batch), "judgment")
     return (

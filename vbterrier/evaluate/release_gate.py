@@ -28,7 +28,7 @@ from vbterrier.evaluate.inputs import (
 )
 from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, covariates_of
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.answer import Caveat, Evidence, sentence
+from vbterrier.frames.answer import Caveat, Finding, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import (
     frame_of,
@@ -199,7 +199,7 @@ class ReleaseGate(Shown):
         yield self.guarantee()
 
     def _headline(self, row: Mapping[Any, Any]) -> str:
-        """What a decision says about one baseline and measure, with the margin."""
+        """The meaning of a decision for one baseline and measure, with the margin."""
         claim = f"at most {row['margin']:g} worse than {printable(row['baseline'])} by {row['measure']}"
         name, queries = printable(row["name"]), counted(int(row["n_qids"]), "query")
         how = f"{_difference(row)}, {queries}"
@@ -222,10 +222,10 @@ class ReleaseGate(Shown):
         for row in self.segments[self.segments["decision"] == FAIL].to_dict("records"):
             yield Caveat("Segment", f"{row['segment']} fails {_of(row)}: {_difference(row)}.", serious=True)
 
-    def _evidence(self) -> Iterator[Evidence]:
+    def _evidence(self) -> Iterator[Finding]:
         several = len(set(self.queries["baseline"])) > 1
         for row in self.queries[self.queries["diff"] < 0].head(_N_SHOWN).to_dict("records"):
-            yield Evidence(row["qid"], "", f"{row['diff']:+.3f}{' ' + _of(row) if several else ''}")
+            yield Finding(row["qid"], "", f"{row['diff']:+.3f}{' ' + _of(row) if several else ''}")
 
     def _next(self, call: Call) -> str:
         if self.decision == PASS:

@@ -1,4 +1,4 @@
-"""Sentences on significant differences of systems."""
+"""Sentences on significant differences of systems; ``result`` is a ``Comparison``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import ir_measures
     import pandas as pd
-
-    from vbterrier.evaluate.comparison import Comparison
 
 
 # Measures of ir_measures that are counts: neither more nor less is better.
@@ -75,7 +73,7 @@ def counted(counts: Any, noun: str) -> str:
     return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
 
 
-def verdict_of(result: Comparison, measure: str, *, few: str = "") -> str:
+def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
     """The sentence about one measure of a comparison; ``few``: what no difference can be significant with."""
     of_measure = result.pairs["measure"] == measure
     pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
@@ -111,7 +109,7 @@ def verdict_of(result: Comparison, measure: str, *, few: str = "") -> str:
     )
 
 
-def _of_two(result: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
+def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
     a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
     both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
     if pair["wins"] == pair["losses"] == 0:
@@ -128,7 +126,7 @@ def _of_two(result: Comparison, measure: str, pair: pd.Series[Any], means: pd.Se
     return f"{_by(measure)}, {none}: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
-def _named(result: Comparison, measure: str, name: object) -> str:
+def _named(result: Any, measure: str, name: object) -> str:
     flags = result.flags
     flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
     return printable(name) + (FLAGGED if flagged else "")
@@ -142,7 +140,7 @@ def _signed(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
 
 
-def _of_baseline(result: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any], baseline: str) -> str:
+def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Series[Any], baseline: str) -> str:
     pairs = pairs[pairs["name_b"] == baseline]
     differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}

@@ -41,7 +41,7 @@ class Caveat(NamedTuple):
         return f"{about}{printable(self.text)}{f' ({self.n} times)' if self.n > 1 else ''}"
 
 
-class Evidence(NamedTuple):
+class Finding(NamedTuple):
     """A query, or a document of a query, behind a verdict, and what it shows."""
 
     qid: str
@@ -78,7 +78,7 @@ class Answer:
     reason: str = ""
     next: str = ""
     caveats: tuple[Caveat, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Finding, ...] = ()
     made_by: str = ""
     decision: str = ""
 

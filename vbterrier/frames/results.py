@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from vbterrier.errors import ParameterError, excerpt, nearest, path_of, printable
-from vbterrier.frames.answer import Answer, Caveat, Evidence, caveats_of_warnings, counted_caveats, sentence
+from vbterrier.frames.answer import Answer, Caveat, Finding, caveats_of_warnings, counted_caveats, sentence
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import STYLE, Panel, counted
 from vbterrier.remedies import call_in_use
@@ -90,7 +90,7 @@ class Shown:
     def _caveats(self) -> Iterable[Caveat]:
         return ()
 
-    def _evidence(self) -> Iterable[Evidence]:
+    def _evidence(self) -> Iterable[Finding]:
         return ()
 
     def _next(self, call: Call) -> str:  # noqa: ARG002 - of subclasses

@@ -452,7 +452,7 @@ def _differences(scores: Scores, measure: str) -> float:
 
 
 def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Answer:
-    """What the demo shows, in three sentences."""
+    """The lesson of the demo, in three sentences."""
     naive, complete = _differences(scores, NAIVE), _differences(truth, NAIVE)
     first, second = SYSTEMS
 

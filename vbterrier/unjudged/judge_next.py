@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
-from vbterrier.frames.answer import Evidence
+from vbterrier.frames.answer import Finding
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
@@ -105,9 +105,9 @@ class JudgingPlan(Shown):
         looks = "" if self.look is None else f", at look {self.look}, valid for all looks together"
         yield f"Now it is {self.low:.4f} to {self.high:.4f}{looks}."
 
-    def _evidence(self) -> Iterator[Evidence]:
+    def _evidence(self) -> Iterator[Finding]:
         for row in self.documents.to_dict("records"):
-            yield Evidence(str(row["qid"]), str(row["docno"]), str(row["reason"]))
+            yield Finding(str(row["qid"]), str(row["docno"]), str(row["reason"]))
 
     def _next(self, call: Call) -> str:
         if call.name.rpartition(" ")[2] == "judge" and len(self) and "output" not in call.words:
