@@ -27,7 +27,7 @@ from scipy.stats import t as student
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import vbterrier
-from vbterrier.evaluate.ambiguous_documents import CONSTANTS, N_DRAWS, Constants, ambiguous_documents
+from vbterrier.evaluate.ambiguous_documents import CONSTANTS, N_DRAWS, AnnotationConstants, ambiguous_documents
 from vbterrier.kernels.annotation_model import CoefficientPriors
 
 # Coverage of the other collections from which the factor of standard errors follows.
@@ -454,7 +454,7 @@ def main():
         found, share = prepared[name]
         others = [pair for other, pair in prepared.items() if family(other) != family(name)]
         priors = CONSTANTS.priors if given.given else fitted_priors(others)
-        constants = Constants(priors, CONSTANTS.scale, CONSTANTS.widen)
+        constants = AnnotationConstants(priors, CONSTANTS.scale, CONSTANTS.widen)
         rows += [{"collection": name, "share": 0.0, **row} for row in without(found, share, constants)]
         for portion in given.shares:
             for design in given.designs:

@@ -47,8 +47,8 @@ N_DRAWS = 100
 _WORD = r"(?u)\b\w+\b"
 
 
-class Constants(NamedTuple):
-    """Constants of the estimates, fitted by ``python tests/bench/labels.py --constants``.
+class AnnotationConstants(NamedTuple):
+    """AnnotationConstants of the estimates, fitted by ``python tests/bench/labels.py --constants``.
 
     - ``priors``: of the coefficients of candidates
     - ``scale``: size of second-order corrections of ES at cutoff 2, which grows with ``sqrt(k (k - 1) / 2)``; of VB,
@@ -61,7 +61,7 @@ class Constants(NamedTuple):
     widen: dict[str, float]
 
 
-CONSTANTS = Constants(
+CONSTANTS = AnnotationConstants(
     CoefficientPriors(
         np.array([1.1, 0.6, 8.5, 4.2, 0.3, -1.0, 0.2, 1.3, -0.5, 0.1]),
         np.array([0.4, 0.3, 7.3, 2.8, 0.5, 1.2, 2.2, 1.8, 0.3, 0.3]),
@@ -71,7 +71,7 @@ CONSTANTS = Constants(
 )
 
 
-class Sample(NamedTuple):
+class AnnotationSample(NamedTuple):
     """Documents to annotate: a mask, and the probability of each document to be drawn, each of shape (D,)."""
 
     drawn: Bools
@@ -111,8 +111,8 @@ class AmbiguousDocuments:
         return -(-self.rankings.prob.shape[1] // BITS)
 
     @property
-    def constants(self) -> Constants:
-        """Constants of the estimates."""
+    def constants(self) -> AnnotationConstants:
+        """AnnotationConstants of the estimates."""
         return CONSTANTS
 
     @cached_property
@@ -167,7 +167,7 @@ class AmbiguousDocuments:
         mean = self.n_documents / len(self.qids)
         return "topics" if mean <= MOST_OF_TOPIC and n / mean >= FEWEST_TOPICS else "documents"
 
-    def sample(self, design: str, n: int, seed: int, *, units: bool = False) -> Sample:
+    def sample(self, design: str, n: int, seed: int, *, units: bool = False) -> AnnotationSample:
         """The first n documents, or the topics with n documents on average, in an order that depends on the seed.
 
         With ``units``, n is the number of topics if these are drawn. Larger samples contain the smaller ones. Documents
@@ -179,14 +179,14 @@ class AmbiguousDocuments:
             order = np.argsort(stream(seed, "annotated topics").random(len(self.qids)), kind="stable")
             is_drawn = np.zeros(len(self.qids), dtype=bool)
             is_drawn[order[:n_topics]] = True
-            return Sample(is_drawn[self.table.topic], np.full(self.n_documents, n_topics / len(self.qids)))
+            return AnnotationSample(is_drawn[self.table.topic], np.full(self.n_documents, n_topics / len(self.qids)))
         n = min(n, self.n_documents)
         size = np.sqrt(self.shown)
         inclusion = inclusion_probabilities(size, n)
         uniform = stream(seed, "annotated documents").random(self.n_documents)
         drawn = np.zeros(self.n_documents, dtype=bool)
         drawn[np.lexsort((uniform / size, inclusion < 1))[:n]] = True
-        return Sample(drawn, inclusion)
+        return AnnotationSample(drawn, inclusion)
 
     def words(self, share: Floats) -> Words:
         """The entities of documents as bits, with a last document that has none, shape (D + 1, n_words)."""
@@ -214,7 +214,7 @@ class AmbiguousDocuments:
         is_annotated: Bools,
         inclusion: Floats,
         *,
-        constants: Constants = CONSTANTS,
+        constants: AnnotationConstants = CONSTANTS,
         n_draws: int = N_DRAWS,
         seed: int = 0,
     ) -> tuple[Estimates, Floats]:

@@ -197,7 +197,7 @@ def whole_topic_estimates(gold: Floats, model: Floats, is_annotated: Bools, wide
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What annotations change in scores of a model, one document at a time and two at a time.
+    """Changes of the scores of a model by annotations, one document at a time and two at a time.
 
     - ``plug_in``: scores with the annotated documents as annotated and others drawn, shape (2, n_cutoffs, S)
     - ``first``: change of the sum over topics by each annotated document, shape (2, n_cutoffs, n_annotated, S)

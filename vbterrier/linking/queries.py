@@ -160,8 +160,8 @@ class QueryLinker(Identified):
         own = pd.MultiIndex.from_frame(full[["text", "entity_id"]])
         is_longer = ~pd.MultiIndex.from_frame(parts[["text", "entity_id"]]).isin(own)
         parts["match"] = np.where(is_longer, "part", "name")
-        parts = parts[parts["text"].isin(parts["text"][is_longer])]
-        return pd.concat([full[~full["text"].isin(parts["text"])], parts], ignore_index=True)
+        parts = parts[parts["text"].isin(parts["text"][is_longer].unique())]
+        return pd.concat([full[~full["text"].isin(parts["text"].unique())], parts], ignore_index=True)
 
     @cached_property
     def _names(self) -> NameWords:
