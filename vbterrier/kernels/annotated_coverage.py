@@ -252,8 +252,9 @@ def annotation_residuals(
     change = (full[:, :, row] - without) * is_counted
     number = np.cumsum(is_annotated) - 1
     n_annotated = int(is_annotated.sum())
-    first = np.zeros((2, n_cutoffs, n_annotated, n_systems))
-    np.add.at(first, (slice(None), slice(None), number[rows[row, rank]], row % n_systems), change)
+    # Documents and systems come first, so that changes can be added at pairs of them.
+    first = np.zeros((n_annotated, n_systems, 2, n_cutoffs))
+    np.add.at(first, (number[rows[row, rank]], row % n_systems), np.moveaxis(change, -1, 0))
     # Pairs of annotated documents of a row: each with the later ones of its row.
     n_later = np.searchsorted(row, row, side="right") - 1 - np.arange(len(row))
     one = np.repeat(np.arange(len(row)), n_later)
@@ -265,7 +266,8 @@ def annotation_residuals(
     documents = rows[row, rank]
     for mine, its in ((one, other), (other, one)):
         cells = number[documents[mine]], row[mine] % n_systems
-        np.add.at(second, (slice(None), slice(None), *cells), change * weight[documents[its]])
+        np.add.at(second, cells, np.moveaxis(change * weight[documents[its]], -1, 0))
+    first, second = (np.moveaxis(each, (2, 3), (0, 1)) for each in (first, second))
     return Residuals(plug_in, first, second, inclusion[is_annotated], rankings.n_topics)
 
 

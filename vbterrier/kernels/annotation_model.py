@@ -81,7 +81,7 @@ class CandidateTable:
     @cached_property
     def is_nil(self) -> Bools:
         """True for NIL, shape (n,)."""
-        return self.place == self.n_candidates[self.topic[self.document]]
+        return np.asarray(self.place == self.n_candidates[self.topic[self.document]])
 
     @cached_property
     def _fixed(self) -> Floats:
