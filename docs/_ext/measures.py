@@ -51,9 +51,9 @@ _ENDLESS = 1e6
 
 
 def direction(measure: Measure) -> str:
-    """Whether more of it is better."""
+    """The better values of a measure, in a phrase."""
     said = f"{measure.better} is better" if measure.better else "neither is better by itself"
-    return f"{said}, of ``stat='std'`` neither" if "stat" in measure.SUPPORTED_PARAMS else said
+    return f"{said}; with ``stat='std'``, neither is" if "stat" in measure.SUPPORTED_PARAMS else said
 
 
 def limits(measure: Measure) -> str:

@@ -38,8 +38,13 @@ def test_svg_has_ticks_labels_and_a_text_for_screen_readers():
     for label in (">-1.0<", ">0.5<", ">margin -0.5<", ">new - old<"):
         assert label in drawn
     xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
-    # The axis goes from 190 to 620.
-    assert xs == [405.0, 512.5]
+    # The axis goes from the names to 20 units before the end.
+    left, right = map(float, re.search(r'<path d="M([\d.]+) \d+H(\d+)M', drawn).groups())
+    assert xs == pytest.approx([(left + right) / 2, left + 0.75 * (right - left)], abs=0.1)
+    # Labels of near rules do not overlap.
+    near = IntervalPicture("a", BARS, (Rule(0.99, "one"), Rule(1.0, "two"))).svg()
+    heights = re.findall(r'y="(\d+)" text-anchor="middle">(?:one|two)', near)
+    assert len(set(heights)) == 2
     assert "<b>" not in IntervalPicture("<b>", (Bar("<b>", 1.0, 0.0, 2.0),), (Rule(1.0, "<b>"),)).svg()
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from vbterrier.errors import printable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 # Characters of the longest name, and of the axis at least and at most.
 _NAME, _LEAST, _MOST = 28, 24, 60
-_WIDTH, _ROW, _TOP, _LEFT = 640, 24, 22, 190
+_WIDTH, _ROW, _LINE = 520, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
 _CHARACTER = 7.2
 _ROUNDING = 1e-9
@@ -99,21 +96,25 @@ class IntervalPicture:
     def svg(self) -> str:
         """The picture as inline SVG, in the colour of the surrounding text."""
         low, high = self.span()
-        right = _WIDTH - 20
+        left = round(_CHARACTER * max((len(_shortened(bar.name)) for bar in self.bars), default=0) + 16, 1)
+        right, top = _WIDTH - 20, 7 + _LINE * len(self.rules)
 
         def at(number: float) -> float:
-            return round(_LEFT + (number - low) / (high - low) * (right - _LEFT), 1)
+            return round(left + (number - low) / (high - low) * (right - left), 1)
 
-        bottom = _TOP + _ROW * len(self.bars)
+        bottom = top + _ROW * len(self.bars)
         parts = []
-        for rule in self.rules:
-            x = at(rule.value)
-            parts.append(f'<path d="M{x} {_TOP - 4}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
-        parts += self._rule_labels(at)
+        for line, rule in enumerate(self.rules, 1):
+            # Each label has a line of its own, so that those of near rules do not overlap.
+            text, x = f"{rule.label} {rule.value:g}", at(rule.value)
+            reach = len(text) * _CHARACTER / 2
+            middle = min(max(x, reach), _WIDTH - reach)
+            parts.append(f'<path d="M{x} {_LINE * line + 2}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
+            parts.append(f'<text x="{middle:g}" y="{_LINE * line - 2}" text-anchor="middle">{_html(text)}</text>')
         for place, bar in enumerate(self.bars):
-            y = _TOP + _ROW * (place + 0.5)
+            y = top + _ROW * (place + 0.5)
             name = html.escape(_shortened(bar.name))
-            parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" text-anchor="end">{name}</text>')
+            parts.append(f'<text x="{left - 10}" y="{y + 4:g}" text-anchor="end">{name}</text>')
             if math.isfinite(bar.low) and math.isfinite(bar.high):
                 a, b = at(bar.low), at(bar.high)
                 parts.append(f'<path d="M{a} {y:g}H{b}M{a} {y - 5:g}v10M{b} {y - 5:g}v10"/>')
@@ -122,12 +123,12 @@ class IntervalPicture:
         places = ticks(low, high)
         digits = decimals(places)
         marks = "".join(f"M{at(place)} {bottom}v5" for place in places)
-        parts.append(f'<path d="M{_LEFT} {bottom}H{right}{marks}"/>')
+        parts.append(f'<path d="M{left} {bottom}H{right}{marks}"/>')
         parts += [
             f'<text x="{at(place)}" y="{bottom + 18}" text-anchor="middle">{place:.{digits}f}</text>'
             for place in places
         ]
-        middle = (_LEFT + right) / 2
+        middle = (left + right) / 2
         parts.append(f'<text x="{middle:g}" y="{bottom + 36}" text-anchor="middle">{_html(self.axis)}</text>')
         said = "; ".join(f"{bar.name} {bar.value:.4f} ({bar.low:.4f} to {bar.high:.4f})" for bar in self.bars)
         drawn = "".join(part.replace("<text ", '<text fill="currentColor" stroke="none" ') for part in parts)
@@ -137,22 +138,6 @@ class IntervalPicture:
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}" fill="none" stroke="currentColor" font-size="13">'
             f"{drawn}</svg>"
         )
-
-    def _rule_labels(self, at: Callable[[float], float]) -> list[str]:
-        """Labels above the dotted lines, to the left of the first and to the right of the last."""
-        parts, ordered = [], sorted(self.rules)
-        for place, rule in enumerate(ordered):
-            text, x = f"{rule.label} {rule.value:g}", at(rule.value)
-            anchor = "middle" if len(ordered) == 1 else "end" if place == 0 else "start"
-            reach = len(text) * _CHARACTER
-            if anchor == "middle":
-                x = min(max(x, reach / 2), _WIDTH - reach / 2)
-            elif anchor == "end":
-                x = max(x, reach)
-            else:
-                x = min(x, _WIDTH - reach)
-            parts.append(f'<text x="{x:g}" y="13" text-anchor="{anchor}">{_html(text)}</text>')
-        return parts
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[float]:
