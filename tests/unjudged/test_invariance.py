@@ -163,15 +163,16 @@ USELESS = {
 }
 
 
-# Goals that are missed: judged documents in random order move the means of TREC-COVID by .09 and .10.
-MISSED = {("TREC-COVID", "judged documents in random order")}
+# Goals that are missed: in a shallow pool, a run of judged documents in random order retrieves exactly what is judged, so
+# that the effect of its membership on relevance cannot be told from that of being judged. TREC-COVID moves by .10.
+MISSED = {("TREC-COVID", "shallow", "judged documents in random order")}
 
 
 @pytest.mark.parametrize("useless", USELESS)
 def test_runs_without_information_change_little(case, useless, request):
     name, runs, qrels, before = case
-    if any(name.startswith(collection) and useless == each for collection, each in MISSED):
-        request.applymarker(pytest.mark.xfail(reason="the goal of .035 is missed: .09 and .10", strict=True))
+    if (*request.node.callspec.params["case"], useless) in MISSED:
+        request.applymarker(pytest.mark.xfail(reason="the goal of .035 is missed: .10", strict=True))
     make, on_collections, on_demo = USELESS[useless]
     after = scored({**runs, "useless": make(next(iter(runs.values())), qrels)}, qrels)
     assert change(after, before) <= (on_demo if name == "demo" else on_collections)

@@ -38,7 +38,8 @@ class Features:
     # Intercept and features, shape (m, p), and their names.
     fixed: Floats
     names: list[str]
-    # The log rank in each distinct run times the root of its weight, 0 if it does not retrieve the document.
+    # The log rank in each distinct run times the root of its weight, 0 if it does not retrieve the document and below
+    # all cuts.
     by_run: Floats
     # The features and the log ranks in runs, which steps without machine labels share, shape (m, .).
     design: Floats
@@ -60,7 +61,9 @@ def features_of(evidence: Evidence) -> Features:
 
     With n the effective number of runs, ``share`` and ``support`` are multiplied by ``n - 1`` and ``company`` by ``n -
     2``, at least 0 and at most 1, so that no column appears or vanishes with a copy. A column per distinct run has
-    ``√w (1 - log rank / log(depth + 1))``, so that near copies together have the prior variance of one run.
+    ``√w (1 - log rank / log(depth + 1))``, so that near copies together have the prior variance of one run; 0 for
+    documents below all cuts. Those of them that are judged were often retrieved by pooled systems that the evidence
+    lacks, and would make a run look better below its cut, and thus worse in it, than its unjudged documents are.
     """
     m, near, trust = len(evidence), evidence.near, evidence.trust
     by_copies, by_overlap = evidence.weights
@@ -107,8 +110,9 @@ def features_of(evidence: Evidence) -> Features:
     if richness is not None:
         columns["outside"][:] = richness[evidence.topic]
     if n_columns:
-        of_rank = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
-        design[evidence.item, len(names) + evidence.run] = of_rank * np.sqrt(weight)
+        entry = near[evidence.item]
+        of_rank = 1 - np.log(evidence.rank[entry]) / np.log(evidence.depth + 1)
+        design[evidence.item[entry], len(names) + evidence.run[entry]] = of_rank * np.sqrt(weight[entry])
     return Features(design[:, : len(names)], names, design[:, len(names) :], design)
 
 

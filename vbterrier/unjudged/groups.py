@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vbterrier.kernels.grade_regression import symmetric_root
+from vbterrier.kernels.grade_regression import sigmoid, symmetric_root
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -24,7 +24,8 @@ class Groups(NamedTuple):
     """Groups of unjudged documents, sorted by topic.
 
     ``means``, ``variances``: the mean features of each group in each step, shape (n_groups, p) each, and the variance
-    of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients.
+    of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients. Documents
+    have the weight of the probability that they reach the lower level: those that do have larger logits.
     ``sizes``: the sum of the trust in the documents, shape (n_groups,): those of a run of unknown documents add hardly
     anything to complete pools. ``ends``: the first group of each topic, and the number of all groups, (n_topics + 1,).
     """
@@ -72,14 +73,17 @@ def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Group
         turn = np.arange(ends[topics.start], ends[topics.stop]) - ends[topic]
         group = group_ends[topic] - groups.start + turn * n_groups[topic] // np.diff(ends)[topic]
         size, sizes[groups] = np.bincount(group), np.bincount(group, evidence.trust[own])
-        first = np.cumsum(size) - size
+        first, reached = np.cumsum(size) - size, np.ones((len(own), 1))
         for number, step in enumerate(steps):
             fitted, design = step.regression, step.design[own]
             root = symmetric_root(fitted.coef_cov * model.constants.inflation)
-            means[number][groups] = np.add.reduceat(design, first, axis=0) / size[:, None]
+            total = np.add.reduceat(reached, first)
+            means[number][groups] = np.add.reduceat(reached * design, first, axis=0) / total
             # The square root of the covariance of the logits of documents, and their expected values.
-            parts = np.column_stack([design @ root, fitted.logit(design, topic)])
-            squares = np.add.reduceat(parts**2, first, axis=0) / size[:, None]
-            squares -= (np.add.reduceat(parts, first, axis=0) / size[:, None]) ** 2
+            logit = fitted.logit(design, topic)
+            parts = np.column_stack([design @ root, logit])
+            squares = np.add.reduceat(reached * parts**2, first, axis=0) / total
+            squares -= (np.add.reduceat(reached * parts, first, axis=0) / total) ** 2
             variances[number][groups] = squares.sum(axis=1)
+            reached = reached * sigmoid(logit)[:, None]
     return Groups(means, variances, sizes, group_ends)
