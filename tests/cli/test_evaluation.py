@@ -26,7 +26,7 @@ import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
 from vbterrier.errors import FileError, ParameterError
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Inference
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
@@ -482,6 +482,29 @@ def test_a_saved_model_is_used_on_the_command_line(command, refused, write_files
     assert out != command(*alone)[1]
     refused([*alone, "--model", "nowhere"], 1, "model='nowhere': no model is registered")
     refused([command_name, "a.run", "-m", "BNDCG@10", *given, "--model", "fitted"], 2, "BNDCG@10 would not use it")
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("command_name", ["score", "compare", "table", "rank", "judge"])
+def test_complete_judgments_have_the_depth_of_the_option(command, refused, command_name):
+    runs, qrels = [demo_folder() / f"{name}.run" for name in ("lexical", "dense")], demo_folder() / "qrels.txt"
+    options = ["--budget", "3"] if command_name == "judge" else []
+    asked = [command_name, *runs, "-q", qrels, "-m", "ENDCG@10", *options]
+    found = [command(*asked, "--pool-cutoff", cutoff) for cutoff in (10, 20)]
+    assert [code for code, *_ in found] == [0, 0]
+    assert found[0][1] != found[1][1]
+    read, data = {run.stem: vbterrier.read_run(run) for run in runs}, Data(pool_cutoff=20)
+    if command_name in {"score", "compare", "table"}:
+        means = vbterrier.score(read, qrels, ["ENDCG@10"], data=data).means()["ENDCG@10"]
+        assert all(f"{mean:.3f}" in found[1][1] for mean in means)
+    elif command_name == "rank":
+        means = vbterrier.rank_systems(read, qrels, data=data).systems["mean"]
+        assert all(f"{mean:.3f}" in found[1][1] for mean in means)
+    else:
+        assert vbterrier.judge_next(read, qrels, budget=3, data=data).summary() in found[1][1]
+    refused([*asked, "--pool-cutoff", "0"], 2, "--pool-cutoff")
+    unused = [command_name, *runs, "-q", qrels, "-m", "BNDCG@10", *options, "--pool-cutoff", "40"]
+    refused(unused, 2, "BNDCG@10 would not use it")
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

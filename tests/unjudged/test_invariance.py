@@ -163,8 +163,8 @@ USELESS = {
 }
 
 
-# Goals that are missed: in a shallow pool, a run of judged documents in random order retrieves exactly what is judged, so
-# that the effect of its membership on relevance cannot be told from that of being judged. TREC-COVID moves by .10.
+# Goals that are missed: in a shallow pool, a run of judged documents in random order retrieves what is judged, so that
+# the effect of its membership on relevance cannot be told from that of being judged. TREC-COVID moves by .10.
 MISSED = {("TREC-COVID", "shallow", "judged documents in random order")}
 
 

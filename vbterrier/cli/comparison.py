@@ -27,6 +27,7 @@ def compare(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     values: Annotated[Path | None, Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
     baseline: option.Baselines = None,
@@ -51,10 +52,11 @@ def compare(
     style = require_format(style, output)
     judged = option.judgments_of(qrels, negative, unit, measures or (), contradictions)
     data: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
-    data["labels"] = option.labels_of(labels)
+    data |= {"labels": option.labels_of(labels), "pool_cutoff": pool_cutoff}
     if values is not None and (runs or any(value is not None for value in data.values())):
         raise ParameterError(
-            "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels and --subtopics"
+            "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels, --pool-cutoff and "
+            "--subtopics"
         )
     if values is None and not runs:
         raise ParameterError("nothing to compare: wanted two runs and --qrels, or --values")
@@ -70,7 +72,12 @@ def compare(
         tags=tags,
         baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
         data=Data(
-            labels=data["labels"], subtopics=subtopics, on_topics=on_topics, duplicates=duplicates, system=system
+            labels=data["labels"],
+            pool_cutoff=pool_cutoff,
+            subtopics=subtopics,
+            on_topics=on_topics,
+            duplicates=duplicates,
+            system=system,
         ),
         inference=Inference(
             interval=interval,
@@ -100,6 +107,7 @@ def table(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     names: Annotated[
         list[str] | None, Option("--name", help="A system's name in the text, as lexical=BM25; repeatable.")
@@ -133,7 +141,12 @@ def table(
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
     judged = option.judgments_of(qrels, negative, unit, measures, contradictions)
     data = Data(
-        labels=option.labels_of(labels), subtopics=subtopics, on_topics=on_topics, duplicates=duplicates, system=system
+        labels=option.labels_of(labels),
+        pool_cutoff=pool_cutoff,
+        subtopics=subtopics,
+        on_topics=on_topics,
+        duplicates=duplicates,
+        system=system,
     )
     given: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
     given |= {"execution": Execution(progress=sys.stderr.isatty())}

@@ -73,6 +73,7 @@ def score(
     tags: option.Tags = None,
     labels: option.Labels = None,
     model: option.Model = None,
+    pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     pool: Annotated[
         str, Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
@@ -128,7 +129,8 @@ def score(
     if subtopics is not None and qrels is None:
         raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
     if intents is not None and qrels is None:
-        for name, value in (("--labels", labels), ("--model", model), ("--resume", resume)):
+        of_judgments = {"--labels": labels, "--model": model, "--pool-cutoff": pool_cutoff, "--resume": resume}
+        for name, value in of_judgments.items():
             if value is not None:
                 raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
         options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts)
@@ -157,6 +159,7 @@ def score(
         data = Data(
             labels=option.labels_of(labels),
             model=model,
+            pool_cutoff=pool_cutoff,
             subtopics=subtopics,
             on_topics=on_topics,
             duplicates=duplicates,
@@ -181,6 +184,7 @@ def rank(
     baseline: Annotated[list[str] | None, Option(help="With --pairs: show the pairs of this run only.")] = None,
     labels: option.Labels = None,
     model: option.Model = None,
+    pool_cutoff: option.PoolCutoff = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -201,7 +205,12 @@ def rank(
         uncertainty=uncertainty,
         baseline=option.only("--baseline", baseline),
         data=Data(
-            labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates, system=system
+            labels=option.labels_of(labels),
+            model=model,
+            pool_cutoff=pool_cutoff,
+            on_topics=on_topics,
+            duplicates=duplicates,
+            system=system,
         ),
         inference=Inference(n_draws=draws, level=level, seed=seed),
         execution=Execution(progress=sys.stderr.isatty()),

@@ -36,6 +36,7 @@ def judge(
     difference: Annotated[str | None, Option(help="Two runs, as A,B: reduce the interval of their difference.")] = None,
     labels: option.Labels = None,
     model: option.Model = None,
+    pool_cutoff: option.PoolCutoff = None,
     output: option.Listing = None,
     level: Annotated[float, Option(help="Confidence level of the interval.")] = 0.9,
     look: Annotated[
@@ -55,8 +56,9 @@ def judge(
 
     require_format(style)
     if budget is None and complete is not None:
-        if difference is not None or look is not None or model is not None:
-            raise ParameterError("--complete judges whole topics: leave out --difference, --look and --model")
+        if any(value is not None for value in (difference, look, model, pool_cutoff)):
+            unused = "--difference, --look, --model and --pool-cutoff"
+            raise ParameterError(f"--complete judges whole topics: leave out {unused}")
         read = Data(on_topics=on_topics, duplicates=duplicates)
         _list_topics(runs, qrels, labels, complete, measure, read, seed, output, style)
         return
@@ -73,7 +75,12 @@ def judge(
         difference=(pair[0], pair[1]) if pair else None,
         look=look,
         data=Data(
-            labels=option.labels_of(labels), model=model, on_topics=on_topics, duplicates=duplicates, system=system
+            labels=option.labels_of(labels),
+            model=model,
+            pool_cutoff=pool_cutoff,
+            on_topics=on_topics,
+            duplicates=duplicates,
+            system=system,
         ),
         inference=Inference(level=level),
         execution=Execution(progress=sys.stderr.isatty()),

@@ -84,6 +84,14 @@ Labels = Annotated[
 Model = Annotated[
     Path | None, Option(help="Folder of a saved model for measures such as ENDCG; fitted to the runs by default.")
 ]
+PoolCutoff = Annotated[
+    int | None,
+    Option(
+        help="Rank to which complete judgments judge the runs, for measures such as ENDCG [as judgments show].",
+        min=1,
+        metavar="N",
+    ),
+]
 Subtopics = Annotated[
     Path | None, Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
 ]

@@ -24,8 +24,8 @@ class Groups(NamedTuple):
     """Groups of unjudged documents, sorted by topic.
 
     ``means``, ``variances``: the mean features of each group in each step, shape (n_groups, p) each, and the variance
-    of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients. Documents
-    have the weight of the probability that they reach the lower level: those that do have larger logits.
+    of the logits of its documents, shape (n_groups,) each, with that due to the uncertainty of the coefficients.
+    Documents have the weight of the probability that they reach the lower level: those that do have larger logits.
     ``sizes``: the sum of the trust in the documents, shape (n_groups,): those of a run of unknown documents add hardly
     anything to complete pools. ``ends``: the first group of each topic, and the number of all groups, (n_topics + 1,).
     """
