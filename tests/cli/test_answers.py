@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from vbterrier.cli import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
 
 RUNS = "lexical.run dense.run"
@@ -121,3 +122,10 @@ def test_the_demo_writes_over_a_demo_of_its_own(run, folder):
     assert code == 1
     assert "'qrels.txt' already, with other contents" in err
     assert (folder / "again" / "qrels.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in COMMANDS}))
+def test_the_help_of_a_command_has_an_example(command, name):
+    code, out, _ = command(name, "--help")
+    assert code == 0
+    assert " ".join(out.split()).rpartition("Example: ")[2] == EXAMPLES[name]

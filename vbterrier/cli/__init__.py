@@ -57,11 +57,31 @@ def _root(
     pass
 
 
+# An example of each command, for its help.
+EXAMPLES = {
+    "demo": "vbterrier demo --save demo",
+    "doctor": "vbterrier doctor a.run b.run -q qrels.txt",
+    "score": "vbterrier score a.run b.run -q qrels.txt -m ENDCG@10 -m nDCG@10",
+    "rank": "vbterrier rank a.run b.run -q qrels.txt",
+    "compare": "vbterrier compare a.run b.run -q qrels.txt --baseline a",
+    "table": "vbterrier table a.run b.run -q qrels.txt -o table.tex",
+    "report": "vbterrier report a.run b.run -q qrels.txt -o report.html",
+    "track": "vbterrier track runs/*.run -q qrels.txt -n 20 --html track.html",
+    "gate": "vbterrier gate new.run -b old.run -q qrels.txt --margin .02 -o gate.xml",
+    "audit": "vbterrier audit a.run b.run -q human.txt --judge llm=labels.txt",
+    "judge": "vbterrier judge a.run b.run -q qrels.txt -n 20 -o judge.tsv",
+    "coverage": "vbterrier coverage entities.run --pool pool.run --tags tags.tsv -q qrels.txt",
+    "link": "vbterrier link a.tsv b.tsv --gold gold.tsv --pairs",
+}
+
 # The groups of the help, in this order.
 for group in ("Start", "Evaluate", "Decide", "Entities"):
     for module in (evaluation, comparison, judging, preparation):
         for command in module.COMMANDS.get(group, ()):
-            app.command(cls=Command, rich_help_panel=group)(shared(command, answers=module is not preparation))
+            example = EXAMPLES.get(command.__name__)
+            epilog = None if example is None else f"Example: {example}"
+            made = shared(command, answers=module is not preparation)
+            app.command(cls=Command, rich_help_panel=group, epilog=epilog)(made)
 app.add_typer(preparation.app, rich_help_panel="Queries")
 app.add_typer(queries.app, rich_help_panel="Queries")
 
