@@ -86,7 +86,7 @@ class Intents:
         self.members = member, starts
         self.id_topic = pairs["topic"].to_numpy(np.int64)[first]
         sizes = np.diff(starts)
-        self.id_prob = np.bincount(member, (self.prob / sizes)[of_intent], len(first))
+        self.id_prob = np.asarray(np.bincount(member, (self.prob / sizes)[of_intent], len(first)), dtype=np.float64)
 
     def of_entity(self, entity: str) -> Ints:
         """Return the indices of the intents of an entity."""

@@ -60,7 +60,8 @@ class LinkingMeasure(Measure):
     @property
     def answers(self) -> Measure:
         """The measure that gives the answers which this one counts."""
-        return LinkingR(**dict(zip(_TOTAL, self._key, strict=True)), part=ANSWER)
+        made: Measure = LinkingR(**dict(zip(_TOTAL, self._key, strict=True)), part=ANSWER)
+        return made
 
     def check(self) -> None:
         """Refuse an empty id for NIL."""

@@ -253,7 +253,8 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
 
 def _first_object(source: Source, line: bytes) -> Any:
     """Return the value of the first line, or of the file if it has one, or the first of its list; ``None`` if cut."""
-    for text in (lambda: line, source.text):
+    texts: tuple[Callable[[], bytes], ...] = (lambda: line, source.text)
+    for text in texts:
         try:
             found = json_of(text())
         except (ValueError, RecursionError):
@@ -542,7 +543,8 @@ def _blink(source: Source) -> Iterator[Mention]:
 _DOCNOS = ("docno", "doc_id", "docid", "id")
 
 
-class _Answers(NamedTuple):
+@dataclass(frozen=True)
+class _Answers:
     """The reader of answers of a linker: objects with a list of items, each with the id of its document.
 
     The id is a member, or the object is a member of an object of documents. ``mention_of`` returns start, end, text,
