@@ -16,17 +16,21 @@ import pandas as pd
 from scipy import special
 
 import vbterrier
+from vbterrier.design import queries_needed
 from vbterrier.kernels.mean_limits import (
+    LEAST_DF,
     Covariate,
     SampledQueries,
     clopper_pearson,
     lower_limit,
     moments,
     p_value,
+    smallest_number,
     upper_limit,
 )
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.noninferiority import ANY, PASS, Criteria, limits
+from vbterrier.stats.paired_tests import t_test
 
 ALPHA, SIZES = 0.05, (100, 200, 400)
 LARGE, SHARE = 0.5, 0.05
@@ -72,14 +76,20 @@ GATES = {
 }
 
 
-def values_of(data, name):
-    """nDCG@10 of all runs of a collection, shape (topics, runs)."""
+LABELS = "labels.llama3-8b-direct.txt.gz"
+
+
+def values_of(data, name, labels=None):
+    """nDCG@10 of all runs of a collection by its judgments, or by labels on the same topics, shape (topics, runs)."""
     folder = data / name
     qrels = {"codec": "qrels.txt.gz", "robust03": "qrels.txt.gz", "ehealth18": "qrels.final.txt.gz"}
+    judged = vbterrier.read_qrels(folder / qrels.get(name, "qrels.nist.txt.gz"))
+    if labels is not None:
+        judged = vbterrier.read_qrels(folder / labels).query("qid in @judged.qid")
     paths = sorted(path for path in (folder / "runs").iterdir() if not path.name.startswith((".", "README")))
     found = vbterrier.score(
         {path.name: path for path in paths},
-        folder / qrels.get(name, "qrels.nist.txt.gz"),
+        judged,
         ["nDCG@10"],
         data=Data(on_topics="all", duplicates="first"),
         inference=Inference(interval="normal"),
@@ -376,6 +386,215 @@ def mean_coverage(data, samples):
     return pd.DataFrame(rows)
 
 
+# Pairs of systems: simultaneous intervals.
+
+
+def pairs_coverage(data, samples):
+    """Simultaneous coverage of nominal 95 % intervals of all pairs of real runs, topics drawn with replacement.
+
+    Bonferroni's t with moderated variances, and without moderation; the ratio of their median widths.
+    """
+    rows = []
+    for name in COLLECTIONS:
+        scores = values_of(data, name)
+        first, second = np.triu_indices(scores.shape[1], 1)
+        differences = scores[:, first] - scores[:, second]
+        truth = differences.mean(axis=0)
+        row = {"collection": name, "systems": scores.shape[1]}
+        for n in (10, 25, 50):
+            rng, covered, widths = np.random.default_rng(n), {True: 0, False: 0}, []
+            for _ in range(samples):
+                drawn = differences[rng.integers(len(differences), size=n)]
+                width = {}
+                for moderated in covered:
+                    tests = t_test(drawn, moderated=moderated, bounds=(-1.0, 1.0))
+                    low, high = tests.limits(np.full(len(truth), ALPHA / len(truth)))
+                    # Systems may be equal on all topics.
+                    covered[moderated] += bool(((low <= truth + 1e-12) & (truth - 1e-12 <= high)).all())
+                    width[moderated] = np.median(high - low)
+                widths.append(width[True] / max(width[False], 1e-12))
+            row[str(n)] = f"{covered[True] / samples:.3f} / {covered[False] / samples:.3f} ({np.median(widths):.2f})"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+# Weights in other calls.
+
+
+def _scores_of(kind, weight, rng):
+    """Scores of a population of queries, and which of them a second system improves."""
+    rank = np.argsort(np.argsort(-weight)) / len(weight)
+    scores = np.where(rng.random(len(weight)) < 0.5, 0.0, rng.beta(1, 2, len(weight)))
+    if kind == "heavy queries score higher":
+        scores = np.where(rank < 0.1, np.clip(scores + 0.4, 0, 1), scores)
+    return scores
+
+
+def weighted_calls(samples):
+    """Coverage of weighted 95 % intervals of a mean (score), of a difference (compare) and of rank_systems.
+
+    The interval of rank_systems, "topics", has the percentiles of resampled weighted means. Rejections of compare are
+    those of a difference whose weighted mean is 0.
+    """
+    rows = []
+    weights = populations_of_traffic(np.random.default_rng(5)) | {"equal": np.ones(20_000)}
+    for name, weight in weights.items():
+        for kind in ("unrelated", "heavy queries score higher"):
+            rng = np.random.default_rng(7)
+            scores = _scores_of(kind, weight, rng)
+            mean = (weight * scores).sum() / weight.sum()
+            d = losses_of("head loses" if kind != "unrelated" else "nothing", weight, rng)
+            row = {"traffic": name, "scores": kind}
+            for n in (50, 100, 200):
+                at = np.random.default_rng([n, 3]).integers(len(weight), size=(n, samples))
+                w, x = weight[at], scores[at]
+                of = moments(x, w)
+                low = np.clip(lower_limit(of, 0.025, 0.0, special.stdtrit), 0, 1)
+                high = np.clip(upper_limit(of, 0.025, 1.0, special.stdtrit), 0, 1)
+                tests = t_test(d[at], moderated=True, sample=SampledQueries(w), bounds=(-1.0, 1.0))
+                some = min(samples, 500)
+                ends = np.array([_percentiles(x[:, k], w[:, k], k) for k in range(some)]).T
+                row[str(n)] = (
+                    f"{((low <= mean) & (mean <= high)).mean():.3f} {(tests.p_value <= ALPHA).mean():.3f} "
+                    f"{((ends[0] <= mean) & (mean <= ends[1])).mean():.3f}"
+                )
+            rows.append(row)
+    for kind in ("ignored", "clusters"):
+        row = {"traffic": "clusters of 5, correlation .5", "scores": kind}
+        for n in (50, 100, 200):
+            rng, code = np.random.default_rng(n), np.repeat(np.arange(n // 5), 5)
+            shared = np.repeat(rng.normal(0, 1, (n // 5, samples)), 5, axis=0)
+            x = 0.1 * (np.sqrt(0.5) * shared + np.sqrt(0.5) * rng.normal(0, 1, (n, samples)))
+            sample = SampledQueries(np.ones(n), clusters=code if kind == "clusters" else None)
+            of = sample.moments(np.clip(0.5 + x, 0, 1))
+            low, high = lower_limit(of, 0.025, 0.0, special.stdtrit), upper_limit(of, 0.025, 1.0, special.stdtrit)
+            tests = t_test(x, moderated=True, sample=sample, bounds=(-1.0, 1.0))
+            row[str(n)] = f"{((low <= 0.5) & (high >= 0.5)).mean():.3f} {(tests.p_value <= ALPHA).mean():.3f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _percentiles(x, w, seed, n_draws=1000):
+    """Percentiles of weighted means of resampled queries."""
+    counts = np.random.default_rng(seed).multinomial(len(x), np.full(len(x), 1 / len(x)), size=n_draws)
+    return np.quantile(counts @ (w * x) / (counts @ w), [0.025, 0.975])
+
+
+def plans(samples):
+    """Share of plans of ``queries_needed`` for power .8 that reach it, from pilots of 50, and their median number.
+
+    Differences are normal (standard deviation .2) or, with log-normal weights, so in a population of queries; a
+    difference of .06, or the margin .03 of the gate with a standard deviation of .1.
+    """
+    rows = []
+    for weighted in (False, True):
+        for margin in (None, 0.03):
+            rng = np.random.default_rng(11)
+            weight = rng.lognormal(0, 1, 20_000) if weighted else np.ones(20_000)
+            d = np.clip(rng.normal(0, 0.1 if margin else 0.2, 20_000), -0.5, 0.5)
+            d -= (weight * d).sum() / weight.sum()
+            shift = 0.0 if margin else 0.06
+
+            def reached(n, d=d + shift, weight=weight, margin=margin):
+                at = np.random.default_rng(1).integers(len(d), size=(n, 4000))
+                sample = SampledQueries(weight[at])
+                if margin:
+                    criteria = Criteria(margin, ALPHA)
+                    return limits(criteria, d[at], sample).decisions(criteria).count(PASS) / 4000
+                tests = t_test(d[at], moderated=False, sample=sample)
+                return float(((tests.p_value <= ALPHA) & (tests.mean > 0)).mean())
+
+            needed = smallest_number(reached, 0.8, 10, 5000)
+            row = {"weights": "log-normal 1" if weighted else "equal", "margin": margin, "needed": needed}
+            for assurance in (0.5, 0.8):
+                found = []
+                for _ in range(samples):
+                    at = rng.integers(len(d), size=50)
+                    qids = [f"q{i:02}" for i in range(50)]
+                    values = pd.DataFrame({"name": ["a"] * 50 + ["b"] * 50, "qid": qids * 2, "measure": "nDCG@10"})
+                    values["value"] = np.r_[0.5 + d[at], np.full(50, 0.5)]
+                    table = pd.DataFrame({"qid": qids, "weight": weight[at]}) if weighted else None
+                    plan = queries_needed(
+                        values,
+                        shift,
+                        assurance=assurance,
+                        n_simulations=200,
+                        data=Data(queries=table),
+                        inference=Inference(margin=margin),
+                    )
+                    found.append(plan.n_qids)
+                row[f"assurance {assurance:g}"] = f"{np.mean(np.array(found) >= needed):.2f} ({np.median(found):.0f})"
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def unseen_heads(samples, margin=0.02):
+    """False PASS of uniform samples of Zipf .7 and log-normal traffic where some heaviest queries lose, n = 200.
+
+    In brackets, the probability that no heavy query is in the sample.
+    """
+    rows = []
+    for name, weight in populations_of_traffic(np.random.default_rng(5)).items():
+        for share in (0.001, 0.003, 0.01, 0.05):
+            head = np.argsort(-weight)[: int(len(weight) * share)]
+            row = {"traffic": name, "head": share, "its traffic": weight[head].sum() / weight.sum()}
+            for loss in (0.1, 0.2, 0.4):
+                d = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
+                d[head] -= loss
+                d -= (weight * d).sum() / weight.sum() + margin
+                found = []
+                for n in SIZES:
+                    at = np.random.default_rng([n, 1]).integers(len(d), size=(n, samples))
+                    criteria = Criteria(margin, ALPHA)
+                    passed = np.array(limits(criteria, d[at], SampledQueries(weight[at])).decisions(criteria)) == PASS
+                    found.append(float((passed & (moments(d[at], weight[at]).df >= LEAST_DF)).mean()))
+                row[f"loses {loss:g}"] = " / ".join(f"{one:.3f}" for one in found)
+            row["no head"] = " / ".join(f"{(1 - share) ** n:.2f}" for n in SIZES)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def real_covariates(data, samples, margin=0.02):
+    """PASS at no difference and at -margin with a covariate, of pairs of real runs, known for 5 n queries.
+
+    The covariate is the baseline's score, the difference of a third run from the baseline, or that by labels of
+    Llama 3 8B. For each collection, the
+    pair with the median correlation.
+    """
+    rows = []
+    for name in COLLECTIONS:
+        scores = values_of(data, name)
+        labels = values_of(data, name, LABELS) if name == "trec_dl19" else None
+        order = np.argsort(scores.mean(axis=0))[len(scores[0]) // 3 :]
+        chosen = []
+        for new, base, third in combinations(order, 3):
+            d = scores[:, new] - scores[:, base]
+            if d.std() > 0:
+                known = {"baseline": scores[:, base], "earlier difference": scores[:, third] - scores[:, base]}
+                if labels is not None:
+                    known["machine labels"] = labels[:, new] - labels[:, base]
+                for kind, c in known.items():
+                    if c.std() > 0:
+                        chosen.append((kind, np.corrcoef(d, c)[0, 1], d, c))
+        for kind in dict.fromkeys(kind for kind, *_ in chosen):
+            these = sorted((one for one in chosen if one[0] == kind), key=lambda one: abs(one[1]))
+            _, correlation, d, c = these[len(these) // 2]
+            row = {"collection": name, "covariate": kind, "correlation": correlation, "sd": d.std()}
+            for shift in (0.0, -margin):
+                for n in (100, 200, 400):
+                    at = np.random.default_rng(n).integers(len(d), size=(5 * n, samples))
+                    x = d[at[:n]] - d.mean() + shift
+                    about = Covariate(c[at[:n]], c[at].mean(axis=0), 5 * n)
+                    criteria = Criteria(margin, ALPHA)
+                    found = [
+                        limits(criteria, x, SampledQueries(np.ones(n), covariate=each)).decisions(criteria).count(PASS)
+                        for each in (None, about)
+                    ]
+                    row[f"{shift:g}, {n}"] = " -> ".join(f"{one / samples:.3f}" for one in found)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
 PARTS = {
     "false PASS": false_pass,
     "PASS without a difference": lambda _, n: true_pass(n),
@@ -385,6 +604,11 @@ PARTS = {
     "covariates": lambda _, n: covariates(n),
     "equivalence": lambda _, n: equivalence(n),
     "intervals of means": mean_coverage,
+    "intervals of pairs": pairs_coverage,
+    "weights of other calls": lambda _, n: weighted_calls(n),
+    "plans": lambda _, n: plans(max(n // 10, 1)),
+    "unseen heads": lambda _, n: unseen_heads(n),
+    "real covariates": real_covariates,
 }
 
 

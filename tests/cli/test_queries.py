@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.design.planning import detectable_difference, queries_needed
+from vbterrier.design.planning import PlanOptions, detectable_difference, queries_needed
 from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import sample_queries
 from vbterrier.frames.files.reading import read_mentions, read_values
@@ -197,8 +197,7 @@ def test_a_plan_with_assurance_for_several_systems(command, pilot):
         differences,
         0.05,
         assurance=0.8,
-        n_systems=5,
-        baseline=True,
+        options=PlanOptions(n_systems=5, baseline=True),
         n_simulations=300,
         inference=Inference(correction="holm"),
     )
@@ -223,7 +222,12 @@ def test_a_plan_for_the_gate_with_weights(command, refused, pilot, tmp_path):
     assert code == 0
     found = pd.read_csv(io.StringIO(out)).set_index("name_a").loc["a"]
     plan = queries_needed(
-        read_values(path), margin=0.1, pair=("a", "b"), measure="AP", n_simulations=100, data=Data(queries=table)
+        read_values(path),
+        pair=("a", "b"),
+        measure="AP",
+        n_simulations=100,
+        data=Data(queries=table),
+        inference=Inference(margin=0.1),
     )
     assert (found["n_qids"], found["delta"], found["test"]) == (plan.n_qids, 0.0, "non-inferiority (margin 0.1)")
     code, out, _ = command(*arguments, "-f", "csv")

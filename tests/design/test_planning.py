@@ -11,6 +11,7 @@ from statsmodels.stats.power import TTestPower
 from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, pilot_pairs
 from vbterrier.design.planning import (
     COLUMNS,
+    PlanOptions,
     corrected_level,
     design_errors,
     detectable_difference,
@@ -291,24 +292,26 @@ def test_levels_of_several_systems_are_those_of_scipy():
         assert joint == pytest.approx(0.95, abs=2e-4)
 
 
+def of(n_systems, **options):
+    return {"options": PlanOptions(n_systems=n_systems, **options)}
+
+
 def test_more_systems_need_more_queries():
     pilot = np.random.default_rng(3).normal(0, 0.2, 40)
     options = {"n_simulations": 2000, "seed": 1, "assurance": 0.5, "test": "randomisation"}
-    needed = [
-        queries_needed(pilot, 0.05, n_systems=k, **grouped("queries_needed", **options)).n_qids for k in (2, 5, 20)
-    ]
+    needed = [queries_needed(pilot, 0.05, **of(k), **grouped("queries_needed", **options)).n_qids for k in (2, 5, 20)]
     assert needed == sorted(set(needed))
-    baseline = queries_needed(pilot, 0.05, n_systems=5, baseline=True, **grouped("queries_needed", **options)).n_qids
+    baseline = queries_needed(pilot, 0.05, **of(5, baseline=True), **grouped("queries_needed", **options)).n_qids
     assert (
         needed[0]
         < baseline
         < needed[1]
-        < queries_needed(pilot, 0.05, n_systems=5, **grouped("queries_needed", **{**options, "test": "t"})).n_qids
+        < queries_needed(pilot, 0.05, **of(5), **grouped("queries_needed", **{**options, "test": "t"})).n_qids
     )
     formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
     assert formula == pytest.approx(0.8, abs=0.03)
     options.pop("assurance")
-    found = detectable_difference(pilot, needed[1], n_systems=5, **grouped("detectable_difference", **options))
+    found = detectable_difference(pilot, needed[1], **of(5), **grouped("detectable_difference", **options))
     assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
 
 
@@ -317,7 +320,7 @@ def test_the_power_of_a_plan_is_that_of_a_comparison():
     """Compare five systems of which one is better, with the numbers of queries that plans say."""
     rng, found = np.random.default_rng(5), 0
     pilot = rng.normal(0, 0.15, 400)
-    n = queries_needed(pilot, 0.1, n_systems=5, n_simulations=3000).n_qids
+    n = queries_needed(pilot, 0.1, options=PlanOptions(n_systems=5), n_simulations=3000).n_qids
     n_samples = 200
     for seed in range(n_samples):
         scores = rng.normal(0, 0.15 / 2**0.5, (n, 5)) + np.array([0.1, 0, 0, 0, 0])
@@ -373,9 +376,9 @@ def test_sign_flips_detect_nothing_with_fewer_queries_than_their_smallest_p_need
     assert np.isfinite(detectable_difference(LARGE, 2, n_simulations=300)["delta"].item())
     # Three tests by Holm: .05/3 needs 2^(1-n) of seven queries.
     by_holm = Inference(test="randomisation", correction="holm")
-    many = detectable_difference(LARGE, [6, 7], n_systems=3, n_simulations=300, inference=by_holm)
+    many = detectable_difference(LARGE, [6, 7], options=PlanOptions(n_systems=3), n_simulations=300, inference=by_holm)
     assert np.isinf(many["delta"]).tolist() == [True, False]
-    assert queries_needed(LARGE, 0.6, n_systems=3, n_simulations=300, inference=by_holm).n_qids == 7
+    assert queries_needed(LARGE, 0.6, **of(3), n_simulations=300, inference=by_holm).n_qids == 7
     assert queries_needed(None, 0.6, measure="nDCG@10", inference=FLIPS).n_qids == 6
     assert queries_needed(None, 0.6, measure="nDCG@10").n_qids < 6
 
@@ -435,7 +438,7 @@ def test_a_plan_for_clusters_counts_their_queries():
 def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
     rng = np.random.default_rng(6)
     pilot = rng.normal(0, 0.1, 500)
-    plan = queries_needed(pilot, margin=0.02, assurance=0.5, **options)
+    plan = queries_needed(pilot, **grouped("queries_needed", margin=0.02, assurance=0.5, **options))
     criteria = Criteria(0.02, 0.05 / (options.get("n_systems", 2) - 1), worst=worst)
     centred = pilot - pilot.mean() + options.get("delta", 0)
     drawn = centred[rng.integers(500, size=(plan.n_qids, 2000))]
@@ -448,13 +451,13 @@ def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
 
 def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
     nearly_equal = np.r_[np.full(60, 0.0), 0.001, -0.001]
-    plan = queries_needed(nearly_equal, margin=0.02, n_simulations=200)
+    plan = queries_needed(nearly_equal, n_simulations=200, inference=Inference(margin=0.02))
     assert plan.n_by_formula == 149
     assert plan.n_qids == pytest.approx(149, abs=4)
     # A tenth of the queries loses more than .5, so that no number of queries passes.
     with pytest.raises(InputError, match="100,000 queries do not pass"):
-        queries_needed(np.r_[np.full(90, 0.08), np.full(10, -0.7)], margin=0.02, n_simulations=100)
-    assert queries_needed(None, margin=0.05, measure="nDCG@10", n_simulations=200).n_qids > 59
+        queries_needed(np.r_[np.full(90, 0.08), np.full(10, -0.7)], n_simulations=100, inference=Inference(margin=0.02))
+    assert queries_needed(None, measure="nDCG@10", n_simulations=200, inference=Inference(margin=0.05)).n_qids > 59
 
 
 @pytest.mark.parametrize(
@@ -483,7 +486,7 @@ def test_columns_that_a_plan_does_not_honour_are_refused():
         queries_needed(None, 0.1, measure="nDCG@10", data=Data(queries=table))
     unbounded = values.assign(measure="own")
     with pytest.raises(ParameterError, match="give worst_loss="):
-        queries_needed(unbounded, margin=0.02)
+        queries_needed(unbounded, inference=Inference(margin=0.02))
 
 
 def test_a_plan_before_any_data():
@@ -495,7 +498,7 @@ def test_a_plan_before_any_data():
     assert at["power"] == pytest.approx(0.8, abs=0.03)
     assert (plan.curve["low"] <= plan.curve["power"]).all()
     assert (plan.curve["power"] <= plan.curve["high"]).all()
-    assert queries_needed(None, 0.05, measure="nDCG@10", n_systems=10).n_qids > 1.5 * plan.n_qids
+    assert queries_needed(None, 0.05, measure="nDCG@10", options=PlanOptions(n_systems=10)).n_qids > 1.5 * plan.n_qids
     with pytest.raises(ParameterError, match=r"measure='nDCG@7': standard deviations are known for 'nDCG@10'"):
         queries_needed(None, 0.05, measure="nDCG@7")
     with pytest.raises(ParameterError, match="assurance needs a pilot"):

@@ -1,5 +1,7 @@
 """Weights, clusters, draws by traffic and covariates of queries, in each call that honours them."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from vbterrier.design import sample_by_traffic
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import GateOptions, release_gate
 from vbterrier.kernels.mean_limits import lower_limit, moments
-from vbterrier.report.comparison import gate_report
+from vbterrier.report.comparison import comparison_report, gate_report
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.noninferiority import welch_p
 
@@ -213,6 +215,59 @@ def test_segments_of_scores_are_a_table():
     assert found.segments.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.loc[0, ["low", "high"]].tolist())
 
 
+def test_segments_of_comparisons_are_corrected_for_their_number():
+    new, old, qrels = collection()
+    part = np.where(np.arange(N) < 30, "head", "tail")
+    part[-1] = ""
+    weighted = Data(queries=table(segment=part, weight=1.0))
+    found = vbterrier.compare(BOTH, qrels, "nDCG@4", baseline="old", data=weighted)
+    assert found.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 89, 2]]
+    assert found.segments["weight"].tolist() == pytest.approx([30 / N, 89 / N])
+    rows = qrels["qid"] < "q030"
+    alone = vbterrier.compare(
+        {"new": new[rows], "old": old[rows]},
+        qrels[rows],
+        "nDCG@4",
+        baseline="old",
+        inference=Inference(level=0.975),
+    ).pairs.loc[0]
+    head = found.segments.loc[0]
+    assert head[["diff", "low", "high"]].tolist() == pytest.approx(alone[["diff", "low", "high"]].tolist())
+    assert head["p_adjusted"] == pytest.approx(min(2 * alone["p_adjusted"], 1))
+    assert head["level"] == found.pairs["level"].iloc[0] == 0.95
+    for report in (comparison_report(found, "table"), comparison_report(found, "markdown")):
+        assert "corrected for 2 segments" in report
+        assert "24.8%" in report or "25.0%" in report
+    assert "head" in comparison_report(found, "csv")
+    assert len(json.loads(comparison_report(found, "json"))["segments"]) == 2
+    assert comparison_report(vbterrier.compare(BOTH, qrels, "nDCG@4"), "csv").startswith("name_a,")
+    part[0] = "one"
+    with pytest.warns(DegenerateWarning, match="'one': segments of one query"):
+        found = vbterrier.compare(BOTH, qrels, "nDCG@4", data=Data(queries=table(segment=part)))
+    assert set(found.segments["segment"]) == {"head", "tail"}
+
+
+def test_tables_of_queries_are_checked_before_runs_are_scored(monkeypatch):
+    short, unknown = table(weight=1.0)[:-1], table(drawn=1)
+    monkeypatch.setattr("vbterrier.evaluate.comparison.score", None)
+    monkeypatch.setattr("vbterrier.evaluate.scores.scored", None)
+    for call in (
+        lambda queries: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=queries)),
+        lambda queries: vbterrier.compare(BOTH, RUNS[2], "nDCG@4", data=Data(queries=queries)),
+    ):
+        with pytest.raises(InputError, match="no row for 1 of 120 queries"):
+            call(short)
+        with pytest.raises(ParameterError, match="column 'drawn' of queries has no effect"):
+            call(unknown)
+
+
+def test_heavy_weights_give_a_warning():
+    heavy = np.r_[1000.0, 500.0, np.ones(N - 2)]
+    for call in (vbterrier.score, vbterrier.compare):
+        with pytest.warns(DegenerateWarning, match="weights make 120 queries worth 2; sample by traffic"):
+            call(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(weight=heavy)))
+
+
 RUNS = collection()
 BOTH = {"new": RUNS[0], "old": RUNS[1]}
 
@@ -254,16 +309,28 @@ BOTH = {"new": RUNS[0], "old": RUNS[1]}
             "interval='bca' has no weights",
         ),
         (
-            lambda: vbterrier.compare(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(segment="a"))),
+            lambda: vbterrier.compare(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(covariate=1))),
             ParameterError,
-            "compare: column 'segment' of queries has no effect",
+            "compare: column 'covariate' of queries has no effect",
+        ),
+        (
+            lambda: vbterrier.compare(
+                BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0)), inference=Inference(test="randomisation")
+            ),
+            ParameterError,
+            "test='randomisation' has no weights of queries; use 'moderated' or 't'",
+        ),
+        (
+            lambda: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(weight=1.0)), pool="collection"),
+            ParameterError,
+            "pool='collection' has no weights",
         ),
         (
             lambda: vbterrier.compare(
                 BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0)), inference=Inference(test="wilcoxon")
             ),
             ParameterError,
-            "test='wilcoxon' has no weights or clusters",
+            "test='wilcoxon' has no weights of queries",
         ),
         (
             lambda: vbterrier.rank_systems(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0))),

@@ -283,8 +283,30 @@ def test_weights_and_clusters_are_those_of_students_t(weighted):
     t = of.mean / np.sqrt(of.variance)
     assert found["p_value"] == pytest.approx(float(2 * special.stdtr(of.df, -abs(t))[0]))
     assert found["diff"] == pytest.approx(float(of.mean[0]))
-    with pytest.raises(ParameterError, match="test='randomisation' has no weights or clusters"):
-        comparisons(values(**systems), test="randomisation", sample=lambda _: sorted_sample)
+    for test in ("randomisation", "wilcoxon") if weighted else ("wilcoxon",):
+        with pytest.raises(ParameterError, match=f"test='{test}' has no weights"):
+            comparisons(values(**systems), test=test, sample=lambda _: sorted_sample)
+
+
+@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
+def test_clusters_are_flipped_and_drawn_as_one(test):
+    rng = np.random.default_rng(8)
+    single = {name: rng.random(10) for name in "abc"}
+    twice = values(**{name: np.repeat(scores, 2) for name, scores in single.items()})
+
+    def sample(qids):
+        return SampledQueries(
+            np.ones(len(qids)), clusters=np.unique([int(q) // 2 for q in qids], return_inverse=True)[1]
+        )
+
+    found = comparisons(twice, test=test, sample=sample)
+    alone = comparisons(values(**single), test=test)
+    assert found["p_adjusted"].tolist() == pytest.approx(alone["p_adjusted"].tolist())
+    # Copies would be taken as evidence without clusters.
+    assert (comparisons(twice, test=test)["p_value"] < found["p_value"]).all()
+    assert found["method"].iloc[0] == "inverted moderated paired t, simultaneous by Bonferroni"
+    pair = comparisons(twice[twice["name"] != "c"], test=test, sample=sample).iloc[0]
+    assert (pair["p_value"] > 0.05) == (pair["low"] <= 0 <= pair["high"])
 
 
 @pytest.mark.parametrize("test", TESTS)

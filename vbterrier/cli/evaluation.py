@@ -91,6 +91,7 @@ def score(
     perturb: Annotated[
         list[str] | None, Option(help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.")
     ] = None,
+    queries: option.Queries = None,
     per_query: option.PerQuery = False,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -130,6 +131,7 @@ def score(
         raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
     if intents is not None and qrels is None:
         of_judgments = {"--labels": labels, "--model": model, "--pool-cutoff": pool_cutoff, "--resume": resume}
+        of_judgments["--queries"] = queries
         for name, value in of_judgments.items():
             if value is not None:
                 raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
@@ -140,10 +142,10 @@ def score(
         settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
         intent_source, tag_source = intents_and_tags(intents, tags)
         frame = named("intents", intent_source)
-        queries = frame[["qid"]].drop_duplicates().assign(query="")
+        topics = frame[["qid"]].drop_duplicates().assign(query="")
         scores = evaluate_intents(
             dict(systems_of(named_systems(runs))),
-            queries,
+            topics,
             intents=frame,
             tagger=tag_source,
             measures=MEASURES if measures is None else measures,
@@ -161,6 +163,7 @@ def score(
             model=model,
             pool_cutoff=pool_cutoff,
             subtopics=subtopics,
+            queries=queries,
             on_topics=on_topics,
             duplicates=duplicates,
             system=system,

@@ -140,6 +140,7 @@ SeedOfDraws = Annotated[int, Option(help="Seed of the draws.", min=0, metavar="N
 Memory = Annotated[
     str | None, Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
 ]
+Queries = Annotated[Path | None, Option(help="A table of the queries: query, and any of weight, cluster, segment.")]
 PerQuery = Annotated[bool, Option("--per-query", help="Show one row per topic.")]
 Format = Annotated[
     str, Option("--format", "-f", help="table (as wide as the terminal), csv or json (all columns), latex or markdown.")

@@ -149,6 +149,7 @@ def power(
 ) -> None:
     """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
     from vbterrier.design.pilot import pilot_pairs
+    from vbterrier.design.planning import PlanOptions
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
@@ -156,11 +157,11 @@ def power(
         raise ParameterError("wanted either --delta, the difference to detect, --margin, or --number of queries")
     if number and (curve or assurance is not None):
         raise ParameterError(f"{'--curve' if curve else '--assurance'} applies to a difference: wanted --delta")
-    options: dict[str, Any] = {"power": power, "n_simulations": simulations, "n_systems": systems}
-    options["inference"] = Inference(level=level, seed=seed, test=test, correction=correction)
+    options: dict[str, Any] = {"power": power, "n_simulations": simulations, "data": Data(queries=queries)}
+    options["inference"] = Inference(level=level, seed=seed, test=test, correction=correction, margin=margin)
+    options["options"] = PlanOptions(n_systems=systems, baseline=against_baseline, worst_loss=worst_loss)
     if not number:
-        options |= {"delta": delta, "margin": margin, "worst_loss": worst_loss, "assurance": assurance}
-    options |= {"baseline": against_baseline, "data": Data(queries=queries)}
+        options |= {"delta": delta, "assurance": assurance}
     if values is None:
         frame = _plan_without_pilot(measure, curve=curve, **options)
     else:

@@ -25,7 +25,7 @@ from vbterrier.kernels.mean_limits import (
     smallest_number,
 )
 from vbterrier.kernels.resample import stream
-from vbterrier.settings import Data, Inference, with_defaults
+from vbterrier.settings import Data, Inference, Options, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -222,22 +222,43 @@ class QueryPlan(Shown):
         return f"{self.n_qids} queries ({self.low} to {self.high}) {goal}; {based}; {sure}"
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PlanOptions(Options):
+    """Options of :func:`vbterrier.design.queries_needed` and :func:`vbterrier.design.detectable_difference`.
+
+    Parameters
+    ----------
+    n_systems
+        Number of systems that will be compared, 2 by default; with a margin, one new system and its baselines.
+    baseline
+        True for comparisons of each system with a baseline instead of all pairs, the default.
+    worst_loss
+        With a margin: no query counts for a larger loss; by default the range of the measure, 1 for differences.
+
+    Examples
+    --------
+    >>> PlanOptions(n_systems=5, baseline=True)
+    PlanOptions(n_systems=5, baseline=True)
+    """
+
+    n_systems: int = 2
+    baseline: bool = False
+    worst_loss: float | None = None
+
+
 @with_defaults
 def queries_needed(
     pilot: Any,
     delta: float | None = None,
     *,
-    margin: float | None = None,
-    worst_loss: float | None = None,
     pair: Sequence[str] | None = None,
     measure: str | None = None,
     power: float = 0.8,
     assurance: float | None = None,
-    n_systems: int = 2,
-    baseline: bool = False,
     n_simulations: int | None = None,
     data: Data = Data(queries=None),
-    inference: Inference = Inference(level=0.95, seed=0, test="moderated", correction="auto"),
+    inference: Inference = Inference(level=0.95, seed=0, test="moderated", correction="auto", margin=None),
+    options: PlanOptions = PlanOptions(),
 ) -> QueryPlan:
     """Number of queries needed to detect a difference, or to pass a release gate, with some probability.
 
@@ -256,9 +277,6 @@ def queries_needed(
         The difference to detect, in the unit of the scores, negative if the second system is better. Choose a
         difference of practical relevance, not the observed difference, which is biased by chance. With a margin: the
         true difference at which the first system passes with the wanted probability, above ``-margin``; 0 by default.
-    margin, worst_loss
-        The largest acceptable loss of the mean: plans for the release gate instead of a test of differences. No query
-        counts for a larger loss than ``worst_loss``, by default the range of the measure, 1 for differences.
     pair, measure
         Two systems and a measure, if the frame contains more.
     power
@@ -268,23 +286,23 @@ def queries_needed(
         standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: .8 with a
         pilot. .5: the number for the standard deviation of the pilot, which falls short in more than half of all
         pilots.
-    n_systems, baseline
-        Number of systems that will be compared, all pairs or each with a baseline; with a margin, one new system and
-        its baselines.
     n_simulations
         Number of resamples of each size, by default 10,000, and 1,000 with weights, clusters or a margin. With 10,000
         the number of queries has a Monte Carlo error of about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random
         numbers.
     data
-        A :class:`vbterrier.Data`: ``queries``, weights and clusters of the queries of a V frame. Further queries are
-        drawn as those of the pilot were: pairs of weight and difference, or whole clusters.
+        A :class:`vbterrier.Data`: ``queries``. Weights and clusters are those of the queries of a V frame. Further
+        queries are drawn as those of the pilot were: pairs of weight and difference, or whole clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"moderated"``), ``correction``
-        (``"auto"``). The level is that of all tests together, and of the interval of the number of queries. The test is
+        (``"auto"``), ``margin``, the largest acceptable loss of the mean, which plans for the release gate. The level
+        is that of all tests together, and of the interval of the number of queries. The test is
         ``"moderated"``, the default of :func:`vbterrier.compare`, planned as ``"t"``, or ``"randomisation"``. The
         correction is ``"bonferroni"``, ``"max-t"``, ``"holm"`` or ``"none"``; ``"auto"`` is ``"max-t"`` for
         randomisation, ``"bonferroni"`` for t; :func:`corrected_level` gives the level of each test. With a margin, the
         level is that of the one-sided limits, for all baselines together.
+    options
+        A :class:`vbterrier.design.PlanOptions`: ``n_systems``, ``baseline``, ``worst_loss``.
 
     Returns
     -------
@@ -326,14 +344,16 @@ def queries_needed(
     (True, True)
     >>> queries_needed(differences, 0.05, inference=Inference(seed=1)).n_qids > plan.n_qids
     True
-    >>> queries_needed([0.0] * 50 + [0.01, -0.01], margin=0.02, n_simulations=100).n_qids >= 149
+    >>> queries_needed([0.0] * 50 + [0.01, -0.01], n_simulations=100, inference=Inference(margin=0.02)).n_qids >= 149
     True
     """
     level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
+    n_systems, baseline = options.n_systems, options.baseline
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     if assurance is not None:
         assurance = number("assurance", assurance, low=0.5, high=1, open_high=True)
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
+    margin, worst_loss = inference.margin, options.worst_loss
     delta = _require_delta(delta, margin, worst_loss)
     if pilot is None and assurance is not None:
         raise ParameterError(
@@ -544,11 +564,10 @@ def detectable_difference(
     pair: Sequence[str] | None = None,
     measure: str | None = None,
     power: float = 0.8,
-    n_systems: int = 2,
-    baseline: bool = False,
     n_simulations: int | None = None,
     data: Data = Data(queries=None),
     inference: Inference = Inference(level=0.95, seed=0, test="moderated", correction="auto"),
+    options: PlanOptions = PlanOptions(),
 ) -> pd.DataFrame:
     """Smallest difference in favour of the first system that a number of queries detects with some power.
 
@@ -561,6 +580,8 @@ def detectable_difference(
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``seed`` (0), ``test`` (``"moderated"``), ``correction``
         (``"auto"``).
+    options
+        A :class:`vbterrier.design.PlanOptions`: ``n_systems``, ``baseline``; a ``worst_loss`` is refused.
 
     Returns
     -------
@@ -581,6 +602,9 @@ def detectable_difference(
     [0.07, 0.04]
     """
     level, seed, test, correction = inference.level, inference.seed, inference.test, inference.correction
+    n_systems, baseline = options.n_systems, options.baseline
+    if options.worst_loss is not None:
+        raise ParameterError(f"worst_loss={options.worst_loss:g}: has no effect without a margin")
     sample, _ = pilot_of(pilot, pair, measure, data.queries)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_usual = N_SIMULATIONS if sample.is_equal else _N_SLOW

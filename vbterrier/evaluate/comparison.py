@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.default_measures import DIAGNOSTIC, judgments_and_measures
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.scores import Scores, sample_by, score
+from vbterrier.evaluate.scores import Scores, sample_by, score, warn_of_weights
 from vbterrier.evaluate.value_tables import (
     answered_by,
     count_answers,
@@ -26,7 +26,7 @@ from vbterrier.evaluate.value_tables import (
 from vbterrier.evaluate.verdicts import too_few, verdict_of
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
-from vbterrier.frames.files.reading import read_values
+from vbterrier.frames.files.reading import read_qrels, read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of
@@ -51,6 +51,8 @@ _SLACK = 1e-12
 # Arguments that the report of the same runs has, too, and pairs that a picture has.
 _SAME = ("runs", "qrels", "measures", "intents", "tags", "baseline", "labels", "subtopics", "on_topics", "system")
 _MOST_DRAWN = 10
+# The tests that honour a column of queries.
+_TESTS_WITH = {"weight": ("moderated", "t"), "cluster": ("moderated", "t", "randomisation", "bootstrap")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +68,8 @@ class Comparison(Shown):
       ``letters`` is empty with a baseline
     - ``flags``: name, measure, n_qids, n_missing (topics without any document; NA if the runs are unknown), n_zero
       (topics on which the system scores exactly 0 and other systems do not), flag
+    - ``segments``: with segments of queries, ``pairs`` on the queries of each, with the columns segment and weight (its
+      share); p-values and intervals are corrected for the number of segments, too; else empty
     - ``baseline``: the system, or a tuple of systems, that all other systems were compared with; ``None`` for all pairs
     - ``margin``: the equivalence margin; ``None`` without a test of equivalence
     - ``guessed``: measures by which systems are not ordered, because tags are mostly guesses: their pairs have no
@@ -78,6 +82,7 @@ class Comparison(Shown):
     baseline: str | tuple[str, ...] | None = None
     margin: float | None = None
     guessed: tuple[str, ...] = ()
+    segments: pd.DataFrame = field(default_factory=pd.DataFrame, kw_only=True)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -139,6 +144,8 @@ class Comparison(Shown):
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Means", self.systems, value="value", by="measure")
         yield Panel("Differences a - b", self.pairs, value="diff", by="measure", rule=0, heads=2)
+        if len(self.segments):
+            yield Panel("Differences a - b in segments of queries", self.segments, value="diff", rule=0, heads=3)
         suspect = self.flags[self.flags["flag"] != ""]
         if len(suspect):
             yield Panel("Suspect runs", suspect)
@@ -206,7 +213,8 @@ def compare(
     data
         A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``queries``, ``topics``, ``on_topics``
         (``"same"``), ``duplicates`` (``"error"``), ``system``. ``"all"`` needs runs. Of queries, weight and cluster
-        enter means, their intervals, the tests ``"moderated"`` and ``"t"``, and equivalence.
+        enter means, their intervals, the tests ``"moderated"`` and ``"t"``, and equivalence; clusters also sign flips
+        and resamples, whose intervals are then those of the moderated t. Segments have a table.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0), ``test`` (``"moderated"``), ``correction`` (``"auto"``), ``family`` (``"measure"``),
@@ -279,6 +287,7 @@ def compare(
     choice("interval", interval, TOPIC_METHODS)
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
+    _queries_table(data.queries, (), interval, test)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
@@ -297,6 +306,11 @@ def compare(
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
+        if data.queries is not None and on_topics != "common":
+            # Before the runs are scored; judgments are read once.
+            parts = {name: (part, read_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
+            qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
+            _queries_table(data.queries, qids, interval, test)
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
         scores = {
@@ -320,25 +334,73 @@ def compare(
         asked = _defined(every_score, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
-    sample = None
-    if data.queries is not None:
-        if interval != UNSEEN:
-            raise ParameterError(f"compare: interval={interval!r} has no weights or clusters; use {UNSEEN!r}")
-        qids = list(dict.fromkeys(compared["qid"].astype(str)))
-        sample = sample_by(queries_of(data.queries, qids, call="compare", honoured=("weight", "cluster")))
+    table = _queries_table(data.queries, list(compared["qid"].astype(str).unique()), interval, test)
+    warn_of_weights(table)
+    sample = sample_by(table)
+    compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options, "sample": sample}
     guessed = tuple(dict.fromkeys(one for scored in every_score for one in scored.guessed))
-    pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options, sample=sample), values)
-    pairs = unordered(pairs, guessed)
+    pairs = unordered(count_answers(comparisons(compared, **compared_by), values), guessed)
+    segments = _by_segment(compared, table, compared_by, guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(tables, missing)
     systems = _lettered(
         intervals(compared, method=interval, **options, sample=sample), pairs, is_complete=baseline is None
     )
     systems["letters"] = systems["letters"].mask(systems["measure"].isin(guessed), "")
-    words = "compared %d pairs of systems: %s, correction %s, %d resamples"
-    _LOG.info(words, len(pairs), test, pairs["correction"].iloc[0], n_resamples)
+    _LOG.info(
+        "compared %d pairs of systems: %s, correction %s, %d resamples",
+        len(pairs),
+        test,
+        pairs["correction"].iloc[0],
+        n_resamples,
+    )
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
-    return Comparison(flagged(pairs, flags), systems, flags, of, margin, guessed)
+    return Comparison(flagged(pairs, flags), systems, flags, of, margin, guessed, segments=segments)
+
+
+def _queries_table(queries: Any, qids: Sequence[str], interval: str, test: str) -> pd.DataFrame | None:
+    """The W frame of the compared queries, by id; ``None`` without one. Without queries, columns alone are checked."""
+    if queries is None:
+        return None
+    if interval != UNSEEN:
+        raise ParameterError(f"compare: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
+    table = queries_of(queries, qids, call="compare", honoured=("weight", "cluster", "segment"))
+    for column, tests in _TESTS_WITH.items():
+        if column in table.columns and test not in tests:
+            use = " or ".join(map(repr, tests))
+            raise ParameterError(f"compare: test={test!r} has no {column}s of queries; use {use}")
+    return table
+
+
+def _qids(collection: str, judged: Any) -> list[str]:
+    """The queries of judgments, as values of several collections name them; none if they have no frame."""
+    if "qid" not in getattr(judged, "columns", ()):
+        return []
+    qids = pd.unique(judged["qid"].astype(str))
+    return [f"{collection}/{qid}" if collection else qid for qid in qids]
+
+
+def _by_segment(
+    values: pd.DataFrame, table: pd.DataFrame | None, options: dict[str, Any], guessed: Collection[str]
+) -> pd.DataFrame:
+    """The P frame of each segment of queries; Bonferroni's correction for the segments is added to that of pairs."""
+    if table is None or "segment" not in table.columns:
+        return pd.DataFrame()
+    weight = table["weight"] if "weight" in table.columns else pd.Series(1.0, index=table.index)
+    groups = table[table["segment"] != ""].groupby("segment").groups
+    parts = {str(name): list(qids) for name, qids in groups.items() if len(qids) > 1}
+    if len(parts) < len(groups):
+        warn(f"{examples(set(map(str, groups)) - set(parts))}: segments of one query, which have no intervals")
+    level, rows = options["level"], []
+    for name, qids in parts.items():
+        of_part = values[values["qid"].astype(str).isin(qids)]
+        pairs = comparisons(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
+        pairs["p_adjusted"] = np.minimum(pairs["p_adjusted"] * len(parts), 1.0)
+        pairs["n_tests"] *= len(parts)
+        pairs = pairs.assign(level=level, weight=float(weight[qids].sum() / weight.sum()))
+        pairs.insert(0, "segment", name)
+        rows.append(pairs)
+    return unordered(pd.concat(rows, ignore_index=True), guessed) if rows else pd.DataFrame()
 
 
 def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from vbterrier.frames.queries import queries_of, sampled_queries
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
+from vbterrier.kernels.mean_limits import LEAST_DF, moments
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values, is_mean, mean_of
@@ -326,9 +327,8 @@ def score(
         execution.progress,
     )
     qrels, asked = judgments_and_measures(measures, runs, qrels, intents, subtopics)
-    choice("interval", interval, TOPIC_METHODS)
+    _check_settings(data.queries, asked, inference, pool)
     pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
-    whole("n_resamples", n_resamples, low=2)
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
@@ -360,6 +360,8 @@ def score(
             require_one_tagger(loaded.values())
             models = fit(loaded, judged)
             target, loaded = aligned(judged, loaded, on_topics)
+            # Before the runs are scored.
+            queries_table(data.queries, target.topics, asked, interval)
             scorer.prepare(target)
             of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
             if progress and len(loaded) > 1:
@@ -582,18 +584,41 @@ def _are_among(names: NDArray[np.object_], measures: Sequence[ir_measures.Measur
     return np.array([name in wanted for name in distinct], dtype=bool)[number]
 
 
+def _check_settings(queries: Any, measures: Iterable[ir_measures.Measure], inference: Inference, pool: str) -> None:
+    """Refuse settings before runs are read; of queries, columns that have no effect."""
+    choice("interval", inference.interval, TOPIC_METHODS)
+    whole("n_resamples", inference.n_resamples, low=2)
+    queries_table(queries, (), measures, inference.interval, pool)
+
+
 def queries_table(
-    queries: Any, qids: Sequence[str], measures: Iterable[ir_measures.Measure], interval: str
+    queries: Any, qids: Sequence[str], measures: Iterable[ir_measures.Measure], interval: str, pool: str = "query"
 ) -> pd.DataFrame | None:
     """The W frame of the evaluated queries, by id; ``None`` without one."""
     if queries is None:
         return None
+    if pool != "query":
+        raise ParameterError(f"score: pool={pool!r} has no weights, clusters or segments of queries; leave out queries")
     others = [str(measure) for measure in measures if not is_mean(measure)]
     if others:
         raise ParameterError(f"score: {', '.join(others)}: no mean over queries, and so without weights; leave it out")
     if interval != UNSEEN:
         raise ParameterError(f"score: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
     return queries_of(queries, qids, call="score", honoured=("weight", "cluster", "segment"))
+
+
+def warn_of_weights(table: pd.DataFrame | None) -> None:
+    """Warn if weights take more than half of the queries, and leave fewer degrees of freedom than limits need."""
+    if table is None or "weight" not in table.columns:
+        return
+    weights = table["weight"].to_numpy()
+    of = moments(np.zeros((len(weights), 1)), weights)
+    if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
+        worth = max(round(float(of.n_effective[0])), 1)
+        warn(
+            f"weights make {len(table)} queries worth {worth}; sample by traffic (design.sample_by_traffic): intervals "
+            "and tests do not cover differences of heavy queries that were not sampled"
+        )
 
 
 def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQueries] | None:
@@ -614,6 +639,7 @@ def _by_segment(
     **drawn: Any,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The C frame of all queries, and that of each segment."""
+    warn_of_weights(table)
     whole_frame = _intervals(keys, numbers, measures, names, interval, sample=sample_by(table), **drawn)
     parts = []
     if table is not None and "segment" in table.columns:

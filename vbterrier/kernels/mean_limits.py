@@ -132,6 +132,14 @@ class SampledQueries(NamedTuple):
         drawn = self.drawn
         return len(drawn.weights) if drawn.clusters is None else int(drawn.clusters.max()) + 1
 
+    def of_clusters(self, values: Floats) -> Floats:
+        """Sums over clusters, scaled so that their mean is that of the values, shape (n_units, m); else the values."""
+        if self.clusters is None:
+            return values
+        sums = np.zeros((self.n_units, values.shape[1]))
+        np.add.at(sums, self.clusters, values)
+        return sums * len(sums) / len(values)
+
     def resampled(self, size: int, n_resamples: int, draws: np.random.Generator) -> SampledQueries:
         """Resamples of ``size`` of the drawn units, queries or clusters; queries taken for certain remain."""
         rest = self.drawn

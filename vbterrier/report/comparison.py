@@ -16,7 +16,7 @@ from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.tables import captioned, escaped, interval_texts, rendered
+from vbterrier.report.tables import captioned, escaped, interval_texts, joined_ends, rendered
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -100,6 +100,23 @@ def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list
     ]
 
 
+# The columns of a table of segments, and their titles.
+_OF_SEGMENTS = {
+    "segment": "segment",
+    "weight": "traffic",
+    "name": "run",
+    "name_a": "a",
+    "name_b": "b",
+    "measure": "measure",
+    "value": "mean",
+    "diff": "a - b",
+    "low": "low",
+    "high": "high",
+    "p_adjusted": "p",
+    "n_qids": "queries",
+}
+
+
 def comparison_report(
     result: Comparison, style: str, *, systems: bool = False, compact: bool = False, **options: Any
 ) -> str:
@@ -112,9 +129,10 @@ def comparison_report(
         return compact_table(result, style, **options)
     means = result.systems.merge(result.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
     if style == "csv":
-        return rendered(means if systems else result.pairs, style)
+        return rendered(means if systems else with_segments(result.pairs, result.segments), style)
     if style == "json":
         frames = {"systems": means, "pairs": result.pairs, "flags": result.flags}
+        frames |= {"segments": result.segments} if len(result.segments) else {}
         parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
         return json.dumps({"verdict": verdicts(result), **parts}, indent=2, ensure_ascii=False)
     above = [escaped(line, style) for line in verdicts(result)]
@@ -125,7 +143,28 @@ def comparison_report(
         return "\n\n".join([*above, *_for_papers(result, means, style)])
     shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
     tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
-    return "\n\n".join([*tables, "\n".join(_notes(result))])
+    return "\n\n".join([*tables, *_segments(result, style), "\n".join(_notes(result))])
+
+
+def with_segments(frame: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
+    """Rows of all queries, whose segment is empty, and those of segments; the frame itself without segments."""
+    if not len(segments):
+        return frame
+    return pd.concat([frame.assign(segment="", weight=1.0), segments], ignore_index=True)[segments.columns]
+
+
+def segment_rows(segments: pd.DataFrame) -> pd.DataFrame:
+    """Segments as a table: the share of each as traffic, with joined limits."""
+    kept = [name for name in _OF_SEGMENTS if name in segments.columns]
+    shown = segments[kept].assign(weight=segments["weight"].map("{:.1%}".format))
+    return joined_ends(shown.rename(columns=_OF_SEGMENTS))
+
+
+def _segments(result: Comparison, style: str) -> Iterator[str]:
+    if len(result.segments):
+        n_parts = result.segments["segment"].nunique()
+        yield f"Segments of queries; p and intervals are corrected for {n_parts} segments, too."
+        yield rendered(segment_rows(result.segments), style).strip("\n")
 
 
 def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
@@ -139,6 +178,7 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
         yield rendered(_systems(result, means), style, caption=caption, label=label, bold=bold)
     if style != "latex":
         yield rendered(_pairs(result), style, caption=pairs_caption(result))
+        yield from _segments(result, style)
         return
     # A table for each measure: together they are too wide for a page.
     every = _pairs(result, one_table=False).groupby("measure", sort=False)
@@ -147,6 +187,7 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
         shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
         said = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
         yield rendered(shown, "latex", caption=said, label=f"tab:pairs-{number}")
+    yield from _segments(result, style)
 
 
 def _wide(result: Comparison, best: pd.Series[bool]) -> str:

@@ -21,7 +21,13 @@ from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence
-from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
+from vbterrier.report.comparison import (
+    comparison_caption,
+    comparison_report,
+    pairs_caption,
+    segment_rows,
+    with_segments,
+)
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import (
     CONSTANT,
@@ -54,7 +60,8 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     csv and json hold the frame only. ``topics``: one row for each system and topic instead of means.
     """
     if style in ("csv", "json"):
-        return rendered(per_query(scores, style) if topics else summary(scores, style), style)
+        means = with_segments(summary(scores, style), scores.segments)
+        return rendered(per_query(scores, style) if topics else means, style)
     if topics:
         caption = scores_caption(scores, topics=True)
         return rendered(per_query(scores, style), style, caption=caption, label="tab:topics")
@@ -63,6 +70,10 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
         parts.append(footing(scores))
         if is_pooled(scores):
             parts.append("pooled: scores of the joint intents of all topics instead of means over topics")
+    if len(scores.segments):
+        rows = segment_rows(scores.segments)
+        table = rendered(rows, style, caption=["Means over segments of queries."], label="tab:segments")
+        parts.append(f"\nSegments of queries:\n{table}" if style == "table" else table)
     if isinstance(scores, IntentEvaluation):
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")

@@ -120,7 +120,8 @@ def comparisons(
     n_resamples, seed
         Number of resamples of the test, and the seed that determines them.
     sample
-        How the topics were sampled, by their ids: weights and clusters, for Student's t and equivalence.
+        How the topics were sampled, by their ids: weights, for Student's t and equivalence, and clusters. Sign flips
+        and resamples are those of clusters; their intervals are those of the moderated t.
 
     Returns
     -------
@@ -220,8 +221,8 @@ def _check(
     check_level(level)
     whole("n_resamples", n_resamples)
     whole("seed", seed, low=0)
-    if is_sampled and test not in {"t", "moderated"}:
-        raise ParameterError(f"test={excerpt(test)} has no weights or clusters of topics; use test='moderated' or 't'")
+    if is_sampled and test == "wilcoxon":
+        raise ParameterError("test='wilcoxon' has no weights or clusters of topics; use test='moderated' or 't'")
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +248,14 @@ def _compared(
     # In floating point, 1 - 0.9 is below 0.1.
     alpha = round(1 - level, 12)
     samples = [None if sample is None else sample(table.qids) for table in family]
+    is_resampled = test in RESAMPLED
+    if is_resampled and any(how is not None and np.ptp(how.weights) > 0 for how in samples):
+        raise ParameterError(f"test={excerpt(test)} has no weights of topics; use test='moderated' or 't'")
+    # Clusters are flipped, and drawn, as one.
+    units = [
+        table.differences if how is None or not is_resampled else how.of_clusters(table.differences)
+        for table, how in zip(family, samples, strict=True)
+    ]
     bounds = [score_bounds(f"{table.measure} - ") for table in family]
     # The t of other tests is that of their effect sizes.
     of_t = [
@@ -255,19 +264,20 @@ def _compared(
     ]
     is_single = sum(len(table.pairs) for table in family) == 1
     if correction == "max-t":
-        p_values, corrected = max_t(np.hstack([table.differences for table in family]), test, **options)
+        p_values, corrected = max_t(np.hstack(units), test, **options)
     else:
         p_values = np.concatenate(
             [
-                tests.p_value if test in {"t", "moderated"} else paired_p(table.differences, test, **options)
-                for table, tests in zip(family, of_t, strict=True)
+                tests.p_value if test in {"t", "moderated"} else paired_p(unit, test, **options)
+                for unit, tests in zip(units, of_t, strict=True)
             ]
         )
         corrected = adjusted(p_values, correction)
     levels = corrected_levels(corrected, correction, alpha)
     # Step-down p-values have no intervals that agree with them.
     is_apart = correction in {"holm", "max-t"} and not is_single
-    inverted = "moderated" if is_apart and test in RESAMPLED else test
+    is_clustered = is_resampled and any(how is not None for how in samples)
+    inverted = "moderated" if is_resampled and (is_apart or is_clustered) else test
     ends = np.cumsum([len(table.pairs) for table in family])[:-1]
     parts = zip(*(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True)
     for table, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
