@@ -108,7 +108,7 @@ class AmbiguousDocuments:
     @property
     def n_words(self) -> int:
         """Words of bits of the entities of a document."""
-        return -(-self.rankings.prob.shape[1] // BITS)
+        return int(-(-self.rankings.prob.shape[1] // BITS))
 
     @property
     def constants(self) -> AnnotationConstants:

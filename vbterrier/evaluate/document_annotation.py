@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, path_of, printable, warn, whole
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    check_level,
+    choice,
+    examples,
+    path_of,
+    printable,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.ambiguous_documents import (
     DESIGNS,
     FEWEST_DOCUMENTS,
@@ -28,7 +39,6 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import bernoulli_variance, lowest_point, vb
-from vbterrier.settings import check_level
 from vbterrier.stats.comparisons import adjusted
 
 if TYPE_CHECKING:
@@ -429,7 +439,8 @@ def _intervals(
 ) -> pd.DataFrame:
     from scipy.stats import t as student
 
-    rows, at_least = [], np.float64(lowest_point(1.0))
+    at_least = np.array(lowest_point(1.0))
+    rows, lowest_vb = [], float(vb(at_least, bernoulli_variance(at_least), 1.0))
     for label, measure, place in _measures(found):
         for system, name in enumerate(found.systems):
             value, half = float(score[measure, place, system]), np.nan
@@ -438,7 +449,7 @@ def _intervals(
                 degrees = max(estimates.degrees[measure, place, system], _FEWEST_DEGREES)
                 half = float(student.ppf((1 + level) / 2, degrees) * error)
             # Half-widths of t do not know the range of the measure.
-            least = 0.0 if measure == 0 else float(vb(at_least, bernoulli_variance(at_least), 1.0))
+            least = 0.0 if measure == 0 else lowest_vb
             low, high = np.clip([value - half, value + half], least, 1.0)
             method = "model" if estimates is None else f"annotated {design} (t)"
             row = (name, label, value, low, high, level, method, found.n_queries, n_annotated)
@@ -589,7 +600,7 @@ class _Sheet:
             raise InputError("annotations: found samples of topics and of documents; keep those of one design")
         design = next(iter(designs), "none")
         n_units = len(np.unique(table.topic[is_drawn])) if design == "topics" else int(is_drawn.sum())
-        made = cls(
+        sheet = cls(
             design,
             share,
             (tagged, by_model) if by_model.any() else None,
@@ -601,8 +612,8 @@ class _Sheet:
             n_units,
         )
         if design != "none":
-            made._require_inclusion(found)
-        return made
+            sheet._require_inclusion(found)
+        return sheet
 
     def _require_inclusion(self, found: AmbiguousDocuments) -> None:
         """Refuse inclusion probabilities of other runs, cutoffs or topics, or of several draws."""
@@ -653,7 +664,7 @@ class _Sheet:
         """Inclusion probabilities, reduced by the share of drawn documents that were annotated."""
         if self.design == "topics":
             return self.inclusion
-        return self.inclusion * is_annotated.sum() / self.is_drawn.sum()
+        return self.inclusion * (int(is_annotated.sum()) / int(self.is_drawn.sum()))
 
 
 def _rows(annotations: Any) -> Iterator[tuple[str, Any]]:

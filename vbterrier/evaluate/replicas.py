@@ -84,9 +84,9 @@ def replicas_of(
         if name not in reruns and not len(retagged):
             matches[name] = matched(run)
             continue
-        lists = reruns.get(name, [run] * n_frames)
-        of_lists = {id(one): [matched(one, own_tags) for own_tags in taggings] for one in lists}
-        matches[name] = [*(one for each in lists for one in of_lists[id(each)]), matched(run)]
+        rankings = reruns.get(name, [run] * n_frames)
+        of_rankings = {id(one): [matched(one, own_tags) for own_tags in taggings] for one in rankings}
+        matches[name] = [*(one for each in rankings for one in of_rankings[id(each)]), matched(run)]
     statistics = list(dict.fromkeys(map(statistic_of, asked)))
     wanted = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
     made = replicate(frame, matches, perturbations, wanted, n_replicas=n_replicas, seed=seed, progress=progress)

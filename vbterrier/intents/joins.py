@@ -94,8 +94,9 @@ def _joined(frames: Sequence[pd.DataFrame], method: str, weights: Sequence[float
         candidates = Candidates(frame, name=f"intents {place + 1}")
         for column in _KEY:
             if first is not None:
-                kinds = [ids_of(one.frame[column], f"{one.name} column {column!r}") for one in (first, candidates)]
-                require_same_kind(*kinds, f"{first.name} column {column!r}", f"{candidates.name} column {column!r}")
+                names = [f"{one.name} column {column!r}" for one in (first, candidates)]
+                ids = [ids_of(one.frame[column], name) for one, name in zip((first, candidates), names, strict=True)]
+                require_same_kind(ids[0], ids[1], names[0], names[1])
         first = first or candidates
         n_entities = np.bincount(candidates.topic[~candidates.nil], minlength=candidates.n)
         table = frame.assign(prob=candidates.prob, _source=place, _counts=n_entities[candidates.topic] > 0)
@@ -150,7 +151,7 @@ class IntentOperators:
     def __mod__(self, cutoff: int) -> Any:
         from vbterrier.intents.candidates import Truncate
 
-        return self >> Truncate(cutoff=cutoff)  # type: ignore[operator]  # of PyTerrier's transformers
+        return self >> Truncate(cutoff=cutoff)
 
     def __rshift__(self, right: Any) -> Any:
         if isinstance(right, IntentStage):
