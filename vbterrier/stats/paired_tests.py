@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,6 +105,11 @@ class TTest(NamedTuple):
         return ends
 
 
+def moderated_variances(variances: Floats, df: Any) -> Floats:
+    """Variances of k pairs that are at least ``(v df + 4 median)/(df + 4)``, shape (k,)."""
+    return np.asarray(np.maximum(variances, (variances * df + _PRIOR * np.median(variances)) / (df + _PRIOR)))
+
+
 def t_test(
     differences: Floats,
     *,
@@ -128,7 +133,7 @@ def t_test(
     of = sample.moments(differences)
     variance = of.variance
     if moderated:
-        variance = np.maximum(variance, (variance * of.df + _PRIOR * np.median(variance)) / (of.df + _PRIOR))
+        variance = moderated_variances(variance, of.df)
     error = np.sqrt(variance)
     mean = np.where(np.abs(of.mean) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
     t = np.divide(mean, error, out=np.zeros_like(mean), where=error > 0)

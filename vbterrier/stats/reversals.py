@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.resample import stream
+from vbterrier.stats.paired_tests import moderated_variances
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 21
 # Steps from the differences by the judge to the corrected ones, at which the lower limit of the share is sought.
 _STEPS = 20
-# Degrees of freedom of the median variance that moderates those of single pairs.
-_PRIOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +167,7 @@ def order_limits(
     if k < n_all:
         each = order.corrections[order.pairs[0]] - order.corrections[order.pairs[1]]
         variance = each.var(axis=1, ddof=1) if k > 1 else np.full(n_pairs, np.inf)
-        variance = np.maximum(variance, (variance * (k - 1) + _PRIOR * np.median(variance)) / (k - 1 + _PRIOR))
+        variance = moderated_variances(variance, k - 1)
         t = special.stdtrit(max(k - 1, 1), 1 - (1 - level) / (2 * n_pairs))
         half = t * np.sqrt(variance / k * (1 - k / n_all))
     low, high = order.limits(k, n_all, level) if k > 1 or k == n_all else (0.0, 1.0)
