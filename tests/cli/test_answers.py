@@ -129,3 +129,11 @@ def test_the_help_of_a_command_has_an_example(command, name):
     code, out, _ = command(name, "--help")
     assert code == 0
     assert " ".join(out.split()).rpartition("Example: ")[2] == EXAMPLES[name]
+
+
+def test_a_table_keeps_the_order_of_runs_and_takes_one(run):
+    _, out, _ = run("table words.run dense.run lexical.run -q qrels.txt -m nDCG@10 -f csv")
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == ["words", "dense", "lexical"]
+    code, out, _ = run("table dense.run -q qrels.txt -m nDCG@10 --name dense=Dense -f csv")
+    assert (code, out.splitlines()[1].split(",")[0]) == (0, "Dense")
+    assert run("table dense.run -q qrels.txt --baseline dense")[0] == 2

@@ -129,8 +129,10 @@ def table(
 ) -> None:
     """Write one compact table for a paper: a row per run, a column per measure, means with significance letters."""
     from vbterrier.evaluate.comparison import compare as compare_systems
+    from vbterrier.evaluate.inputs import named_systems, split_runs
     from vbterrier.evaluate.scores import score
     from vbterrier.evaluate.verdicts import better
+    from vbterrier.frames.contracts import systems_of
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -155,9 +157,19 @@ def table(
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
     one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
+    shown = option.renamed(names)
+    order = [str(name) for name, _ in systems_of(named_systems(runs))]
+    if len(split_runs(runs, system)) == 1:
+        if baseline:
+            raise ParameterError("--baseline: wanted another run to compare it with")
+        if odd := [name for name in shown if name not in order]:
+            raise ParameterError(f"--name {odd[0]}: wanted the name of the run, {order[0]}")
+        alone = {shown.get(order[0], order[0]): runs[0]}
+        deliver(score(alone, judged, measures, inference=of_means, **given), style, output)
+        return
     result = compare_systems(runs, judged, tested, baseline=one, inference=tests, **given)
     beside = score(runs, judged, unordered, inference=of_means, **given) if unordered else None
-    deliver(result, style, output, compact=True, names=option.renamed(names), beside=beside)
+    deliver(result, style, output, compact=True, names=shown, beside=beside, order=order)
 
 
 def gate(

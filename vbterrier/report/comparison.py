@@ -20,7 +20,7 @@ from vbterrier.report.tables import captioned, escaped, interval_texts, joined_e
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.evaluate.release_gate import ReleaseGate
@@ -207,14 +207,21 @@ def _wide(result: Comparison, best: pd.Series[bool]) -> str:
 
 
 def compact_table(
-    result: Comparison, style: str, *, names: Mapping[str, str] | None = None, beside: Scores | None = None
+    result: Comparison,
+    style: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    beside: Scores | None = None,
+    order: Sequence[str] = (),
 ) -> str:
     """One table for a paper: a row for each system, a column for each measure, means with marks of significance.
 
-    ``names``: names of systems as in the text of the paper. ``beside``: scores of the same systems by measures that are
+    ``names``: names of systems as in the text of the paper. ``order``: the systems, in their order; others follow, the
+    best first. ``beside``: scores of the same systems by measures that are
     not compared, as the share of unjudged documents. csv and json have a column of marks for each measure that is.
     """
-    systems = dict.fromkeys(result.systems["name"])
+    known = dict.fromkeys(result.systems["name"])
+    systems = dict.fromkeys([*(name for name in order if name in known), *known])
     if odd := [name for name in names or {} if name not in systems]:
         raise ParameterError(f"names: no system {odd[0]!r}, found {examples(systems, 6)}.{nearest(odd[0], systems)}")
     marks = result.systems["letters"] if result.baseline is None else _stars(result.systems, result)
