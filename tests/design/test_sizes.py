@@ -10,7 +10,7 @@ from scipy import stats
 from vbterrier.design.discrimination import SIZE_COLUMNS as COLUMNS
 from vbterrier.design.discrimination import discriminative_power, score_by_size
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.values import measure_tables
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.linking import linking_report
 from vbterrier.settings import Inference
@@ -135,13 +135,13 @@ def test_illegal_options_of_sizes_are_refused(scores):
         for options in wrong:
             with pytest.raises(ParameterError, match=next(iter(options))):
                 call(frame(scores), **options)
-    with pytest.raises(InputError, match=r"for AP, 1 topics \('q24'\) lack a value"):
+    with pytest.raises(InputError, match="of AP, 's1' has 24 topics, 's0' has 23, and they differ in 'q24'"):
         score_by_size(frame(scores).iloc[1:])
 
 
 def test_no_topics_and_one_system_are_empty_frames(scores):
     empty = frame(np.empty((0, 2)))
-    assert measure_tables(empty) == []
+    assert ScoreTable.of_frame(empty).views() == []
     assert list(score_by_size(empty)) == list(COLUMNS)
     assert len(score_by_size(empty)) == len(discriminative_power(empty)) == 0
     with pytest.warns(DegenerateWarning, match="AP has one system"):

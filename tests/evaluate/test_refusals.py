@@ -174,7 +174,7 @@ REFUSALS = [
         (lambda: score({"mine": GOOD}, measures="ES@2", intents=INTENTS), "ES@2: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a column entity_id in the run, or diversity qrels"),
         (lambda: score(GOOD, QRELS.replace("q1-3", ""), "nDCG@2"), "qrels column 'docno': row 3 is empty; give it an id, or remove the row"),
         (lambda: score(GOOD.replace("q1-0", ""), QRELS.assign(iteration=[*"12"] * 4), "alpha_nDCG@2"), "run 'run' column 'docno': row 0 is empty; give it an id, or remove the row"),
-        (lambda: score(GOOD, QRELS, [ir_measures.define_byquery(lambda _qrels, _run: math.nan, name="odd")]), "values column 'value': row 0 holds nan (system 'run', topic 'q1', odd), wanted a number; repair or drop the row before evaluating"),
+        (lambda: score(GOOD, QRELS, [ir_measures.define_byquery(lambda _qrels, _run: math.nan, name="odd")]), "values: nan (system 'run', topic 'q1', odd), wanted a finite number"),
         (lambda: score({"a": GOOD.assign(tagger="WAT"), "b": GOOD.assign(tagger="gold")}, QRELS, "AP"), "run 'a' is tagged by WAT, run 'b' by gold: systems are compared under one tagger only; tag all with the same one, or drop the columns entity_id, weight and tagger, and name the tags of all in the measures, as ES(tags='tags.tsv')@10"),
         (lambda: score({"a": pt.Transformer.from_df(GOOD[:0])}, QRELS, "AP", data=Data(topics=TOPICS)), "run 'a': the pipeline returned no results for 2 topics; look at its index and at the column query of the topics"),
     ),

@@ -184,8 +184,8 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
     some, others = [f"q{i}" for i in range(12)], [f"q{i}" for i in range(3, 30)]
     scores = {
         ("b", "AP"): dict(zip(some, rng.random(12), strict=True)),
-        ("a", "AP"): dict(zip(some[::-1], rng.random(12), strict=True)),
         ("b", "P@5"): dict(zip(others, rng.random(27), strict=True)),
+        ("a", "AP"): dict(zip(some[::-1], rng.random(12), strict=True)),
     }
     table = pd.concat([frame(name, measure, own) for (name, measure), own in scores.items()])
     found = intervals(table, method=method, level=0.8, n_resamples=99, seed=7)

@@ -136,7 +136,10 @@ REFUSALS = [
     *refusals(
         "pairs of systems",
         comparisons,
-        (values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25]), r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"),
+        (
+            values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25]),
+            "of ES@5, 'a' has 3 topics, 'b' has 2, and they differ in '2'",
+        ),
         (values(a=[0.5, 0.25], b=[0.5, np.nan]), r"system 'b', topic '1', ES@5"),
         (values(a=[0.5], b=[0.5]).drop(columns="value"), "missing value"),
     ),

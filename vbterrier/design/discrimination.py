@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
 from vbterrier.frames.contracts import frame_of, is_linearised, require
-from vbterrier.frames.values import measure_tables
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
@@ -85,7 +85,7 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
     which are counted by kind.
     """
     if not set(ANSWER_COLUMNS) <= set(getattr(values, "columns", ())):
-        for measure, names, table, _ in measure_tables(values, by_id=by_id):
+        for measure, names, _, table in ScoreTable.of_frame(values).views(by_id=by_id):
             if is_linearised(measure):
                 raise InputError(
                     f"values: {measure} is a ratio of sums, which the values of some queries do not give; keep the "
@@ -103,7 +103,7 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
             yield from _tables(rows.drop(columns=list(ANSWER_COLUMNS)), by_id=by_id)
             continue
         coded = rows[["name", "qid", "measure"]].assign(value=answer_codes(rows).astype(np.float64))
-        ((_, names, table, _),) = measure_tables(coded, by_id=by_id)
+        ((_, names, _, table),) = ScoreTable.of_frame(coded).views(by_id=by_id)
         counted = (table[:, :, None] == np.arange(linking.N_ANSWERS)).reshape(len(table), -1).astype(np.float64)
         shape, place = (len(names), linking.N_ANSWERS), linking.FIGURES.index(figure)
         yield measure, names, counted, partial(_figures, shape=shape, place=place)

@@ -12,7 +12,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
 from vbterrier.frames.queries import queries_of, sampled_queries
-from vbterrier.frames.values import measure_tables, values_of
+from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.values import values_of
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.kernels.resample import stream
@@ -188,7 +189,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
         if pair is not None or measure is not None or queries is not None:
             raise ParameterError("pair, measure and queries are those of a V frame: leave them out for differences")
         return Pilot(source), ""
-    tables = {table.measure: table for table in measure_tables(source, by_id=True)}
+    tables = {view.measure: view for view in ScoreTable.of_frame(source).views()}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
@@ -211,7 +212,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
 
 def pilot_pairs(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str]]:
     """Measure and names of all pairs of systems of a V frame, or of all systems with the baseline."""
-    tables = {table.measure: table.names for table in measure_tables(values)}
+    tables = {view.measure: view.names for view in ScoreTable.of_frame(values).views()}
     for chosen in tables if measure is None else [_known("measure", measure, tables)]:
         names = tables[chosen]
         if baseline is None:

@@ -30,7 +30,7 @@ from vbterrier.evaluate.judge_scores import (
 from vbterrier.evaluate.judge_topics import judged_topics, labelled_topics
 from vbterrier.evaluate.judge_verdict import NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import judge_next, label_quality
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import read_qrels
@@ -41,6 +41,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
+from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import MachineLabels, frames_of
@@ -489,9 +490,8 @@ def _mixed(
             rounded = gaps[KEY].assign(label=gaps["label"].round().astype(np.int64))
             both = pd.concat([human[[*KEY, "label"]], rounded])
             judged = {name: run[run["qid"].isin(both["qid"].unique())] for name, run in top.items()}
-            filled = score(
-                judged, both, [measure], data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
-            ).means()[measure]
+            table = scored_runs(judged, both, measures_from(measure), data=Data(on_topics="all", system=ONE)).table
+            filled = pd.Series({name: table.scores_of(name, measure).mean() for name in table.names})
         values = shares["name"].map(filled)
         shift = values - shares["name"].map(corrected)
         neither = 1 - shares["human"] - shares["machine"]

@@ -21,16 +21,16 @@ from vbterrier.evaluate.inputs import (
     warn_of_uneven_labels,
 )
 from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, resampled_counts
-from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.ranking import ranked
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.frames.systems import ONE
-from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import letters
 from vbterrier.stats.paired_tests import rank_intervals
@@ -85,21 +85,22 @@ def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], 
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
     collections = []
     for name, part in parts:
-        collections.append(Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
+        table = ScoreTable.of_frame(part.drop(columns="dataset", errors="ignore"))
+        collections.append(Collection(str(name), _known(table), {}))
     _require_same_systems({each.name: each.scores.names for each in collections})
     return collections, wanted
 
 
-def _known(frame: pd.DataFrame) -> SimpleNamespace:
+def _known(table: ScoreTable) -> SimpleNamespace:
     """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
-    (table,) = measure_tables(frame, by_id=True)
-    values = table.values.T  # shape (S, T)
+    (view,) = table.views()
+    values = view.values.T  # shape (S, T)
 
     def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
         return np.broadcast_to(values[:, topic, None], (len(values), n_draws))
 
     rows = [SimpleNamespace(mean=row) for row in values]
-    return SimpleNamespace(names=table.names, topics=table.qids, distributions=rows, scores=scores)
+    return SimpleNamespace(names=view.names, topics=view.qids, distributions=rows, scores=scores)
 
 
 def _require_same_systems(names: Mapping[str, Any]) -> None:
@@ -207,14 +208,8 @@ def evaluated_collection(
         joint, shares = joint_scores(runs, target, measure, models)
         return Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}
-    values = score(
-        frames,
-        target.frame,
-        [measure],
-        data=Data(on_topics=on_topics, system=ONE),
-        inference=Inference(interval="normal"),
-    ).values
-    return Collection(name, _known(values), unjudged_shares(target, runs, measure), runs, target, labels)
+    table = scored_runs(frames, target.frame, [measure], data=Data(on_topics=on_topics, system=ONE)).table
+    return Collection(name, _known(table), unjudged_shares(target, runs, measure), runs, target, labels)
 
 
 def unjudged_shares(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -13,15 +14,15 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.default_measures import DIAGNOSTIC, judgments_and_measures
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
-from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.scores import Scores, sample_by, score, warn_of_weights
+from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures
+from vbterrier.evaluate.scores import Scores, sample_by, scored_runs, warn_of_weights
 from vbterrier.evaluate.value_tables import (
     answered_by,
     count_answers,
     flagged,
     require_means,
     suspect_runs,
-    value_tables,
+    views_of,
 )
 from vbterrier.evaluate.verdicts import too_few, verdict_of
 from vbterrier.frames.answer import Caveat
@@ -31,18 +32,21 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of
 from vbterrier.frames.results import Shown
+from vbterrier.frames.score_table import ScoreTable, table_of_views
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.text import measures_from
+from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
 from vbterrier.settings import Data, Execution, Inference, with_defaults
-from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
-from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN, intervals
+from vbterrier.stats.comparisons import check_tests, compared, is_significant, letters, pairs_of
+from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, TOPIC_METHODS, UNSEEN, interval_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from vbterrier.evaluate.scores import ScoredRuns
     from vbterrier.frames.results import Figures
+    from vbterrier.frames.score_table import View
     from vbterrier.remedies import Call
 
 
@@ -286,20 +290,22 @@ def compare(
     tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
     choice("interval", interval, TOPIC_METHODS)
     # Check the options before scoring, which may be slow.
-    comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
+    check_tests(**tests, **options, is_sampled=False)
     _queries_table(data.queries, (), interval, test)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
-    scores: dict[str, Scores] = {}
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
-        values, missing = _scored(runs, on_topics)
+        table, missing = _scored(runs, on_topics)
+        guessed: tuple[str, ...] = runs.guessed if isinstance(runs, Scores) else ()
+        if isinstance(runs, Scores):
+            asked = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*asked))
     else:
         parts, system = by_collection(runs, qrels), data.system
-        asked = asked or _default_measures(parts, intents, subtopics)
-        require_means(map(str, measures_from(*asked)))
+        asked = measures_from(*(asked or _default_measures(parts, intents, subtopics)))
+        require_means(map(str, asked))
         for part, _ in parts.values():
             require_baseline(part, baseline, system)
-        if not all(isinstance(measure, LinkingMeasure) for measure in measures_from(*asked)):
+        if not all(isinstance(measure, LinkingMeasure) for measure in asked):
             # Answers of linkers have their own reader.
             parts = {name: (split_runs(part, system), judged) for name, (part, judged) in parts.items()}
             system = ONE
@@ -311,41 +317,35 @@ def compare(
             parts = {name: (part, read_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
             qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
             _queries_table(data.queries, qids, interval, test)
-        # Intervals of means are computed below, together with those of differences.
-        scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
-        scores = {
-            name: score(
+        wanted = distinct_measures([*asked, *answered_by(map(str, asked))])
+        results |= {"on_topics": on_topics, "duplicates": duplicates, "system": system}
+        scored = {
+            name: scored_runs(
                 part,
                 judged,
-                scored,
+                wanted,
                 intents=intents,
                 tags=tags,
-                data=Data(**results, topics=queries[name], on_topics=on_topics, duplicates=duplicates, system=system),
-                inference=Inference(interval="normal"),
+                data=Data(**results, topics=queries[name]),
                 execution=execution,
             )
             for name, (part, judged) in parts.items()
         }
-        frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
-        values, every = pd.concat(frames, ignore_index=True), pd.concat([each.missing for each in scores.values()])
-        missing = every.groupby("name", sort=False, as_index=False).sum()
-    every_score = [runs] if isinstance(runs, Scores) else list(scores.values())
-    if every_score:
-        asked = _defined(every_score, asked)
-    tables = value_tables(values, asked, common=on_topics == "common")
-    compared = pd.concat([table.frame() for table in tables], ignore_index=True)
-    table = _queries_table(data.queries, list(compared["qid"].astype(str).unique()), interval, test)
-    warn_of_weights(table)
-    sample = sample_by(table)
+        table, missing = _joined(scored)
+        by_part = (guessed_measures(wanted, scored[name].notes, judged=of[1] is not None) for name, of in parts.items())
+        guessed = tuple(dict.fromkeys(chain.from_iterable(by_part)))
+        asked = _defined(table, list(map(str, wanted)), asked)
+    views = views_of(table, asked, common=on_topics == "common")
+    queries_of_views = _queries_table(data.queries, table_of_views(views).qids, interval, test)
+    warn_of_weights(queries_of_views)
+    sample = sample_by(queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options, "sample": sample}
-    guessed = tuple(dict.fromkeys(one for scored in every_score for one in scored.guessed))
-    pairs = unordered(count_answers(comparisons(compared, **compared_by), values), guessed)
-    segments = _by_segment(compared, table, compared_by, guessed)
+    pairs = unordered(count_answers(compared(views, **compared_by), table), guessed)
+    segments = _by_segment(views, queries_of_views, compared_by, guessed)
     _warn_of_few_topics(pairs, test)
-    flags = suspect_runs(tables, missing)
-    systems = _lettered(
-        intervals(compared, method=interval, **options, sample=sample), pairs, is_complete=baseline is None
-    )
+    flags = suspect_runs(views, missing)
+    means = _means(views, interval, sample=sample, **options)
+    systems = _lettered(means, pairs, is_complete=baseline is None)
     systems["letters"] = systems["letters"].mask(systems["measure"].isin(guessed), "")
     _LOG.info(
         "compared %d pairs of systems: %s, correction %s, %d resamples",
@@ -381,7 +381,7 @@ def _qids(collection: str, judged: Any) -> list[str]:
 
 
 def _by_segment(
-    values: pd.DataFrame, table: pd.DataFrame | None, options: dict[str, Any], guessed: Collection[str]
+    views: Sequence[View], table: pd.DataFrame | None, options: dict[str, Any], guessed: Collection[str]
 ) -> pd.DataFrame:
     """The P frame of each segment of queries; Bonferroni's correction for the segments is added to that of pairs."""
     if table is None or "segment" not in table.columns:
@@ -393,14 +393,33 @@ def _by_segment(
         warn(f"{examples(set(map(str, groups)) - set(parts))}: segments of one query, which have no intervals")
     level, rows = options["level"], []
     for name, qids in parts.items():
-        of_part = values[values["qid"].astype(str).isin(qids)]
-        pairs = comparisons(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
+        of_part = [
+            view._replace(qids=[view.qids[row] for row in rows_of], values=view.values[rows_of])
+            for view in views
+            if len(rows_of := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
+        ]
+        pairs = compared(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
         pairs["p_adjusted"] = np.minimum(pairs["p_adjusted"] * len(parts), 1.0)
         pairs["n_tests"] *= len(parts)
         pairs = pairs.assign(level=level, weight=float(weight[qids].sum() / weight.sum()))
         pairs.insert(0, "segment", name)
         rows.append(pairs)
     return unordered(pd.concat(rows, ignore_index=True), guessed) if rows else pd.DataFrame()
+
+
+def _joined(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
+    """The scores and the missing topics of all collections."""
+    missing = pd.concat([each.missing for each in scored.values()])
+    table = ScoreTable.joined({name: each.table for name, each in scored.items()})
+    return table, missing.groupby("name", sort=False, as_index=False).sum()
+
+
+def _means(views: Sequence[View], interval: str, **options: Any) -> pd.DataFrame:
+    """The C frame of the means, in the order of the views."""
+    means = table_of_views(views)
+    rows = interval_rows(means, interval, **options)
+    ordered = [rows[means.names.index(name), place] for place, view in enumerate(views) for name in view.names]
+    return pd.DataFrame(ordered, columns=list(COLUMNS))
 
 
 def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
@@ -453,29 +472,27 @@ def _is_scored(data: Any, **of_runs: Any) -> bool:
     return bare and (is_path(data) or hasattr(data, "columns"))
 
 
-def _scored(data: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
-    """Values, and the missing topics if they are known."""
+def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]:
+    """Scores, and the missing topics if they are known."""
     if on_topics == "all":
         raise ParameterError(
             f"{ALL_TOPICS.text()} needs runs: the score of a topic without a value is unknown; give it a value (0 if a "
             f"run retrieved nothing), or ask for {COMMON_TOPICS.text()}"
         )
     if isinstance(data, Scores):
-        return data.values, data.missing
-    return (read_values(data) if is_path(data) else data), None
+        return ScoreTable.of_frame(data.values), data.missing
+    return ScoreTable.of_frame(read_values(data) if is_path(data) else data), None
 
 
-def _defined(scores: Sequence[Scores], asked: Sequence[str | ir_measures.Measure]) -> list[str]:
-    """Names of the measures to compare, without those that are undefined for all topics of all systems."""
-    scored = pd.concat([one.intervals["measure"] for one in scores])
-    names = [str(measure) for measure in measures_from(*asked)] or list(scored.unique())
-    empty = set(scored).difference(*(one.values["measure"] for one in scores))
-    undefined = [name for name in names if name in empty]
+def _defined(table: ScoreTable, scored: Sequence[str], asked: Sequence[ir_measures.Measure]) -> list[str]:
+    """Names of the measures to compare, without scored ones that are undefined for all topics of all systems."""
+    names = list(map(str, asked)) or list(scored)
+    undefined = [name for name in names if name in scored and name not in table.measures]
     if undefined and len(undefined) == len(names):
         raise InputError(f"{', '.join(undefined)}: undefined for all topics of all systems; wanted another measure")
     if undefined:
         warn(f"{', '.join(undefined)}: undefined for all topics of all systems, and left out of the comparison")
-    return [name for name in names if name not in empty]
+    return [name for name in names if name not in undefined]
 
 
 def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import discounts, ideal_dcg
-from vbterrier.settings import Data, Inference
+from vbterrier.measures.text import measures_from
+from vbterrier.settings import Data
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.topic_intervals import topics_intervals
 from vbterrier.unjudged.draws import GradeDraws
@@ -245,15 +246,10 @@ def topic_table(labelled: pd.DataFrame, runs: Mapping[str, Run], measure: str) -
     frames = {system: frame.astype({"qid": str, "docno": str}) for system, frame in parts.items()}
     label = labelled["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
-    values = score(
-        frames,
-        labelled.assign(label=label.astype(np.int64)),
-        [measure],
-        data=Data(on_topics="all", system=ONE),
-        inference=Inference(n_resamples=2),
-    ).values
-    table = values.pivot(index="qid", columns="name", values="value")[list(frames)]
-    return [str(topic) for topic in table.index], table.to_numpy().T
+    graded, parsed = labelled.assign(label=label.astype(np.int64)), measures_from(measure)
+    table = scored_runs(frames, graded, parsed, data=Data(on_topics="all", system=ONE)).table
+    topics = sorted(table.qids)
+    return topics, table.rows(str(parsed[0]), list(frames), topics)
 
 
 def scores_alone(

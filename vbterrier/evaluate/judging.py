@@ -21,12 +21,13 @@ from vbterrier.errors import (
     whole,
 )
 from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, quietly, target_of
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
+from vbterrier.measures.text import distinct_measures
 from vbterrier.measures.unjudged import estimand, models_of, require_use
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import share_interval
@@ -461,11 +462,8 @@ def corrected_scores(
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
     named = {name: run.frame for name, run in loaded_runs(runs, duplicates, data.system).items()}
-    predicted = score(
-        named, frame, measures, data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
-    ).values
+    asked, evaluated = distinct_measures(measures), Data(on_topics="all", system=ONE)
+    predicted = scored_runs(named, frame, asked, data=evaluated).table.frame()
     sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
-    labelled = score(
-        sample, human, measures, data=Data(on_topics="all", system=ONE), inference=Inference(n_resamples=2)
-    ).values
+    labelled = scored_runs(sample, human, asked, data=evaluated).table.frame()
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from vbterrier.errors import ParameterError, choice
 from vbterrier.measures.intents import ES, CandidateMeasure, IntentMeasure, TopIntent, VarPenalty
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import ir_measures
+
+    from vbterrier.frames.score_table import ScoreTable
 
 
 POOLS = ("query", "collection")
@@ -90,14 +91,10 @@ def _moments_of(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Mea
     ]
 
 
-def pooled_of_values(
-    values: pd.DataFrame, measures: Sequence[ir_measures.Measure], names: Sequence[str]
-) -> PooledScores:
-    """Return pooled scores from a V frame with the values of :func:`pooled_moments`."""
-    moments = list(map(str, _moments_of(measures)))
-    qids = values["qid"].drop_duplicates().tolist()
-    columns = pd.MultiIndex.from_product([names, moments, qids], names=["name", "measure", "qid"])
-    table = values.set_index(["name", "measure", "qid"])["value"].reindex(columns).to_numpy()
-    success, spread, top = np.moveaxis(table.reshape(len(names), -1, 3, len(qids)), 2, 0)
+def pooled_of_values(table: ScoreTable, measures: Sequence[ir_measures.Measure], names: Sequence[str]) -> PooledScores:
+    """Return pooled scores from a table with the values of :func:`pooled_moments`."""
+    qids = table.qids
+    moments = np.stack([table.rows(str(moment), names, qids) for moment in _moments_of(measures)], axis=1)
+    success, spread, top = np.moveaxis(moments.reshape(len(names), -1, 3, len(qids)), 2, 0)
     statistics = {str(measure): statistic_of(measure) for measure in measures}
     return PooledScores(np.stack([success, success**2 + spread**2, top], axis=2), list(names), statistics, qids)

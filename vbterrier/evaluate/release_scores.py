@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import distributions_of
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.ranking import ranked
@@ -21,7 +22,7 @@ from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, S
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data
 from vbterrier.stats.noninferiority import (
     ANY,
     FAIL,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
-    import pandas as pd
 
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
@@ -100,15 +100,8 @@ class ReleaseScores:
             self._joint = joint_of(distributions)
         else:
             frames = {name: run.frame for name, run in runs.items()}
-            values = score(
-                frames,
-                target.frame,
-                [measure],
-                data=Data(on_topics="all", system=ONE),
-                inference=Inference(interval="normal"),
-            ).values
-            table = values.pivot(index="qid", columns="name", values="value").reindex(target.topics)
-            self._scores = {name: table[name].to_numpy() for name in runs}
+            table = scored_runs(frames, target.frame, [measure], data=Data(on_topics="all", system=ONE)).table
+            self._scores = dict(zip(runs, table.rows(str(measure), list(runs), target.topics), strict=True))
         self.depth = depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
@@ -404,15 +397,14 @@ def covariates_of(
             raise InputError("covariate='labels': several labels of a document; wanted those of one machine")
         plain = measures_from(_plain(measure))[0]
         names = list(dict.fromkeys(name for pair in pairs for name in pair))
-        values = score(
+        table = scored_runs(
             {name: runs[name] for name in names},
             frame.rename(columns={"grade": "label"})[["qid", "docno", "label"]],
             [plain],
             data=Data(on_topics="all"),
-            inference=Inference(interval="normal"),
-        ).values
-        scores = values.pivot(index="qid", columns="name", values="value")
-        found = {(one, other): scores[one] - scores[other] for one, other in pairs}
+        ).table
+        scores = dict(zip(names, table.rows(str(plain), names, table.qids), strict=True))
+        found = {(one, other): pd.Series(scores[one] - scores[other], index=table.qids) for one, other in pairs}
     for column in found.values():
         lacking = [qid for qid in rated.index if qid not in column.index]
         if lacking:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, product
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of, sampled_queries
 from vbterrier.frames.results import Shown, of_means, systems_line
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
 from vbterrier.kernels.mean_limits import LEAST_DF, moments
@@ -63,8 +64,6 @@ from vbterrier.stats.topic_intervals import (
     UNSEEN,
     interval_rows,
     ratio_limits,
-    tables_of,
-    topic_values,
     unjudged_interval,
 )
 from vbterrier.unjudged.pool import labels_of
@@ -309,37 +308,10 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.75, 0.5]
     """
-    labels, model, pool_cutoff, subtopics, topics, on_topics, duplicates = (
-        data.labels,
-        data.model,
-        data.pool_cutoff,
-        data.subtopics,
-        data.topics,
-        data.on_topics,
-        data.duplicates,
-    )
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
-    memory, n_jobs, client, resume, progress = (
-        execution.memory,
-        execution.n_jobs,
-        execution.client,
-        execution.resume,
-        execution.progress,
-    )
-    qrels, asked = judgments_and_measures(measures, runs, qrels, intents, subtopics)
+    qrels, asked = judgments_and_measures(measures, runs, qrels, intents, data.subtopics)
     _check_settings(data.queries, asked, inference, pool)
     pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
-    # Answers have their own file format, unless other measures need runs and qrels.
-    linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
-    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
-    require_use(asked, labels=labels, model=model, pool_cutoff=pool_cutoff)
-    if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
-        check_subtopics(judged)
-    # Workers and chunks read files, and answers of linkers have their own reader.
-    named = list(
-        systems_of(named_systems(runs)) if linking else named_runs(runs, topics, data.system, reads=False).items()
-    )
-    warn_of_few_non_relevant(asked, judged)
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
@@ -347,61 +319,27 @@ def score(
     # Ratios of sums are computed from the answers of resampled queries.
     answers = [measure.answers for measure in asked if isinstance(measure, LinkingMeasure)]
     wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled, *answers]))
-    fit = partial(models_of, wanted, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
-    scorer = Scorer(judged, wanted, duplicates, system=data.system, is_linking=linking, memory=memory, resume=resume)
-    models: Mapping[str, EvidenceModel]
-    loaded: Mapping[str, Any]
-    in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
-    with nullcontext() if in_this_process else workers(n_jobs, client) as team:
-        if team is not None and scorer.is_distributed(named, team):
-            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
-        else:
-            loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
-            require_one_tagger(loaded.values())
-            models = fit(loaded, judged)
-            target, loaded = aligned(judged, loaded, on_topics)
-            # Before the runs are scored.
-            queries_table(data.queries, target.topics, asked, interval)
-            scorer.prepare(target)
-            of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
-            if progress and len(loaded) > 1:
-                of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
-            rows = list(chain.from_iterable(of_runs))
-    # Several times faster than a frame of the rows: names, topics and measures, and the values.
-    *keys, values_of_rows = np.array(rows, dtype=object).reshape(-1, 4).T
-    numbers = values_of_rows.astype(np.float64)
+    used = {name: value for name, value in data.given().items() if name != "queries"}
+    runs_scored = scored_runs(runs, qrels, wanted, intents=intents, tags=tags, data=Data(**used), execution=execution)
+    table, target, models = runs_scored.table, runs_scored.target, runs_scored.models
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    joint = pooled_of_values(_frame(keys, numbers), asked, list(loaded)) if pooled else None
-    intervals, segments = (
-        (joint.intervals(method=interval, **drawn), pd.DataFrame())
-        if joint is not None
-        else _by_segment(
-            keys,
-            numbers,
-            asked,
-            list(loaded),
-            interval,
-            queries_table(data.queries, target.topics, asked, interval),
-            **drawn,
-        )
-    )
-    values = _shown_values(keys, numbers, asked, models)
-    missing = missing_topics(target.topics, loaded)
-    whole_runs = loaded if in_this_process and not scorer.is_in_parts else {}
-    has_intents = judged.intents is not None or "prob" in judged.frame.columns
+    names, segments = list(runs_scored.runs), pd.DataFrame()
+    joint = pooled_of_values(table, asked, names) if pooled else None
+    if joint is not None:
+        intervals = joint.intervals(method=interval, **drawn)
+    else:
+        queries = queries_table(data.queries, target.topics, asked, interval)
+        intervals, segments = _by_segment(table, asked, names, interval, queries, **drawn)
+    values = _shown_values(table, asked, models)
     notes = [
-        *_notes_on_models(asked, models, keys, numbers),
-        *(differences_of_judged_runs(asked, _frame(keys, numbers)) if shares else ()),
-        # Linking measures count queries without an answer as their parameter unanswered says.
-        *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in asked) else missing_notes(missing)),
-        *_warned(_notes_on_condensed(asked, target, whole_runs)),
-        *negative_labels(target.frame),
-        *(notes_on_intents(judged, loaded) if has_intents else ()),
+        *_notes_on_models(asked, models, table),
+        *(differences_of_judged_runs(asked, table) if shares else ()),
+        *runs_scored.notes,
     ]
     return Scores(
         values,
         intervals,
-        missing,
+        runs_scored.missing,
         model=models.get(""),
         notes=tuple(notes),
         joint=joint,
@@ -410,32 +348,118 @@ def score(
     )
 
 
-def _shown_values(
-    keys: Sequence[NDArray[np.object_]],
-    numbers: NDArray[np.float64],
+class ScoredRuns(NamedTuple):
+    """The scores of runs, and what they were computed from.
+
+    ``target`` has the topics that the runs are evaluated on; ``notes`` are about runs, judgments and intents.
+    """
+
+    table: ScoreTable
+    target: EvaluationTarget
+    runs: Mapping[str, Any]
+    models: Mapping[str, EvidenceModel]
+    missing: pd.DataFrame
+    notes: list[str]
+
+
+@with_defaults
+def scored_runs(
+    runs: Any,
+    qrels: Any,
     measures: Sequence[ir_measures.Measure],
-    models: Mapping[str, EvidenceModel],
+    *,
+    intents: Any = None,
+    tags: Any = None,
+    data: Data = Data(
+        labels=None,
+        model=None,
+        pool_cutoff=None,
+        subtopics=None,
+        topics=None,
+        on_topics="same",
+        duplicates="error",
+        system=None,
+    ),
+    execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
+) -> ScoredRuns:
+    """Read runs and judgments, check and align them, and evaluate distinct measures; arguments as of :func:`score`."""
+    on_topics, progress = data.on_topics, execution.progress
+    # Answers have their own file format, unless other measures need runs and qrels.
+    linking = all(isinstance(measure, LinkingMeasure) for measure in measures)
+    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=data.subtopics)
+    of_model: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
+    asked = [measure for measure in measures if measure.params.get("stat") != VARIANCE_PART]
+    require_use(asked, **of_model)
+    if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in measures):
+        check_subtopics(judged)
+    # Workers and chunks read files, and answers of linkers have their own reader.
+    named = list(
+        systems_of(named_systems(runs)) if linking else named_runs(runs, data.topics, data.system, reads=False).items()
+    )
+    warn_of_few_non_relevant(asked, judged)
+    of_model["labels"] = labels_of(data.labels)
+    fit = partial(models_of, measures, **of_model)
+    scorer = Scorer(
+        judged,
+        measures,
+        data.duplicates,
+        system=data.system,
+        is_linking=linking,
+        memory=execution.memory,
+        resume=execution.resume,
+    )
+    models: Mapping[str, EvidenceModel]
+    loaded: Mapping[str, Any]
+    n_jobs = execution.n_jobs
+    in_this_process = execution.client is None and type(n_jobs) is int and n_jobs == 1
+    with nullcontext() if in_this_process else workers(n_jobs, execution.client) as team:
+        if team is not None and scorer.is_distributed(named, team):
+            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
+        else:
+            loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
+            require_one_tagger(loaded.values())
+            models = fit(loaded, judged)
+            target, loaded = aligned(judged, loaded, on_topics)
+            scorer.prepare(target)
+            of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
+            if progress and len(loaded) > 1:
+                of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
+            rows = list(chain.from_iterable(of_runs))
+    missing = missing_topics(target.topics, loaded)
+    whole_runs = loaded if in_this_process and not scorer.is_in_parts else {}
+    has_intents = judged.intents is not None or "prob" in judged.frame.columns
+    notes = [
+        # Linking measures count queries without an answer as their parameter unanswered says.
+        *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)),
+        *_warned(_notes_on_condensed(measures, target, whole_runs)),
+        *negative_labels(target.frame),
+        *(notes_on_intents(judged, loaded) if has_intents else ()),
+    ]
+    return ScoredRuns(ScoreTable.of_rows(rows), target, loaded, models, missing, notes)
+
+
+def _shown_values(
+    table: ScoreTable, measures: Sequence[ir_measures.Measure], models: Mapping[str, EvidenceModel]
 ) -> pd.DataFrame:
     """Return the V frame of the measures that were asked for, with models and answers."""
-    shown = _are_among(keys[2], measures)
-    values = _frame([key[shown] for key in keys], numbers[shown])
+    names = set(map(str, measures))
+    values = table.of(name for name in table.measures if name in names).frame()
     if models:
         digests = {str(one): models[one["model"]].digest for one in measures if isinstance(one, Estimated)}
         values = values.assign(model=values["measure"].map(digests).fillna(""))
     if any(isinstance(one, LinkingMeasure) for one in measures):
-        values = values.assign(**_answer_columns(values, keys, numbers, measures))
+        values = values.assign(**_answer_columns(values, table, measures))
     return values
 
 
 def _answer_columns(
-    values: pd.DataFrame,
-    keys: Sequence[NDArray[np.object_]],
-    numbers: NDArray[np.float64],
-    measures: Sequence[ir_measures.Measure],
+    values: pd.DataFrame, table: ScoreTable, measures: Sequence[ir_measures.Measure]
 ) -> dict[str, NDArray[np.object_]]:
     """Return the columns gold and answer of the values of linking measures, empty for others."""
-    codes = dict(zip(zip(*keys, strict=True), numbers.astype(np.int64).tolist(), strict=True))
     of = {str(each): str(each.answers) for each in measures if isinstance(each, LinkingMeasure)}
+    answers = table.of(of.values()).frame()
+    keys = zip(*(answers[key] for key in KEY), strict=True)
+    codes = dict(zip(keys, answers["value"].astype(np.int64).tolist(), strict=True))
     rows = zip(*(values[key] for key in KEY), strict=True)
     own = [codes[name, qid, of[measure]] if measure in of else -1 for name, qid, measure in rows]
     columns = ("gold", [*np.repeat(linking.GOLD, len(linking.ANSWERS)), ""]), ("answer", [*linking.ANSWERS * 2, ""])
@@ -445,22 +469,21 @@ def _answer_columns(
 def _notes_on_models(
     measures: Sequence[ir_measures.Measure],
     models: Mapping[str, EvidenceModel],
-    keys: Sequence[NDArray[np.object_]],
-    numbers: NDArray[np.float64],
+    table: ScoreTable,
 ) -> list[str]:
     """Return a note for each model: what its measures estimate, its summary, and their largest Monte Carlo error.
 
     The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
     """
     notes = []
-    for name, model in models.items():
-        own = [one for one in measures if isinstance(one, Estimated) and one["model"] == name]
+    for of_model, model in models.items():
+        own = [one for one in measures if isinstance(one, Estimated) and one["model"] == of_model]
         errors = [0.0]
         for measure, variance in ((one, _variance_of(one)) for one in own):
-            rows = keys[2] == str(variance)
-            system, _ = pd.factorize(keys[0][rows])
-            total = np.bincount(system, numbers[rows])
-            errors += (np.sqrt(np.maximum(total, 0) / measure["n_draws"]) / np.bincount(system)).tolist()
+            for name in table.names:
+                parts = table.scores_of(name, str(variance))
+                if len(parts):
+                    errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
         said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
         estimands = "; ".join(f"{one}: {one.estimand(model)}" for one in own)
         cautions = dict.fromkeys(model.caution(one.cutoff) for one in own)
@@ -480,25 +503,23 @@ def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated
     return pairs
 
 
-def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: pd.DataFrame) -> list[str]:
+def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: ScoreTable) -> list[str]:
     """Return why the estimates of fully judged runs differ from the same measures of the judgments.
 
-    ``values`` is a V frame with ``Unjudged`` at the cutoffs of the measures.
+    ``table`` has ``Unjudged`` at the cutoffs of the measures.
     """
-    means = values.groupby(["measure", "name"], sort=False)["value"].mean()
     notes = []
     for measure, plain in _with_plain(measures):
-        shares = means.get(str(Unjudged(cutoff=measure.cutoff)))
-        if shares is None:
-            continue
-        judged = [name for name in shares.index[shares == 0] if (str(plain), name) in means.index]
-        estimated, judged_means = (means[str(one)].reindex(judged) for one in (measure, plain))
-        apart = (estimated - judged_means).abs()
-        if (apart > _APART).any():
-            name = apart.idxmax()
+        of = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
+        values = {name: [table.scores_of(name, one) for one in of] for name in table.names}
+        means = {name: [float(each.mean()) for each in own] for name, own in values.items() if all(map(len, own))}
+        apart = {name: abs(estimated - given) for name, (share, estimated, given) in means.items() if share == 0}
+        name = max(apart, key=apart.__getitem__, default=None)
+        if name is not None and apart[name] > _APART:
+            _, estimated, given = means[name]
             notes.append(
                 f"the first {measure.cutoff} documents of {printable(name)} are all judged, and still {measure} is "
-                f"{estimated[name]:.3f} and {plain} {judged_means[name]:.3f}: {measure.NAME} estimates the score under "
+                f"{estimated:.3f} and {plain} {given:.3f}: {measure.NAME} estimates the score under "
                 "complete judgments, which would contain more relevant documents, some of them retrieved by no run"
             )
     return notes
@@ -573,17 +594,6 @@ def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
 
 
-def _frame(keys: Sequence[NDArray[np.object_]], numbers: NDArray[np.float64]) -> pd.DataFrame:
-    return pd.DataFrame({**dict(zip(KEY, keys, strict=True)), "value": numbers})
-
-
-def _are_among(names: NDArray[np.object_], measures: Sequence[ir_measures.Measure]) -> NDArray[np.bool_]:
-    """A mask of the rows with the name of one of some measures; the few distinct names are compared."""
-    number, distinct = pd.factorize(names)
-    wanted = set(map(str, measures))
-    return np.array([name in wanted for name in distinct], dtype=bool)[number]
-
-
 def _check_settings(queries: Any, measures: Iterable[ir_measures.Measure], inference: Inference, pool: str) -> None:
     """Refuse settings before runs are read; of queries, columns that have no effect."""
     choice("interval", inference.interval, TOPIC_METHODS)
@@ -630,8 +640,7 @@ def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQu
 
 
 def _by_segment(
-    keys: Sequence[NDArray[np.object_]],
-    numbers: NDArray[np.float64],
+    scores: ScoreTable,
     measures: Sequence[ir_measures.Measure],
     names: Sequence[str],
     interval: str,
@@ -640,21 +649,19 @@ def _by_segment(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The C frame of all queries, and that of each segment."""
     warn_of_weights(table)
-    whole_frame = _intervals(keys, numbers, measures, names, interval, sample=sample_by(table), **drawn)
+    whole_frame = _intervals(scores, measures, names, interval, sample=sample_by(table), **drawn)
     parts = []
     if table is not None and "segment" in table.columns:
         weight = table["weight"] if "weight" in table.columns else pd.Series(1.0, index=table.index)
         for segment, rows in table[table["segment"] != ""].groupby("segment").groups.items():
-            chosen = np.isin(keys[1].astype(str), list(rows))
-            part = [key[chosen] for key in keys]
-            frame = _intervals(part, numbers[chosen], measures, names, interval, sample=sample_by(table), **drawn)
+            part = scores.on(set(rows))
+            frame = _intervals(part, measures, names, interval, sample=sample_by(table), **drawn)
             parts.append(frame.assign(segment=str(segment), weight=weight.loc[rows].sum() / weight.sum()))
     return whole_frame, pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _intervals(
-    keys: Sequence[NDArray[np.object_]],
-    numbers: NDArray[np.float64],
+    scores: ScoreTable,
     measures: Sequence[ir_measures.Measure],
     names: Sequence[str],
     interval: str,
@@ -664,48 +671,30 @@ def _intervals(
     n_resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    averaged = _are_among(keys[2], [measure for measure in measures if is_mean(measure)])
-    columns, means = [key[averaged] for key in keys], numbers[averaged]
-    # The slower call raises with the first value that is not finite.
-    tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))
+    averaged = scores.of(str(measure) for measure in measures if is_mean(measure))
     # One random stream for all systems and measures: equal values get equal intervals.
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, sample=sample, **drawn)]
-    ends_of = {(row["name"], row["measure"]): row for row in made}
-    by_system = _by_system(keys[0], keys[2], numbers)
+    made = interval_rows(averaged, interval, sample=sample, **drawn).values()
+    ends_of = {row[:2]: dict(zip(COLUMNS, row, strict=True)) for row in made}
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
-        scores = by_system.get((name, str(measure)), np.empty(0))
+        values = scores.scores_of(name, str(measure))
         row = ends_of.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
-        if is_linearised(str(measure)) and interval in RATIO_METHODS and len(scores) > 1:
-            cells = by_system[name, str(measure.answers)]
+        if is_linearised(str(measure)) and interval in RATIO_METHODS and len(values) > 1:
+            cells = scores.scores_of(name, str(measure.answers))
             place = linking.FIGURES.index(measure.NAME)
             # Shown topics alone: all of them, or those of a segment.
             limits = ratio_limits(cells, partial(linking.figure, place=place), interval, **drawn)
             ends = [(*limits, f"topics ({interval})", n_resamples)] if np.isfinite(limits).all() else ends
         variance = _variance_of(measure)
         # Variances of weighted means are those of the gate alone.
-        if variance is not None and len(scores) and sample is None:
-            end = unjudged_interval(scores, by_system[name, str(variance)], level=level)
+        if variance is not None and len(values) and sample is None:
+            end = unjudged_interval(values, scores.scores_of(name, str(variance)), level=level)
             ends.append((end.low, end.high, end.method, 0))
-        mean = mean_of(measure, scores) if len(scores) else nan
+        mean = mean_of(measure, values) if len(values) else nan
         head = (name, str(measure), mean if sample is None or row is None else row["value"])
-        rows += [(*head, low, high, level, method, len(scores), used, seed) for low, high, method, used in ends]
+        rows += [(*head, low, high, level, method, len(values), used, seed) for low, high, method, used in ends]
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _by_system(
-    names: NDArray[np.object_], measures: NDArray[np.object_], values: NDArray[np.float64]
-) -> dict[tuple[str, str], NDArray[np.float64]]:
-    """The values of each system and measure, in row order."""
-    if not len(values):
-        return {}
-    (name, systems), (measure, kinds) = pd.factorize(names), pd.factorize(measures)
-    column = name * len(kinds) + measure
-    order = np.argsort(column, kind="stable")
-    firsts = np.flatnonzero(np.diff(column[order], prepend=-1))
-    keys = ((systems[at // len(kinds)], kinds[at % len(kinds)]) for at in column[order][firsts])
-    return dict(zip(keys, np.split(values[order], firsts[1:]), strict=True))

@@ -1,9 +1,8 @@
-"""Tables of values per topic, and runs with suspiciously many empty topics."""
+"""Values of topics to compare, and runs with suspiciously many empty topics."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -12,86 +11,29 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.contracts import is_linearised
+from vbterrier.frames.score_table import by_mean
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
-from vbterrier.remedies import COMMON_TOPICS
-from vbterrier.stats.topic_intervals import topic_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.score_table import ScoreTable, View
 
-    _Column = tuple[list[str], Floats]
 
-
-# Means are summed in an order that may differ between systems.
-_PLACES = 12
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
-@dataclass(frozen=True, eq=False)
-class ValueTable:
-    """Scores of systems by one measure, the system with the highest mean first."""
-
-    measure: str
-    names: list[str]
-    qids: list[str]
-    values: Floats  # shape (n_qids, n_systems)
-
-    def frame(self) -> pd.DataFrame:
-        """The table as a V frame."""
-        columns = {"name": np.repeat(np.array(self.names, dtype=object), len(self.qids))}
-        columns |= {"qid": np.tile(np.array(self.qids, dtype=object), len(self.names))}
-        return pd.DataFrame(columns).assign(measure=self.measure, value=self.values.T.ravel())
-
-
-def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> list[ValueTable]:
-    """Tables of a V frame by measure; ``common`` drops topics that some system lacks, instead of raising."""
-    placed = [
-        (place, (measure, name), (table.qids, column))
-        for table in topic_values(values)
-        for place, measure, name, column in zip(table.places, table.measures, table.names, table.values.T, strict=True)
-    ]
-    # In order of appearance.
-    columns = {key: column for _, key, column in sorted(placed, key=lambda entry: entry[0])}
-    measures = list(dict.fromkeys(measure for measure, _ in columns))
-    names = list(dict.fromkeys(name for _, name in columns))
-    if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
-        raise InputError(f"wanted at least two systems, found {examples(names) or 'none'}; give another")
-    wanted = list(dict.fromkeys(_named_as(measure, measures) for measure in asked)) or measures
+def views_of(scores: ScoreTable, asked: Sequence[Any], *, common: bool = False) -> list[View]:
+    """Views by measure, the highest mean first; ``common`` drops topics that some system lacks, instead of raising."""
+    if len(scores.names) < 2:  # noqa: PLR2004 - a comparison needs two
+        raise InputError(f"wanted at least two systems, found {examples(scores.names) or 'none'}; give another")
+    wanted = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in asked)) or scores.measures
     require_means(wanted)
-    nothing: _Column = ([], np.empty(0))
-    return [
-        _table(measure, {name: columns.get((measure, name), nothing) for name in names}, common=common)
-        for measure in wanted
-    ]
-
-
-def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueTable:
-    first, *rest = columns
-    qids = columns[first][0]
-    odd = next((other for other in rest if columns[other][0] != qids), None)
-    if odd is not None:
-        if not common:
-            others = columns[odd][0]
-            raise InputError(
-                f"values: of {measure}, {first!r} has {len(qids)} topics, {odd!r} has {len(others)}, and they differ "
-                f"in {examples(sorted(set(qids) ^ set(others)))}: means over different topics are not comparable; ask "
-                f"for {COMMON_TOPICS.text()} (only those that all systems have), or give each missing topic a value (0 "
-                "where a run retrieved nothing)"
-            )
-        qids = sorted(set(qids).intersection(*(topics for topics, _ in columns.values())))
-        if not qids:
-            raise InputError(f"values: of {measure}, no topic is common to all systems")
-        columns = {name: (qids, values[np.isin(topics, qids)]) for name, (topics, values) in columns.items()}
-    values = np.stack([values for _, values in columns.values()], axis=1)
-    means = values.mean(axis=0).round(_PLACES)
-    names = list(columns)
-    order = sorted(range(len(names)), key=lambda at: (-means[at], names[at]))
-    return ValueTable(measure, [names[at] for at in order], qids, values[:, order])
+    return [by_mean(view) for view in scores.of(wanted).views(common=common, of_all=True)]
 
 
 def _named_as(measure: Any, measures: Sequence[str]) -> str:
@@ -128,7 +70,7 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
             return []
 
 
-def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
+def suspect_runs(views: Sequence[View], missing: pd.DataFrame | None = None) -> pd.DataFrame:
     """Missing and zero topics of each system, and a flag for systems with too many of them.
 
     ``missing``: name, n_qids, n_missing of the runs; ``None`` if they are unknown. ``n_zero`` counts topics on which a
@@ -138,7 +80,7 @@ def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = No
     """
     rows: list[tuple[Any, ...]] = []
     missing_by_name: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
-    for table in tables:
+    for table in views:
         n_zero, n_contested = _zeros(table.values)
         # A system with a score above 0 on most topics is not suspect.
         is_mostly_zero = 2 * np.count_nonzero(table.values, axis=0) < len(table.qids)
@@ -191,17 +133,16 @@ def answered_by(measures: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(re.sub(r"^\w+", str(LinkingR), measure) for measure in linearised))
 
 
-def count_answers(pairs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+def count_answers(pairs: pd.DataFrame, scores: ScoreTable) -> pd.DataFrame:
     """Fill wins, losses and ties of linearised measures with queries that one, the other, or both or neither answer.
 
-    The counts remain missing unless LinkingR is among the values.
+    The counts remain missing unless LinkingR is among the scores.
     """
     counts = ["wins", "losses", "ties"]
     table = pairs.copy()
     for measure in filter(is_linearised, pairs["measure"].unique()):
-        correct = values[values["measure"].astype(str) == answered_by([measure])[0]]
-        if len(correct):
-            wide = correct.pivot(index="qid", columns="name", values="value")
+        for _, names, qids, correct in scores.of(answered_by([measure])).views(common=True):
+            wide = pd.DataFrame(correct, index=qids, columns=names)
             rows = table.index[table["measure"] == measure]
             a, b = (wide[table.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))
             table.loc[rows, counts] = np.stack([some.sum(axis=0) for some in (a & ~b, b & ~a, a == b)], axis=1)

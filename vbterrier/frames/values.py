@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, examples
+from vbterrier.errors import InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of
-from vbterrier.remedies import COMMON_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from vbterrier.annotations import Floats
 
 
 KEY = ("name", "qid", "measure")
@@ -114,34 +111,3 @@ def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) ->
         row = int(np.argmax(infinite))
         raise InputError(f"{where}: row {row} is infinite{whose(row)}, wanted a finite number")
     return numbers
-
-
-class MeasureTable(NamedTuple):
-    """The values of all systems under one measure, shape (n_topics, n_systems), with names and topics."""
-
-    measure: str
-    names: list[str]
-    values: Floats
-    qids: list[str]
-
-
-def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
-    """Return one table for each measure, with systems, and topics unless ``by_id``, in order of appearance."""
-    groups = values_of(values).groupby("measure", sort=False)
-    return [_table(str(measure), group, by_id=by_id) for measure, group in groups]
-
-
-def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
-    (name, names), (qid, qids) = group["name"].factorize(), group["qid"].factorize(sort=by_id)
-    table = np.full((len(qids), len(names)), np.nan)
-    table[qid, name] = group["value"].to_numpy()
-    lacking = np.isnan(table)
-    odd = lacking.any(axis=1)
-    if odd.any():
-        row, column = np.argwhere(lacking)[0]
-        raise InputError(
-            f"values: for {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
-            f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have, as "
-            f"{COMMON_TOPICS.of('compare', 'values')}, or score missing ones as 0"
-        )
-    return MeasureTable(measure, names.tolist(), table, list(qids))

@@ -23,7 +23,7 @@ from vbterrier.errors import (
     whole,
 )
 from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
-from vbterrier.frames.values import measure_tables
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels.mean_limits import p_value
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.contracts import Bounds
+    from vbterrier.frames.score_table import View
     from vbterrier.kernels.mean_limits import Moments, SampledQueries
     from vbterrier.stats.paired_tests import TTest
 
@@ -165,9 +166,28 @@ def comparisons(
     >>> comparisons(values)[["name_a", "name_b", "diff", "wins"]].values.tolist()
     [['a', 'b', 0.375, 2]]
     """
-    _check(test, correction, family, level, margin, n_resamples, seed, is_sampled=sample is not None)
+    options: dict[str, Any] = {"test": test, "correction": correction, "family": family, "level": level}
+    options |= {"margin": margin, "n_resamples": n_resamples, "seed": seed}
+    check_tests(**options, is_sampled=sample is not None)
+    return compared(ScoreTable.of_frame(values).views(), baseline=baseline, **options, sample=sample)
+
+
+def compared(
+    views: Sequence[View],
+    *,
+    baseline: str | Sequence[str] | None,
+    test: str,
+    correction: str,
+    family: str,
+    level: float,
+    margin: float | None,
+    n_resamples: int,
+    seed: int,
+    sample: Callable[[Sequence[str]], SampledQueries] | None = None,
+) -> pd.DataFrame:
+    """Return :func:`comparisons` of checked values and options."""
     tables = []
-    for measure, names, table, qids in measure_tables(values, by_id=True):
+    for measure, names, qids, table in views:
         if margin is not None:
             require_difference("margin", margin, measure)
         if pairs := pairs_of(names, baseline):
@@ -187,7 +207,7 @@ def comparisons(
     if correction == "auto":
         by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "bonferroni"
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-    parts = [part for group in groups for part in _compared(group, test, by, level, margin, options, sample)]
+    parts = [part for group in groups for part in _of_family(group, test, by, level, margin, options, sample)]
     if by in {"bonferroni", "holm"} and test in RESAMPLED:
         _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
     if not parts:
@@ -196,7 +216,8 @@ def comparisons(
     return all_pairs.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
 
 
-def _check(
+def check_tests(
+    *,
     test: str,
     correction: str,
     family: str,
@@ -204,7 +225,6 @@ def _check(
     margin: float | None,
     n_resamples: int,
     seed: int,
-    *,
     is_sampled: bool,
 ) -> None:
     """Refuse options that do not exist, or not together."""
@@ -235,7 +255,7 @@ class _Table:
     differences: Floats
 
 
-def _compared(
+def _of_family(
     family: list[_Table],
     test: str,
     correction: str,

@@ -23,7 +23,7 @@ from vbterrier.errors import (
 from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
-from vbterrier.frames.values import measure_tables
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
@@ -131,7 +131,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
 
     check_level(level)
     tables, pairs = [], []
-    for measure, names, table, _ in measure_tables(values):
+    for measure, names, _, table in ScoreTable.of_frame(values).views(by_id=False):
         n, k = table.shape
         if k < 2:  # noqa: PLR2004 - effects of systems need two
             continue
@@ -246,7 +246,7 @@ def bayesian_comparison(
     choice("posterior", posterior, POSTERIORS)
     rope, n_draws, seed = number("rope", rope, low=0), whole("n_draws", n_draws), whole("seed", seed, low=0)
     parts = []
-    for measure, names, table, _ in measure_tables(values):
+    for measure, names, _, table in ScoreTable.of_frame(values).views(by_id=False):
         require_difference("rope", rope, measure)
         chosen = pairs_of(names, baseline)
         if not chosen:
@@ -345,13 +345,13 @@ def risk_table(
     from scipy import special
 
     alpha = number("alpha", alpha, low=0)
-    tables = {table.measure: table for table in measure_tables(values)}
+    tables = {view.measure: view for view in ScoreTable.of_frame(values).views(by_id=False)}
     if not tables:
         raise InputError("values: no rows; risk needs the scores of systems")
     asked = next(iter(tables)) if measure is None else measure
     if asked not in tables:
         raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
-    _, names, scores, qids = tables[asked]
+    _, names, qids, scores = tables[asked]
     if baseline is not None:
         require_system("baseline", baseline, names)
     base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]

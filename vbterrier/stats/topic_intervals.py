@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, warn, whole
 from vbterrier.frames.contracts import UNKNOWN, mean_bounds
-from vbterrier.frames.values import KEY, values_of
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
 from vbterrier.kernels.resample import (
@@ -27,7 +27,7 @@ from vbterrier.kernels.resample import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.contracts import Bounds
@@ -101,8 +101,9 @@ def intervals(
     -------
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
-        each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
-        within the bounds, if they are known; ``"unseen"`` and ``"bounded"`` intervals are withheld (NaN) otherwise.
+        each system and measure, in order of appearance, by system. The result does not depend on the order of topics.
+        Limits are within the bounds, if they are known; ``"unseen"`` and ``"bounded"`` intervals are withheld (NaN)
+        otherwise.
 
     Raises
     ------
@@ -119,22 +120,21 @@ def intervals(
     [[0.0, 0.0711]]
     """
     _check(method, level, n_resamples, seed)
-    tables = topic_values(values)
+    scores = ScoreTable.of_frame(values)
     if bounds is not None:
         low, high = bounds
         if not low < high:
             raise ParameterError(f"bounds={bounds}: wanted the smallest and the largest possible score, as (0, 1)")
-        for table in tables:
-            if not ((table.values >= low) & (table.values <= high)).all():
-                raise InputError(f"values: scores are outside bounds={bounds}; wanted wider bounds")
+        if ((scores.values < low) | (scores.values > high)).any():
+            raise InputError(f"values: scores are outside bounds={bounds}; wanted wider bounds")
     if sample is not None and method != UNSEEN:
         raise ParameterError(f"method={method!r} has no weights or clusters; use {UNSEEN!r}")
-    rows = interval_rows(tables, method, level=level, n_resamples=n_resamples, seed=seed, bounds=bounds, sample=sample)
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    rows = interval_rows(scores, method, level=level, n_resamples=n_resamples, seed=seed, bounds=bounds, sample=sample)
+    return pd.DataFrame([rows[place] for place in sorted(rows)], columns=list(COLUMNS))
 
 
 def interval_rows(
-    tables: Iterable[TopicValues],
+    scores: ScoreTable,
     method: str,
     *,
     level: float,
@@ -142,23 +142,25 @@ def interval_rows(
     seed: int,
     bounds: Bounds | None = None,
     sample: Callable[[Sequence[str]], SampledQueries] | None = None,
-) -> list[tuple[Any, ...]]:
-    """Return the rows of :func:`intervals` from tables of values; ``sample``: how topics were sampled, by their ids."""
+) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Return the rows of :func:`intervals` by the places of system and measure in a table.
+
+    ``sample``: how topics were sampled, by their ids.
+    """
     used = n_resamples if method in RESAMPLED else 0
-    rows: dict[int, tuple[Any, ...]] = {}
-    for table in tables:
-        ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in table.measures]).T
-        draws = _draws(method, seed, "", table.qids)
-        of = SampledQueries.equal(len(table.qids)) if sample is None else sample(table.qids)
-        limits = _topics_intervals(table.values, level, method, draws, n_resamples, ranges, of)
-        columns = zip(
-            table.places, table.names, table.measures, of.mean(table.values), limits.low, limits.high, strict=True
-        )
-        for column, (place, name, measure, mean, low, high) in enumerate(columns):
+    ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in scores.measures])
+    rows: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for places, qids, values in scores.columns():
+        of = SampledQueries.equal(len(qids)) if sample is None else sample(qids)
+        draws = _draws(method, seed, "", qids)
+        limits = _topics_intervals(values, level, method, draws, n_resamples, ranges[places[:, 1]].T, of)
+        columns = zip(places.tolist(), of.mean(values), limits.low, limits.high, strict=True)
+        for column, ((system, measure), mean, low, high) in enumerate(columns):
             made = limits.method_of(column)
             drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
-            rows[place] = (name, measure, mean, low, high, level, made, len(table.qids), drawn, seed)
-    return [rows[place] for place in sorted(rows)]
+            name = scores.names[system], scores.measures[measure]
+            rows[system, measure] = (*name, mean, low, high, level, made, len(qids), drawn, seed)
+    return rows
 
 
 def topics_interval(values: Floats, **options: Any) -> Interval:
@@ -306,50 +308,6 @@ def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
 def tail_probabilities(level: float) -> Floats:
     """Return the probabilities of both limits of an equal-tailed interval."""
     return np.array([(1 - level) / 2, (1 + level) / 2])
-
-
-@dataclass(frozen=True, eq=False)
-class TopicValues:
-    """Values of systems and measures that share the same topics, shape (n, m); topics are sorted.
-
-    ``places``: the position of each column among the columns of all tables, in order of appearance.
-    """
-
-    names: list[str]
-    measures: list[str]
-    places: list[int]
-    qids: list[str]
-    values: Floats
-
-
-def topic_values(values: Any) -> list[TopicValues]:
-    """Split a V frame into tables, one for each set of topics. The order of rows affects only the order of columns."""
-    frame = values_of(values)
-    return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
-
-
-def tables_of(keys: Sequence[Any], values: Floats) -> list[TopicValues]:
-    """Return :func:`topic_values` of validated columns: names, topics and measures, and their finite values."""
-    if not len(values):
-        return []
-    (name, names), (measure, measures) = (pd.factorize(keys[at]) for at in (0, 2))
-    qid, qids = pd.factorize(keys[1], sort=True)
-    column, pairs = pd.factorize(name * len(measures) + measure)
-    order = np.lexsort((qid, column))
-    parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
-    groups: dict[bytes, list[int]] = {}
-    for place, rows in enumerate(parts):
-        groups.setdefault(qid[rows].tobytes(), []).append(place)
-    return [
-        TopicValues(
-            [names[pairs[place] // len(measures)] for place in places],
-            [measures[pairs[place] % len(measures)] for place in places],
-            places,
-            list(qids[qid[parts[places[0]]]]),
-            np.stack([values[parts[place]] for place in places], axis=1),
-        )
-        for places in groups.values()
-    ]
 
 
 def proportion_below(replicas: Floats, point: Floats, equal: float | Floats) -> Floats:

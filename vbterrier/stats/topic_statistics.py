@@ -14,6 +14,7 @@ from vbterrier.errors import InputError, ParameterError, check_level, warn, whol
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
+from vbterrier.frames.score_table import ScoreTable
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
     acceleration_of,
@@ -38,7 +39,6 @@ from vbterrier.stats.topic_intervals import (
     poisson_limits,
     proportion_below,
     tail_probabilities,
-    topic_values,
 )
 
 if TYPE_CHECKING:
@@ -112,10 +112,12 @@ class TopicStatistics(Shown):
 
     def add(self, values: Any) -> TopicStatistics:
         """Add the values of further topics, a V frame (name, qid, measure, value), and return the same object."""
-        for table in topic_values(values):
-            weights, sums = weighted_sums(table.qids, table.values, self.n_resamples, self.seed)
-            lowest, highest = table.values.min(axis=0).tolist(), table.values.max(axis=0).tolist()
-            for place, key in enumerate(zip(table.names, table.measures, strict=True)):
+        scores = ScoreTable.of_frame(values)
+        for places, qids, columns in scores.columns():
+            weights, sums = weighted_sums(qids, columns, self.n_resamples, self.seed)
+            lowest, highest = columns.min(axis=0).tolist(), columns.max(axis=0).tolist()
+            for place, (system, measure) in enumerate(places.tolist()):
+                key = scores.names[system], scores.measures[measure]
                 self._count(key, _Column(weights, sums[:, :, place], lowest[place], highest[place]))
         return self
 

@@ -1,0 +1,203 @@
+"""Scores of systems as one array; the V frame is read and written at the border alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, examples
+from vbterrier.frames.values import KEY, values_of
+from vbterrier.remedies import COMMON_TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+
+
+# Means are summed in an order that may differ between systems.
+_PLACES = 12
+
+
+class View(NamedTuple):
+    """The values of some systems by one measure on the same topics, shape (n_topics, n_systems)."""
+
+    measure: str
+    names: list[str]
+    qids: list[str]
+    values: Floats
+
+
+class Columns(NamedTuple):
+    """The values of m pairs of a system and a measure that share their topics, shape (n_topics, m); topics are sorted.
+
+    ``places``: the places of system and measure in the table, shape (m, 2).
+    """
+
+    places: Ints
+    qids: list[str]
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Values of M measures, S systems and T topics, shape (M, S, T), each in order of appearance.
+
+    NaN: the measure is undefined for the topic, or the system has no value for it.
+    """
+
+    measures: list[str]
+    names: list[str]
+    qids: list[str]
+    values: Floats
+
+    @classmethod
+    def of_frame(cls, values: Any) -> ScoreTable:
+        """Read a V frame, and check it."""
+        frame = values_of(values)
+        return cls._of_columns(frame["name"], frame["qid"], frame["measure"], frame["value"].to_numpy())
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[str, str, str, float]]) -> ScoreTable:
+        """The table of computed values: rows of name, topic, measure and value, each key once."""
+        # Several times faster than a frame of the rows.
+        name, qid, measure, value = np.array(rows, dtype=object).reshape(-1, 4).T
+        numbers = value.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            row = int(np.argmin(np.isfinite(numbers)))
+            raise InputError(
+                f"values: {numbers[row]} (system {name[row]!r}, topic {qid[row]!r}, {measure[row]}), wanted a finite "
+                "number"
+            )
+        return cls._of_columns(name, qid, measure, numbers)
+
+    @classmethod
+    def _of_columns(cls, name: Any, qid: Any, measure: Any, value: Floats) -> ScoreTable:
+        places, labels = zip(*map(pd.factorize, (measure, name, qid)), strict=True)
+        values = np.full([len(each) for each in labels], np.nan)
+        values[places] = value
+        measures, names, qids = map(list, labels)
+        return cls(measures, names, qids, values)
+
+    @classmethod
+    def joined(cls, tables: Mapping[str, ScoreTable]) -> ScoreTable:
+        """One table of several collections, whose topics are different topics: ``dataset/qid``."""
+        if list(tables) == [""]:
+            return tables[""]
+        measures, names = (
+            list(dict.fromkeys(label for table in tables.values() for label in getattr(table, axis)))
+            for axis in ("measures", "names")
+        )
+        parts = []
+        for table in tables.values():
+            part = np.full((len(measures), len(names), len(table.qids)), np.nan)
+            part[np.ix_(_places(table.measures, measures), _places(table.names, names))] = table.values
+            parts.append(part)
+        qids = [f"{dataset}/{qid}" for dataset, table in tables.items() for qid in table.qids]
+        return cls(measures, names, qids, np.concatenate(parts, axis=2))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the V frame: rows by system, measure and topic."""
+        values = self.values.transpose(1, 0, 2)
+        name, measure, qid = np.nonzero(~np.isnan(values))
+        axes = (self.names, name), (self.qids, qid), (self.measures, measure)
+        columns = {key: np.array(labels, dtype=object)[at] for key, (labels, at) in zip(KEY, axes, strict=True)}
+        return pd.DataFrame({**columns, "value": values[name, measure, qid]})
+
+    def of(self, measures: Iterable[str]) -> ScoreTable:
+        """The table of those of some measures that it has, in their order."""
+        kept = [measure for measure in dict.fromkeys(measures) if measure in self.measures]
+        return ScoreTable(kept, self.names, self.qids, self.values[_places(kept, self.measures)])
+
+    def on(self, qids: Collection[str]) -> ScoreTable:
+        """The table of some topics."""
+        kept = [place for place, qid in enumerate(self.qids) if qid in qids]
+        return ScoreTable(self.measures, self.names, [self.qids[place] for place in kept], self.values[:, :, kept])
+
+    def scores_of(self, name: str, measure: str) -> Floats:
+        """The values of a system by a measure; without topics for which it is undefined."""
+        if measure not in self.measures or name not in self.names:
+            return np.empty(0)
+        values = self.values[self.measures.index(measure), self.names.index(name)]
+        return np.asarray(values[~np.isnan(values)])
+
+    def rows(self, measure: str, names: Sequence[str], qids: Sequence[str]) -> Floats:
+        """The values of a measure for systems and topics in this order, shape (S, T); NaN for those without a value."""
+        values = np.full((len(names), len(qids)), np.nan)
+        if measure in self.measures:
+            name, qid = (
+                pd.Index(own).get_indexer(pd.Index(of, dtype=object))
+                for own, of in ((self.names, names), (self.qids, qids))
+            )
+            known = np.ix_(np.flatnonzero(name >= 0), np.flatnonzero(qid >= 0))
+            values[known] = self.values[self.measures.index(measure)][np.ix_(name[name >= 0], qid[qid >= 0])]
+        return values
+
+    def views(self, *, common: bool = False, by_id: bool = True, of_all: bool = False) -> list[View]:
+        """The values by measure, of the systems that have any (or ``of_all``), on their topics, sorted if ``by_id``.
+
+        ``common`` drops topics that some system lacks, instead of raising.
+        """
+        views = []
+        for measure, every in zip(self.measures, self.values, strict=True):
+            known = ~np.isnan(every)
+            systems = np.flatnonzero(known.any(axis=1) | of_all)
+            names, known = [self.names[system] for system in systems], known[systems]
+            if not common:
+                self._require_same(measure, names, known)
+            topics = np.flatnonzero(known.all(axis=0))
+            if names and not len(topics):
+                raise InputError(f"values: of {measure}, no topic is common to all systems")
+            if by_id:
+                topics = np.array(sorted(topics.tolist(), key=self.qids.__getitem__), dtype=np.int64)
+            values = np.ascontiguousarray(every[np.ix_(systems, topics)].T)
+            views.append(View(measure, names, [self.qids[topic] for topic in topics], values))
+        return views
+
+    def _require_same(self, measure: str, names: Sequence[str], known: Any) -> None:
+        odd = np.flatnonzero((known != known[:1]).any(axis=1))
+        if odd.size:
+            differing = [qid for qid, differs in zip(self.qids, known[0] != known[odd[0]], strict=True) if differs]
+            raise InputError(
+                f"values: of {measure}, {names[0]!r} has {known[0].sum()} topics, {names[odd[0]]!r} has "
+                f"{known[odd[0]].sum()}, and they differ in {examples(sorted(differing))}: means over different topics "
+                f"are not comparable; ask for {COMMON_TOPICS.text()} (only those that all systems have), or give each "
+                "missing topic a value (0 where a run retrieved nothing)"
+            )
+
+    def columns(self) -> Iterator[Columns]:
+        """Pairs of a system and a measure, grouped by their topics."""
+        order = sorted(range(len(self.qids)), key=self.qids.__getitem__)
+        values = self.values.transpose(1, 0, 2)[:, :, order]
+        known = ~np.isnan(values)
+        groups: dict[bytes, list[tuple[int, int]]] = {}
+        for system, measure in np.argwhere(known.any(axis=2)).tolist():
+            groups.setdefault(known[system, measure].tobytes(), []).append((system, measure))
+        for group in groups.values():
+            topics, places = np.flatnonzero(known[group[0]]), np.array(group)
+            chosen = values[places[:, 0], places[:, 1]][:, topics]
+            yield Columns(places, [self.qids[order[topic]] for topic in topics], np.ascontiguousarray(chosen.T))
+
+
+def by_mean(view: View) -> View:
+    """The view with the system with the highest mean first."""
+    means = view.values.mean(axis=0).round(_PLACES)
+    order = sorted(range(len(view.names)), key=lambda at: (-means[at], view.names[at]))
+    return view._replace(names=[view.names[at] for at in order], values=np.take(view.values, order, axis=1))
+
+
+def table_of_views(views: Sequence[View]) -> ScoreTable:
+    """The table of views with the same systems."""
+    names, qids = views[0].names, list(dict.fromkeys(qid for view in views for qid in view.qids))
+    values = np.full((len(views), len(names), len(qids)), np.nan)
+    for place, view in enumerate(views):
+        values[place][np.ix_(_places(view.names, names), _places(view.qids, qids))] = view.values.T
+    return ScoreTable([view.measure for view in views], names, qids, values)
+
+
+def _places(labels: Sequence[str], among: Sequence[str]) -> list[int]:
+    place = {label: at for at, label in enumerate(among)}
+    return [place[label] for label in labels]
