@@ -47,6 +47,8 @@ _PAIR = ["name_a", "name_b"]
 # Arguments that a plan of judgments has, too, and systems that a picture has.
 _SAME = ("runs", "qrels", "measure", "labels", "model", "on_topics", "duplicates", "system", "data")
 _MOST_DRAWN = 15
+# Drawn differences that are in memory at a time.
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,12 +229,9 @@ def rank_systems(
     named = pairs_of(drawn_scores.names, baseline)
     pairs = pd.DataFrame(named, columns=_PAIR)
     a, b = drawn_scores.places(pairs)
-    tails = equal_tails(drawn_scores.draws[a] - drawn_scores.draws[b], level)
-    numbers = zip(drawn_scores.means[a] - drawn_scores.means[b], *tails, drawn_scores.beats(pairs), strict=True)
-    rows = [(*pair, *row) for pair, row in zip(named, numbers, strict=True)]
-    pairs = pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
-    pairs.insert(2, "measure", str(wanted))
-    pairs.insert(6, "level", level)
+    tails = np.concatenate([equal_tails(gap, level) for gap in drawn_scores.gaps(a, b)], axis=1)
+    pairs = pairs.assign(measure=str(wanted), diff=drawn_scores.means[a] - drawn_scores.means[b])
+    pairs = pairs.assign(low=tails[0], high=tails[1], level=level, p_a_beats_b=drawn_scores.beats(pairs))
     for source in ("unjudged", "both"):
         draws = sources.get(source)
         systems[f"p_best_{source}"] = np.nan if draws is None else systems["name"].map(draws.best())
@@ -291,10 +290,18 @@ class _DrawnScores:
 
     def beats(self, pairs: pd.DataFrame) -> Floats:
         """The probability that system a of each pair beats system b; a tie counts half."""
-        a, b = self.places(pairs)
-        gap = self.draws[a] - self.draws[b]
-        above, at_least = np.count_nonzero(gap > EQUAL, axis=1), np.count_nonzero(gap >= -EQUAL, axis=1)
-        return np.asarray((above + at_least) / (2 * gap.shape[1]))
+        counts = [
+            np.count_nonzero(gap > EQUAL, axis=1) + np.count_nonzero(gap >= -EQUAL, axis=1)
+            for gap in self.gaps(*self.places(pairs))
+        ]
+        return np.asarray(np.concatenate(counts) / (2 * self.draws.shape[1]))
+
+    def gaps(self, a: Ints, b: Ints) -> Iterator[Floats]:
+        """Yield drawn differences of pairs of places, shape (n_pairs, n_draws), for a block of pairs at a time."""
+        step = max(_BLOCK // self.draws.shape[1], 1)
+        for start in range(0, max(len(a), 1), step):
+            these = slice(start, start + step)
+            yield self.draws[a[these]] - self.draws[b[these]]
 
 
 def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool = False) -> _DrawnScores:
