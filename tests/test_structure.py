@@ -115,3 +115,18 @@ def test_the_page_of_the_structure_shows_the_calls_as_they_are():
     page = PAGE.read_text(encoding="utf-8")
     made = page.partition(BEGIN)[2].partition(END)[0].strip()
     assert made == text(), "run: python tests/helpers/journeys.py"
+
+
+def test_no_public_function_has_the_name_of_a_module_of_its_package():
+    # Importing the module would replace the function in a package that loads names at first use.
+    stubs = sorted(PACKAGE.rglob("__init__.pyi"))
+    assert len(stubs) > 5
+    hidden = [
+        f"{stub.parent.relative_to(ROOT)}: {name.asname or name.name}"
+        for stub in stubs
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+        if any((stub.parent / f"{name.asname or name.name}{suffix}").exists() for suffix in (".py", "/__init__.py"))
+    ]
+    assert not hidden, f"rename these modules: {hidden}"

@@ -8,7 +8,7 @@ from trectools import TrecQrel, TrecRun
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate import audit_judge, diagnose, label_quality, release_gate, variance_shares
-from vbterrier.evaluate.leaderboard import leaderboard
+from vbterrier.evaluate.track import leaderboard
 from vbterrier.evaluate.trectools import VBTrecEval
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.unjudged import bootstrap_distribution, fit, predict_grades, sparse_qrels

@@ -182,7 +182,7 @@ def test_judge_lists_topics_that_complete_an_audit(command, refused, files):
     arguments = ["judge", *RUNS, "-q", "human.txt", "--complete", "10", "--labels", "one.txt"]
     code, out, _ = command(*arguments, "-f", "json", "--seed", "3")
     plan = pd.DataFrame(json.loads(out))
-    expected = topics_to_judge(RUNS, "human.txt", ["one.txt"], 10, inference=Inference(seed=3))
+    expected = topics_to_judge(RUNS, "human.txt", labels=["one.txt"], n_topics=10, inference=Inference(seed=3))
     assert code == 0
     assert plan["qid"].nunique() == 10
     assert (

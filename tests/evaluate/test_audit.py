@@ -431,17 +431,17 @@ def test_topics_to_judge_complete_topics_for_an_audit(planted):
     cut = {docno for run in runs.values() for docno in first_ten(run)}
     outside = human[~human["docno"].isin(cut)].iloc[0]
     human = human[human["docno"] != outside["docno"]]
-    plan = topics_to_judge(runs, human, {"honest": labels["honest"]}, 12, inference=Inference(seed=3))
+    plan = topics_to_judge(runs, human, labels={"honest": labels["honest"]}, n_topics=12, inference=Inference(seed=3))
     assert plan["qid"].nunique() == 10
     assert not plan.merge(human[["qid", "docno"]]).shape[0]
-    more = topics_to_judge(runs, human, {"honest": labels["honest"]}, 20, inference=Inference(seed=3))
+    more = topics_to_judge(runs, human, labels={"honest": labels["honest"]}, n_topics=20, inference=Inference(seed=3))
     assert set(plan["qid"]) < set(more["qid"])
-    assert len(topics_to_judge(runs, human, {"honest": labels["honest"]}, 2)) == 0
-    every = topics_to_judge(runs, None, {"honest": labels["honest"]}, 40)
+    assert len(topics_to_judge(runs, human, labels={"honest": labels["honest"]}, n_topics=2)) == 0
+    every = topics_to_judge(runs, None, labels={"honest": labels["honest"]}, n_topics=40)
     assert sorted(zip(every["qid"], every["docno"], strict=True)) == sorted(
         zip(truth["qid"], truth["docno"], strict=True)
     )
-    whole = topics_to_judge(runs, human, {"honest": labels["honest"]}, 40)
+    whole = topics_to_judge(runs, human, labels={"honest": labels["honest"]}, n_topics=40)
     assert whole.loc[whole["qid"] == outside["qid"], ["docno", "reason"]].to_numpy().tolist() == [
         [outside["docno"], "labelled by a judge"]
     ]

@@ -16,7 +16,7 @@ from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.evaluate.entity_grid import ENTITY_GRID, entity_grid
+from vbterrier.evaluate.entity_grids import ENTITY_GRID, entity_grid
 from vbterrier.evaluate.grids import combined
 from vbterrier.evaluate.scores import score
 from vbterrier.settings import Data, Execution, Inference

@@ -285,11 +285,11 @@ REFUSALS = [
         "labels of other topics",
         lambda call: call({"honest": QRELS, "other": QRELS.assign(qid="x" + QRELS["qid"])}),
         (lambda labels: audit_judge(RUNS, QRELS, labels=labels), "labels of 'other': none is of a topic that a run has: they have 'xq1', 'xq2'; the runs have 'q1', 'q2'; use the same ids of topics"),
-        (lambda labels: topics_to_judge(RUNS, QRELS, {"other": labels["other"]}, 1), "labels of 'other': none is of a topic that a run has: they have 'xq1', 'xq2'; the runs have 'q1', 'q2'; use the same ids of topics"),
+        (lambda labels: topics_to_judge(RUNS, QRELS, labels={"other": labels["other"]}, n_topics=1), "labels of 'other': none is of a topic that a run has: they have 'xq1', 'xq2'; the runs have 'q1', 'q2'; use the same ids of topics"),
     ),
     *refusals(
         "topics to judge completely",
-        lambda n_topics, options: topics_to_judge(RUNS, QRELS, {"honest": QRELS}, n_topics, **grouped("topics_to_judge", **options)),
+        lambda n_topics, options: topics_to_judge(RUNS, QRELS, labels={"honest": QRELS}, n_topics=n_topics, **grouped("topics_to_judge", **options)),
         (3, {}, "n_topics=3: only 2 topics have labels and documents in a run"),
         (0, {}, "n_topics=0: wanted a whole number of at least 1"),
         (1, {"cutoff": 0}, "cutoff=0: wanted a whole number from 1 to 1000000"),

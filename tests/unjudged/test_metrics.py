@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from one_topic import one, qrels_of, run_of
 
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.metrics import AP, NDCG, Precision
+from vbterrier.unjudged.metrics import AP, NDCG, Precision, cascade_increments
 from vbterrier.unjudged.pool import Judgments
 
 
@@ -51,3 +51,13 @@ def test_judged_rankings_score_as_trec_eval_says(case, k):
         measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
         expected = one(measure, qrels, run)
         assert values(metric, judged) == pytest.approx([expected], abs=1e-12), name
+
+
+def test_a_user_who_surely_stops_reaches_nothing_behind():
+    judged = judge({"a": 0, "b": 1, "c": 2}, [*"axcyb"], 5)
+    visits = np.flatnonzero(judged.unjudged[0])[None]
+    sure, nearly = (cascade_increments(judged, visits, np.array([0.0, 0.5, stop])) for stop in (1.0, 1 - 1e-12))
+    # c at rank 3 stops everyone: 1/3 from the first unjudged document on, nothing from the second.
+    np.testing.assert_allclose([sure.base[0], *sure.lasting[0]], [0.0, 1 / 3, 0.0], atol=1e-15)
+    np.testing.assert_allclose(sure.alone[0], [-1 / 2, 0.0], atol=1e-15)
+    np.testing.assert_allclose(nearly.alone[0], sure.alone[0], atol=1e-9)

@@ -239,7 +239,7 @@ def gate(
 
     Exit codes: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error.
     """
-    from vbterrier.evaluate.release_gate import GateOptions, release_gate
+    from vbterrier.evaluate.releases import GateOptions, release_gate
     from vbterrier.frames.files.writing import replace_files
     from vbterrier.report.comparison import GATE_FORMATS, gate_report
     from vbterrier.report.tables import WIDTH, width

@@ -279,7 +279,7 @@ def track(
     """Rank the runs of a track with rank intervals and letters, and examine reusability and automatic judges."""
     from vbterrier.evaluate.inputs import named_systems
     from vbterrier.evaluate.judging import JudgingBudget
-    from vbterrier.evaluate.leaderboard import leaderboard
+    from vbterrier.evaluate.track import leaderboard
     from vbterrier.frames.files.reading import read_costs
 
     style = require_format(style, output)

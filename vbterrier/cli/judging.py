@@ -118,7 +118,9 @@ def _list_topics(
     cutoff = measure_with_distribution(measure).cutoff
     if cutoff is None:
         raise ParameterError(f"--measure {measure}: --complete wants a measure with a cutoff, as ENDCG@10")
-    plan = topics_to_judge(runs, qrels, named, n_topics, cutoff=cutoff, data=read, inference=Inference(seed=seed))
+    plan = topics_to_judge(
+        runs, qrels, labels=named, n_topics=n_topics, cutoff=cutoff, data=read, inference=Inference(seed=seed)
+    )
     summary = f"{len(plan):,} documents of {plan['qid'].nunique():,} topics complete {n_topics:,} topics"
     if output is not None:
         write_judging(plan, output)

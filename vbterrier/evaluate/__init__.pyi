@@ -5,7 +5,7 @@ from .coverage import CoverageOptions as CoverageOptions
 from .doctor import diagnose as diagnose
 from .document_annotation import annotate_documents as annotate_documents
 from .document_annotation import annotated_scores as annotated_scores
-from .entity_grid import entity_grid as entity_grid
+from .entity_grids import entity_grid as entity_grid
 from .frozen import evaluate_frozen as evaluate_frozen
 from .grids import GridOptions as GridOptions
 from .intents import IntentOptions as IntentOptions
@@ -13,9 +13,8 @@ from .judge_topics import topics_to_judge as topics_to_judge
 from .judging import JudgingBudget as JudgingBudget
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality
-from .leaderboard import leaderboard as leaderboard
-from .release_gate import GateOptions as GateOptions
-from .release_gate import release_gate as release_gate
+from .releases import GateOptions as GateOptions
+from .releases import release_gate as release_gate
 from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline
 from .replicas import RerunSystems as RerunSystems
@@ -24,5 +23,6 @@ from .retagging import RerunTagger as RerunTagger
 from .sensitivity import intent_sensitivity as intent_sensitivity
 from .settings import ReachOptions as ReachOptions
 from .settings import evaluate_settings as evaluate_settings
+from .track import leaderboard as leaderboard
 from .variance import VarianceOptions as VarianceOptions
 from .variance import variance_shares as variance_shares

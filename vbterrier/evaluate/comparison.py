@@ -345,8 +345,7 @@ def compare(
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(views, missing)
     means = _means(views, interval, sample=sample, **options)
-    systems = _lettered(means, pairs, is_complete=baseline is None)
-    systems["letters"] = systems["letters"].mask(systems["measure"].isin(guessed), "")
+    systems = _lettered(means, pairs, guessed, is_complete=baseline is None)
     _LOG.info(
         "compared %d pairs of systems: %s, correction %s, %d resamples",
         len(pairs),
@@ -513,8 +512,10 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
             )
 
 
-def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) -> pd.DataFrame:
-    """Add the compact letter display if all pairs were compared."""
+def _lettered(
+    systems: pd.DataFrame, pairs: pd.DataFrame, guessed: Collection[str], *, is_complete: bool
+) -> pd.DataFrame:
+    """Add the compact letter display if all pairs were compared, except of guessed measures."""
     signs = np.full(len(systems), "", dtype=object)
     if is_complete:
         significant = pairs[is_significant(pairs["p_adjusted"], pairs["level"])]
@@ -524,5 +525,5 @@ def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) 
             a, b = ([place[name] for name in own[side]] for side in ("name_a", "name_b"))
             different = np.zeros((len(rows), len(rows)), dtype=bool)
             different[a, b] = different[b, a] = True
-            signs[rows] = letters(different)
+            signs[rows] = "" if measure in guessed else letters(different)
     return systems.assign(letters=signs)

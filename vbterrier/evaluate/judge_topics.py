@@ -101,9 +101,9 @@ def judged_topics(
 def topics_to_judge(
     runs: Any,
     qrels: Any,
+    *,
     labels: Any,
     n_topics: int,
-    *,
     cutoff: int = 10,
     data: Data = Data(on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(seed=0),
@@ -143,7 +143,8 @@ def topics_to_judge(
     >>> labels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["a", "b", "a"], "label": [1, 0, 1]})
     >>> run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "c"], "score": [1.0, 1.0]})
     >>> human = pd.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "label": [1, 1]})
-    >>> topics_to_judge({"mine": run}, human, {"llm": labels}, 2)[["qid", "docno", "reason"]].values.tolist()
+    >>> plan = topics_to_judge({"mine": run}, human, labels={"llm": labels}, n_topics=2)
+    >>> plan[["qid", "docno", "reason"]].values.tolist()
     [['2', 'c', 'rank 1 of a run'], ['2', 'a', 'labelled by a judge']]
     """
     on_topics, seed = data.on_topics, inference.seed

@@ -11,9 +11,9 @@ from vbterrier.errors import ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
-from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
+from vbterrier.evaluate.track import Leaderboard
 from vbterrier.evaluate.verdicts import counted
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import column_titles, shared_caption

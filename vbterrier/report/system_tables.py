@@ -13,8 +13,8 @@ from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import choice, printable, unheard
 from vbterrier.evaluate.doctor import RUN_TITLES
 from vbterrier.evaluate.judging import judge_next
-from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.track import joined_ranks
 from vbterrier.evaluate.verdicts import counted
 from vbterrier.frames.answer import Answer
 from vbterrier.frames.files.reading import read_qrels, read_run
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.audit import JudgeAudit
     from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.evaluate.doctor import Diagnosis
-    from vbterrier.evaluate.leaderboard import Leaderboard
     from vbterrier.evaluate.ranking import SystemRanking
     from vbterrier.evaluate.scores import Scores
+    from vbterrier.evaluate.track import Leaderboard
     from vbterrier.linking.quality import LinkingReport
 
 

@@ -344,7 +344,8 @@ def cumulative_increments(
 def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
     """The increments of ``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``, expected reciprocal rank; ``stops`` is s of each level."""
     stop = at(stops, judged.levels)
-    reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
+    # A user who surely stops at a rank reaches none behind it.
+    reaches = np.cumprod(np.hstack([np.ones((len(stop), 1)), 1.0 - stop[:, :-1]]), axis=1)
     share = reaches / ranks(stop.shape[1])
     lasting = _behind(judged, stop * share)
     alone = -np.take_along_axis(share, visits, axis=1)
