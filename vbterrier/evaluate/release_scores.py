@@ -100,8 +100,8 @@ class ReleaseScores:
             self._joint = joint_of(distributions)
         else:
             frames = {name: run.frame for name, run in runs.items()}
-            table = scored_runs(frames, target.frame, [measure], data=Data(on_topics="all", system=ONE)).table
-            self._scores = dict(zip(runs, table.rows(str(measure), list(runs), target.topics), strict=True))
+            rated_scores = scored_runs(frames, target.frame, [measure], data=Data(on_topics="all", system=ONE)).table
+            self._scores = dict(zip(runs, rated_scores.rows(str(measure), list(runs), target.topics), strict=True))
         self.depth = depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
@@ -397,14 +397,14 @@ def covariates_of(
             raise InputError("covariate='labels': several labels of a document; wanted those of one machine")
         plain = measures_from(_plain(measure))[0]
         names = list(dict.fromkeys(name for pair in pairs for name in pair))
-        table = scored_runs(
+        rated_scores = scored_runs(
             {name: runs[name] for name in names},
             frame.rename(columns={"grade": "label"})[["qid", "docno", "label"]],
             [plain],
             data=Data(on_topics="all"),
         ).table
-        scores = dict(zip(names, table.rows(str(plain), names, table.qids), strict=True))
-        found = {(one, other): pd.Series(scores[one] - scores[other], index=table.qids) for one, other in pairs}
+        scores = dict(zip(names, rated_scores.rows(str(plain), names, rated_scores.qids), strict=True))
+        found = {(one, other): pd.Series(scores[one] - scores[other], index=rated_scores.qids) for one, other in pairs}
     for column in found.values():
         lacking = [qid for qid in rated.index if qid not in column.index]
         if lacking:

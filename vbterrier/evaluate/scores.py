@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     import ir_measures
     from numpy.typing import NDArray
 
+    from vbterrier.frames.ranking import Run
     from vbterrier.frames.results import Figures
     from vbterrier.kernels.mean_limits import SampledQueries
     from vbterrier.remedies import Call
@@ -398,7 +399,10 @@ def scored_runs(
     )
     warn_of_few_non_relevant(asked, judged)
     of_model["labels"] = labels_of(data.labels)
-    fit = partial(models_of, measures, **of_model)
+
+    def fit(loaded_runs: Mapping[str, Run], target: EvaluationTarget) -> dict[str, EvidenceModel]:
+        return models_of(measures, loaded_runs, target, **of_model)
+
     scorer = Scorer(
         judged,
         measures,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from trectools import TrecRun
+from trectools import TrecEval, TrecRun
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, excerpt, nearest
@@ -14,7 +14,6 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.trectools import name_of_trectools
 from vbterrier.hosts.trectools import (
     EvaluationResult,
-    TrecEval,
     check_run_topics,
     over_run_topics,
     qrels_frame,

@@ -28,7 +28,6 @@ require_api(trectools, "trectools", _TESTED, ("TrecEval.get_unjudged", "TrecQrel
 require_api(TrecRun(), "trectools", _TESTED, ("run_data", "filename"))
 require_api(TrecQrel(), "trectools", _TESTED, ("qrels_data", "filename"))
 
-TrecEval = trectools.TrecEval
 TO_TRECTOOLS = {column: host for host, column in FROM_TRECTOOLS.items()}
 # Columns that measures read besides those of TrecTools.
 _OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")

@@ -332,7 +332,7 @@ def warn_of_labels(target: EvaluationTarget) -> None:
     if target.is_links or "label" not in target.columns:
         return
     labels = target.frame["label"]
-    texts = [] if pd.api.types.is_numeric_dtype(labels.dtype) else labels.astype(str).unique()
+    texts: Any = [] if pd.api.types.is_numeric_dtype(labels.dtype) else labels.astype(str).unique()
     if text := text_of_padded_labels(texts) or text_of_large_labels(labels):
         warn(f"qrels: {text}")
 
