@@ -137,7 +137,7 @@ class Scores(Shown):
         for measure, rows in means.groupby("measure", sort=False):
             # The best measures come first: systems in the order of their means.
             if measure in self.guessed:
-                yield f"By {measure}, {GUESSES}."
+                yield f"By {measure!s}, {GUESSES}."
                 continue
             sign = -1 if better(str(measure)) == "lower" else 1
             ordered = rows.iloc[np.argsort(-sign * rows["value"].to_numpy(), kind="stable")]
