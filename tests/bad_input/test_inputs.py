@@ -215,9 +215,11 @@ def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, stored):
     asked = "score", run, "--qrels", qrels, "-m", str(MEASURE)
     head, row = (line.split(",") for line in command(*asked, "-f", "csv")[1].splitlines()[:2])
     assert row[head.index("n_missing")] == "1"
+    # Verdict, empty line, header, rule, row.
     lines = command(*asked)[1].splitlines()
-    assert "missing" in lines[1]
-    assert lines[3].split()[-1] == "1"
+    assert lines[2].split()[-1] == "missing"
+    assert lines[4].split()[-1] == "1"
+    assert sum("mine retrieved nothing for 1 of 2 topics" in line for line in lines) == 1
     assert score(RUN.iloc[:4], QRELS, ["BNDCG@10"]).missing["n_missing"].tolist() == [1]
 
 
@@ -285,8 +287,8 @@ def test_a_few_ties_are_not_worth_a_warning():
             TIED["tied beyond float32"],
             QRELS,
             [
-                "run 'mine': 83% of the top 10 documents are tied",
-                "run 'mine': 3 adjacent scores differ only beyond 32-bit precision",
+                "Caveat: Run 'mine': 83% of the top 10 documents are tied",
+                "Caveat: Run 'mine': 3 adjacent scores differ only beyond 32-bit precision",
             ],
         ),
         (RUN, QRELS.assign(label=[2, 1, -1, 1, -2]), ["2 (count as 0)"]),

@@ -501,7 +501,17 @@ def test_complete_judgments_have_the_depth_of_the_option(command, refused, comma
         means = vbterrier.rank_systems(read, qrels, data=data).systems["mean"]
         assert all(f"{mean:.3f}" in found[1][1] for mean in means)
     else:
-        assert vbterrier.judge_next(read, qrels, budget=3, data=data).summary() in found[1][1]
+        plan = vbterrier.judge_next(read, qrels, budget=3, data=data)
+        answer, out = plan.answer(), " ".join(found[1][1].split())
+        assert "3 of 38 unjudged documents" in answer.verdict
+        assert "ENDCG@10 (nDCG@10, judged to depth 20), mean over 2 runs" in answer.verdict
+        assert answer.verdict in out
+        assert answer.reason in out
+        # The limits and half the widths of the summary.
+        low, high, width, after = map(float, re.findall(r"\b0\.\d{4}", plan.summary()))
+        assert f"{low:.4f} to {high:.4f}" in answer.reason
+        halves = [float(half) for half in re.findall(r"±(0\.\d{4})", answer.verdict)]
+        assert halves == pytest.approx([width / 2, after / 2], abs=1.01e-4)
     refused([*asked, "--pool-cutoff", "0"], 2, "--pool-cutoff")
     unused = [command_name, *runs, "-q", qrels, "-m", "BNDCG@10", *options, "--pool-cutoff", "40"]
     refused(unused, 2, "BNDCG@10 would not use it")

@@ -88,12 +88,15 @@ def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     found = leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
     first, second = found.systems["name"][:2]
     said = list(found._verdict())
-    mean = found.systems["mean"].iloc[0]
-    lead = f"{first} has the highest mean nDCG@10, {mean:.3f} over 12 topics (rank 1 to 2 of 6), and does not differ "
+    leader = found.systems.iloc[0]
+    assert (first, leader["mean"]) == ("s1", found.systems["mean"].max())
+    assert (leader["rank_low"], leader["rank_high"]) == (1, 2)
+    mean = f"{leader['mean']:.3f} ({leader['low']:.3f} to {leader['high']:.3f})"
+    lead = f"{first} leads with a mean nDCG@10 of {mean} over 12 topics; 1 system cannot be told apart from it: "
     pairs = (
         "12 of 15 pairs of systems differ significantly: those that share no letter; 90% confidence for all together."
     )
-    assert said == [f"{lead}significantly from {second}.", pairs]
+    assert said == [f"{lead}{second}.", pairs]
 
 
 def orders(table):

@@ -158,9 +158,11 @@ def test_fit_runs_each_pipeline_once(mixed, plain, topics, qrels):
 def test_the_report_runs_each_pipeline_once(mixed, plain, topics, qrels, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     data = Data(topics=topics)
-    for name, runs in (("a.html", mixed), ("b.html", plain)):
-        vbterrier.write_report(runs, qrels, ["nDCG@10"], path=tmp_path / name, data=data)
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    # The page says the call that made it, with the name of its file but not its folder.
+    for name, runs in (("a", mixed), ("b", plain)):
+        (tmp_path / name).mkdir()
+        vbterrier.write_report(runs, qrels, ["nDCG@10"], path=tmp_path / name / "page.html", data=data)
+    assert (tmp_path / "a" / "page.html").read_bytes() == (tmp_path / "b" / "page.html").read_bytes()
     assert mixed["pipeline"].calls == 1
     with pytest.raises((InputError, ParameterError)):
         vbterrier.write_report(mixed, qrels, ["nDGC@10"], path=tmp_path / "c.html", data=data)

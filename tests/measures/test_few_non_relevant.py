@@ -84,8 +84,10 @@ def test_the_command_line_warns_once(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["vbterrier", "score", *paths, "-m", "BNDCG@3", "-m", "BP@3"])
     with pytest.raises(SystemExit):
         main()
-    (line,) = about(capsys.readouterr().err.splitlines())
-    assert line.startswith("vbterrier: warning: qrels: 0 of 4 judged documents have grade 0")
+    said = capsys.readouterr()
+    (line,) = about([*said.out.splitlines(), *said.err.splitlines()])
+    assert line.startswith("Caveat: qrels: 0 of 4 judged documents have grade 0")
+    assert said.err == ""
 
 
 @pytest.mark.parametrize(("n_non_relevant", "n_warnings"), [(0, 1), (3, 1), (4, 0), (40, 0)])
