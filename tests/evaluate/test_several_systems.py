@@ -216,7 +216,7 @@ def test_a_column_of_one_of_two_joined_runs_names_no_system():
     ("frame", "system", "message"),
     [
         (table().assign(name=lambda f: f["qid"]), None, "columns 'tag' and 'name' vary, each in its own way"),
-        (table("x"), "y", "no column 'y', which system= names; found qid, docno, rank, score, x"),
+        (table("x"), "y", r"no column 'y', which .*data=Data\(system=\)\) names; found qid, docno, rank, score, x"),
         (table().assign(tag=lambda f: f["tag"].where(f.index > 3)), None, "row 0 names no system"),
     ],
 )

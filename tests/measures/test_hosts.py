@@ -164,9 +164,12 @@ def test_p_values_of_pyterrier_are_those_of_the_values_of_topics():
 def test_judged_topics_beyond_those_searched_score_zero_in_batches_too(measure):
     few = TOPICS.iloc[:6]
     run = [pt.Transformer.from_df(GOOD[GOOD["qid"].isin(few["qid"])])]
-    whole = pt.Experiment(run, few, QRELS, [measure], names=["x"], filter_by_topics=False)
-    with pytest.warns(DegenerateWarning, match="run: empty; all 9 topics score 0"):
+    with pytest.warns(DegenerateWarning, match="run: no documents for 9 of 15 topics, which score as empty rankings"):
+        whole = pt.Experiment(run, few, QRELS, [measure], names=["x"], filter_by_topics=False)
+    # A batch is no half run.
+    with pytest.warns(DegenerateWarning) as batches:
         batched = pt.Experiment(run, few, QRELS, [measure], names=["x"], filter_by_topics=False, batch_size=3)
+    assert {str(each.message) for each in batches} == {"run: empty; all 9 topics score 0"}
     assert batched[repr(measure)].tolist() == pytest.approx(whole[repr(measure)].tolist(), abs=1e-12)
 
 

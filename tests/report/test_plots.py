@@ -94,10 +94,14 @@ def test_forest_draws_each_method_of_a_measure_with_its_mark():
     assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
 
 
-def test_forest_has_up_to_seven_marks():
+def test_forest_has_up_to_fourteen_marks():
     many = many_marks()
-    assert len(legend_of(forest(many, method="two"))) == 4
-    assert len(legend_of(forest(many.iloc[:-2]))) == 7
+    assert len(legend_of(forest(many, method="two"))) == 8
+    ax = forest(many.iloc[:-4])
+    assert len(legend_of(ax)) == 14
+    # No two series share both colour and marker.
+    looks = {(line.get_color(), line.get_marker()) for line in ax.lines if line.get_linestyle() == "None"}
+    assert len(looks) == 14
 
 
 def test_points_are_means_over_replicas_where_there_are_any():
@@ -385,7 +389,7 @@ def test_reliability_reads_results_of_calibration_error():
 
 
 def many_marks():
-    return pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
+    return pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 9)], method=method) for method in ("one", "two")])
 
 
 def forest_of(**change):
@@ -431,7 +435,10 @@ test_options_that_are_refused = refusals(
     ParameterError,
     [
         (lambda: forest(c_frame(), measure="VB@1"), "measure='VB@1': intervals has 'VB@10'. Did you mean VB@10"),
-        (lambda: forest(many_marks()), r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) .* at most 7"),
+        (
+            lambda: forest(many_marks()),
+            r"16 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) .* at most 14",
+        ),
         (lambda: curve(c_frame(["a"], ["AP"])), "x='k': no measure has it; found 'AP'"),
         (lambda: curve(c_frame(), "beta"), "x='beta': wanted one of 'k', 'alpha'"),
         (lambda: curve(c_frame(), highlight=["s3"]), "wanted 1 to 7 systems of the scores"),

@@ -82,7 +82,7 @@ REFUSALS = [
         "judgments of a condensed list",
         Condense,
         (QRELS[:0], "qrels: no rows; condensing would drop every document"),
-        (pd.concat([QRELS, QRELS[:1].assign(label=1)]), "qrels: document 'a' of query 'q1' has the labels 2 (row 0) and 1 (row 6); keep one judgment a document; 1 document has contradicting labels: to choose, ask for vbterrier.read_qrels(path, contradictions='first'), 'last' or 'max'"),
+        (pd.concat([QRELS, QRELS[:1].assign(label=1)]), "qrels: document 'a' of query 'q1' has the labels 2 (row 0) and 1 (row 6); keep one judgment a document; 1 document has contradicting labels: to choose, ask for vbterrier.read_qrels(path, contradictions='first') (or last, max)"),
     ),
     # Scores
     *refusals(

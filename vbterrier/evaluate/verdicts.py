@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
 from vbterrier.frames import notebook
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
-    import pandas as pd
 
 
 # Measures of ir_measures that are counts: neither more nor less is better.
@@ -112,7 +112,8 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
 def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
     a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
     both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
-    if pair["wins"] == pair["losses"] == 0:
+    # Measures of linking count correct answers, which values alone do not tell.
+    if pd.notna(pair["wins"]) and pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
     p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -11,6 +11,9 @@ from vbterrier.errors import InputError, ParameterError, examples, excerpt, near
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
 from vbterrier.frames.ids import numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _READERS = {"intents": read_intents, "tags": read_tags, "similarities": read_similarities}
 # Prefix of the names of saved intent sets.
@@ -89,13 +92,20 @@ def registered(kind: str, name: Any) -> pd.DataFrame | None:
     return _NAMED[kind].get(name) if isinstance(name, str) else None
 
 
+def _candidates(frame: pd.DataFrame) -> Callable[[int], str] | None:
+    """Return a function that names the candidate and query of a row in messages, for frames that have both."""
+    if not {"qid", "entity_id"} <= set(frame.columns):
+        return None
+    return lambda row: f" (candidate {str(frame['entity_id'].iloc[row])!r} of query {str(frame['qid'].iloc[row])!r})"
+
+
 def named(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(source, (str, os.PathLike)):
         frame = frame_of(source, kind)
         if "prob" in frame.columns and not pd.api.types.is_float_dtype(frame["prob"].dtype):
             # As readers give it, so that nothing behind compares texts.
-            frame = frame.assign(prob=numbers_of(frame["prob"], f"{kind} column 'prob'"))
+            frame = frame.assign(prob=numbers_of(frame["prob"], f"{kind} column 'prob'", _candidates(frame)))
         return frame
     name = os.fspath(source)
     if name in _NAMED[kind]:

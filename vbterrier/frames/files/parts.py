@@ -17,7 +17,7 @@ from vbterrier.frames.contracts import is_arrow_dataset
 from vbterrier.frames.files.blocks import KEYS, READ, require_alike
 from vbterrier.frames.files.loading import is_dataset, is_read_whole
 from vbterrier.frames.files.reading import run_table
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import Source, is_folder, is_there
 from vbterrier.frames.systems import columns_of_systems
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def _is_marker(path: Path) -> bool:
 
 
 def _is_pattern(run: str | os.PathLike[str]) -> bool:
-    return glob.has_magic(str(run)) and not Path(run).exists()
+    return glob.has_magic(str(run)) and not is_there(run)
 
 
 def table_of_parts(run: Any) -> pd.DataFrame:
     """Read the table of a run from its file or files, see :func:`parts_of`."""
-    if isinstance(run, (str, os.PathLike)) and (is_dataset(run) or not (Path(run).is_dir() or _is_pattern(run))):
+    if isinstance(run, (str, os.PathLike)) and (is_dataset(run) or not (is_folder(run) or _is_pattern(run))):
         return run_table(run)
     paths = parts_of(run)
     frames = [run_table(path) for path in paths]

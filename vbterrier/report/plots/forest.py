@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Up to this many points, marks are large and bars dark.
 _SPARSE = 60
+# Marks: each colour of the palette with two of its markers.
+_MOST = 2 * len(style.COLOURS)
 # Tolerance for rounding: a true score at the end of an interval is covered.
 _SLACK = 1e-9
 
@@ -42,8 +44,8 @@ def forest(
         The C frame. Points are at its column ``mean`` (over replicas) if it has one, else at ``value``. Rows with NaN
         for an interval are drawn as hollow points, rows with NaN for a value are empty; the caption counts both.
     measure, method
-        Measures, as the frame spells them, and methods of intervals to draw, in all at most seven pairs, each with its
-        own mark; all by default.
+        Measures, as the frame spells them, and methods of intervals to draw, in all at most 14 pairs, each with its own
+        mark; all by default.
     sort
         Sort by the first measure, highest first, instead of keeping the order of the frame.
 
@@ -58,11 +60,11 @@ def forest(
     frame = captions.only(captions.intervals_of(intervals), "measure", measure, "intervals")
     frame = captions.only(frame, "method", method, "intervals")
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
-    if len(series) > len(style.COLOURS):
+    if len(series) > _MOST:
         measures, methods = (list(frame[column].unique()) for column in ("measure", "method"))
         raise ParameterError(
             f"{len(series)} pairs of measures ({examples(measures, 8)}) and methods ({examples(methods)}) are too many "
-            f"for one figure; choose at most {len(style.COLOURS)} with measure= and method=, or draw panels with ax="
+            f"for one figure; choose at most {_MOST} with measure= and method=, or draw panels with ax="
         )
     names = list(frame["name"].unique())
     if sort and series:
