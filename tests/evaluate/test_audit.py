@@ -351,7 +351,10 @@ def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, ord
     assert (row["judge"], row["order"], row["levels"]) == (judge, order, levels)
     for text, column in zip(texts, ("order_reason", "levels_reason", "findings"), strict=True):
         assert text in row[column]
-    lines = [f"{judge}: {what} {row[what]}: {row[f'{what}_reason']}" for what in ("order", "levels")]
+    lines = [
+        f"The {about} by {judge} is {row[what]}: {row[f'{what}_reason']}."
+        for what, about in (("order", "order of systems"), ("levels", "level of scores"))
+    ]
     assert found.summary()[:3] == [*lines, f"{judge}: {row['findings']}"]
     assert repr(found).startswith(f"JudgeAudit(4 systems, 1 judge; {judge} order {order}, levels {levels}; ")
 
@@ -415,7 +418,7 @@ def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
         assert corrected["method"].unique().tolist() == [reason]
     assert found.comparison["corrected"].isna().all()
     assert found.comparison["humans alone"].is_monotonic_decreasing
-    assert f"scores are not corrected: {reason}" in found.summary()
+    assert f"Scores are not corrected: {reason}." in found.summary()
     row = found.verdicts.iloc[0]
     if n_topics == 14:
         assert row["order"] == "TRUSTED"
@@ -460,8 +463,8 @@ def test_what_the_labels_save_is_said_with_both_numbers(planted):
     found = planted[-1]
     needed = found.needed.set_index("labels")["n"]
     texts = {word: f"more than {400}" if np.isnan(needed[word]) else f"{needed[word]:,.0f}" for word in needed.index}
-    more = f"{texts['with']} more human judgments with labels, {texts['without']} without"
-    assert found.summary()[-1] == f"±0.02 on the topics with judgments takes {more}"
+    more = f"{texts['with']} more human judgments with these labels, and {texts['without']} without."
+    assert found.summary()[-1] == f"An interval of ±0.02 takes {more}"
 
 
 def test_systems_stand_side_by_side(planted):
@@ -482,10 +485,14 @@ def test_systems_stand_side_by_side(planted):
 def test_the_page_begins_with_the_verdicts_and_folds_the_details(judged):
     found = judged("biased")
     row = found.verdicts.iloc[0]
-    assert list(found._verdict())[:2] == ["biased: order NOT TRUSTED", "biased: levels NOT TRUSTED"]
+    assert list(found._verdict())[:2] == [
+        f"The order of systems by biased is NOT TRUSTED: {row['order_reason']}.",
+        f"The level of scores by biased is NOT TRUSTED: {row['levels_reason']}.",
+    ]
     assert list(found._verdict())[2:] == found.summary()[3:]
     caveats = list(found._caveats())
-    assert [each.text for each in caveats] == [row["order_reason"], row["levels_reason"], *row["findings"].split("; ")]
+    # The verdict has both reasons.
+    assert [each.text for each in caveats] == row["findings"].split("; ")
     assert all(each.serious for each in caveats)
     good = judged("good")
     assert list(good._verdict())[:2] == good.summary()[:2]
@@ -498,7 +505,11 @@ def test_the_page_begins_with_the_verdicts_and_folds_the_details(judged):
         "Human judgments needed",
     ]
     page = found.page()
-    assert page.index("order NOT TRUSTED") < page.index("it prefers family llm") < page.index("<table")
+    assert (
+        page.index("order of systems by biased is NOT TRUSTED")
+        < page.index("it prefers family llm")
+        < page.index("<table")
+    )
     assert "mainly that of the ideal ranking" in page
 
 

@@ -439,14 +439,26 @@ def test_several_undecided_baselines_have_a_reason_each():
 
 def test_the_guarantee_is_stated_in_one_line():
     new, old, qrels = collection(n=60)
-    assert gate(new, old, qrels).guarantee() == (
-        "PASS: with 95% confidence, the mean loss over queries drawn as these were is below 0.05, even if some that "
-        "were not sampled lose 1; and at most 5% of queries lose more than 0.5. FAIL: either is violated, with the "
-        "same confidence."
+    criteria = (
+        "the mean loss over queries drawn as these were is below 0.05, even if some that were not sampled lose 1; and "
+        "at most 5% of queries lose more than 0.5."
     )
+    sure = "95% confidence"
+    said = {
+        "PASS": f"With {sure}: {criteria}",
+        "FAIL": f"With {sure}, this does not hold: {criteria}",
+        "UNKNOWN": f"Neither shown nor refuted with {sure}: {criteria}",
+    }
+    passing, failing, open_ = (
+        gate(new, old, qrels),
+        gate(old.assign(score=-old["score"]), old, qrels),
+        gate(*collection(n=30)),
+    )
+    assert [each.decision for each in (passing, failing, open_)] == [*said]
+    assert [each.guarantee() for each in (passing, failing, open_)] == [*said.values()]
     assert gate(new, old, qrels, guarantee="any", look=2).guarantee() == (
-        "PASS: with 95% confidence, for all looks together, the mean loss over queries drawn as these were is below "
-        "0.05, for any differences. FAIL: it is violated, with the same confidence."
+        "Neither shown nor refuted with 95% confidence, for all looks together: the mean loss over queries drawn as "
+        "these were is below 0.05, for any differences."
     )
     assert "for any number of looks" in gate(new, old, qrels, daily=True).guarantee()
 
@@ -487,6 +499,10 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
 def test_the_page_of_a_gate_begins_with_its_decision_and_reason():
     found = gate(*collection(n=30))
     first, reason, last = found._verdict()
-    assert first.startswith("UNKNOWN: by nDCG@4, new differs by ")
+    row = found.pairs.loc[0]
+    assert first == (
+        "UNKNOWN: 30 queries do not show if new is at most 0.05 worse than old by nDCG@4: mean difference "
+        f"{row['diff']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})."
+    )
     assert reason.casefold() == f"{found.advice()[0]}.".casefold()
     assert last == found.guarantee()

@@ -817,7 +817,7 @@ def test_monte_carlo_errors_of_means_are_stated_and_hold():
     (note,) = (note for note in found[0].notes if "Monte Carlo" in note)
     stated = float(re.search(r"at most ([\d.e-]+)$", note)[1])
     # Beside the means, wherever they are read.
-    assert str(found[0]).splitlines()[-1] == note
+    assert f"Caveat: Model: {note}." in str(found[0]).splitlines()
     assert f"{note}." in found[0].page()
     actual = np.array([each.means().to_numpy().ravel() for each in found]).std(axis=0, ddof=1)
     assert 0.1 * stated < actual.max() < 1.2 * stated

@@ -24,6 +24,7 @@ WARNING = "Warning"
 # Queries and documents that a text names, and further subjects of like warnings.
 _NAMED, _OTHERS = 5, 3
 # What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
+_SINGULAR = {"are": "i", "is": "i", "have": "ha", "has": "ha", "were": "wa", "was": "wa", "do": "doe", "does": "doe"}
 _VARIES = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\d[\d.,%]*""")
 
 
@@ -163,7 +164,7 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
     for line in counts:
         subject, rest = line.split(": ") if line.count(": ") == 1 else ("", line)
         # Without a subject, messages are alike only if they are equal.
-        kinds.setdefault(_VARIES.sub("", rest) if subject else line, []).append((line, subject))
+        kinds.setdefault(_kind(rest) if subject else line, []).append((line, subject))
     found = []
     for alike in kinds.values():
         (first, _), *others = alike
@@ -171,6 +172,12 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
         more = f" ({len(names)} more like it, of {', '.join(names[:_OTHERS])}{', ...' * (len(names) > _OTHERS)})"
         found.append((first + more * bool(names), counts[first]))
     return found
+
+
+def _kind(text: str) -> str:
+    """What messages of one kind have in common: no ids and numbers, nor the forms of words that follow a number."""
+    words = _VARIES.sub("", text).split()
+    return " ".join(_SINGULAR.get(word, word.removesuffix("s")) for word in words)
 
 
 def sentence(text: str) -> str:

@@ -460,6 +460,8 @@ def _worst_rows(result: ReleaseGate) -> pd.DataFrame:
 def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns that readers compare."""
     text = {"segment": frame["segment"]} if "segment" in frame.columns else {}
+    if len(set(frame["measure"])) > 1:
+        text["measure"] = frame["measure"]
     text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
     one = frame.iloc[0]
     text |= {"limits": interval_texts(frame), "queries": frame["n_qids"]}
