@@ -27,10 +27,10 @@ from .frames.named import register_intents as register_intents
 from .frames.named import register_tags as register_tags
 from .intents.calibrate import Calibrate as Calibrate
 from .intents.candidates import CandidateIntents as CandidateIntents
-from .intents.candidates import Truncate as Truncate
 from .intents.dedup import Dedup as Dedup
 from .intents.relax import RelaxConstraints as RelaxConstraints
 from .intents.tagging import TagEntities as TagEntities
+from .intents.truncation import Truncate as Truncate
 from .measures import BAP as BAP
 from .measures import BERR as BERR
 from .measures import BNDCG as BNDCG

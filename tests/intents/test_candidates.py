@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.calibrate import Calibrate
-from vbterrier.intents.candidates import CandidateIntents, Truncate
+from vbterrier.intents.candidates import CandidateIntents
+from vbterrier.intents.truncation import Truncate
 from vbterrier.linking.links import Links, links_frame
 
 COLUMNS = ["qid", "query", "entity_id", "prob", "score", "name", "mention", "source"]

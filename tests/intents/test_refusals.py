@@ -12,11 +12,12 @@ from vbterrier.errors import ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.calibration import calibration_error
-from vbterrier.intents.candidates import CandidateIntents, Truncate
+from vbterrier.intents.candidates import CandidateIntents
 from vbterrier.intents.constraints import ParseConstraints, parse_constraints
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.dedup import Dedup
 from vbterrier.intents.relax import RelaxConstraints
+from vbterrier.intents.truncation import Truncate
 
 INTENTS = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": [*"ABAB"], "prob": [0.8, 0.2, 0.6, 0.4]})
 LABELS = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})

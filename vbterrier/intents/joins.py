@@ -14,6 +14,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of
 from vbterrier.intents.taggers import NIL
+from vbterrier.intents.truncation import Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,8 +150,6 @@ class IntentOperators:
         return join_intents(self, other, method="append")
 
     def __mod__(self, cutoff: int) -> Any:
-        from vbterrier.intents.candidates import Truncate
-
         return self >> Truncate(cutoff=cutoff)
 
     def __rshift__(self, right: Any) -> Any:
