@@ -144,12 +144,22 @@ class Scores(Shown):
             yield means_sentence(str(measure), ordered.to_dict("records"))
 
     def _caveats(self) -> Iterator[Caveat]:
-        for note in self.notes:
-            yield Caveat("Model" if ": model " in note or "; model " in note else "Note", sentence(note), serious=False)
+        notes = list(self.notes)
+        empty: list[Caveat] = []
         for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
-            text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
             many = row["n_missing"] > _MANY_MISSING * row["n_qids"]
-            yield Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many)
+            # The note on such a run says the same, with the remedy.
+            start = f"run {row['name']!r}: no documents for {row['n_missing']:,} of "
+            noted = next((note for note in notes if note.startswith(start)), "")
+            if noted:
+                notes.remove(noted)
+                empty.append(Caveat("Empty topics", sentence(noted), serious=many))
+                continue
+            text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
+            empty.append(Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many))
+        for note in notes:
+            yield Caveat("Model" if ": model " in note or "; model " in note else "Note", sentence(note), serious=False)
+        yield from empty
 
     def _next(self, call: Call) -> str:
         if call.name.rpartition(".")[2].rpartition(" ")[2] not in {"score", "evaluate_intents"}:

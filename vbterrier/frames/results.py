@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from vbterrier.errors import ParameterError, excerpt, nearest, path_of, printable
-from vbterrier.frames.answer import Answer, Caveat, Finding, caveats_of_warnings, counted_caveats, sentence
+from vbterrier.frames.answer import Answer, Caveat, Finding, caveats_of_warnings, counted_caveats, sentence, text_key
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import STYLE, Panel, counted
 from vbterrier.remedies import call_in_use
@@ -114,12 +114,16 @@ class Shown:
         """
         call = self._call
         verdict, *reasons = self._verdict()
-        warned = () if call is None else caveats_of_warnings(call.warnings)
+        own = list(self._caveats())
+        # A note that is a warning, too, is said once.
+        said = {text_key(one.text) for one in own}
+        every = () if call is None else caveats_of_warnings(call.warnings)
+        warned = [one for one in every if text_key(one.text) not in said]
         return Answer(
             verdict,
             " ".join(reasons),
             "" if call is None else self._next(call),
-            counted_caveats([*self._caveats(), *warned]),
+            counted_caveats([*own, *warned]),
             tuple(self._evidence()),
             "" if call is None else call.text(),
             self._decision(),

@@ -265,8 +265,13 @@ def _next(numbers: ReportNumbers, call: Call | None) -> str:
     """The documents to judge next, if some are unjudged; else the comparison in a file."""
     if call is None:
         return ""
-    if any(top.n_unjudged.any() for top in numbers.tops.values()) and numbers.scores.model is not None:
+    if not any(top.n_unjudged.any() for top in numbers.tops.values()):
+        return ""
+    if numbers.scores.model is not None:
         return call.next("judge", "judge_next", _SAME, budget=20)
+    # Without a model, the measure of the page that has a distribution over the grades of unjudged documents.
+    if numbers.bootstrapped:
+        return call.next("judge", "judge_next", _SAME, budget=20, measure=numbers.bootstrapped)
     return ""
 
 
