@@ -101,6 +101,17 @@ def test_spread_estimates_are_unbiased_over_all_samples(small):
     assert expected == pytest.approx(truth, abs=1e-6)
 
 
+def test_spread_estimates_without_terms_of_pairs_have_those_of_documents_alone(small):
+    rankings, gold, drawn = small
+    taken = np.array([True, False, True, True, False])
+    inclusion = np.array([0.3, 0.6, 0.5, 0.8, 1.0])
+    parts = annotation_residuals(rankings, gold, drawn, taken, inclusion, np.zeros(2))
+    a = 1 / inclusion[taken] - 1
+    expected = parts.plug_in + np.einsum("mcds,d->mcs", parts.first, a) / parts.n_topics
+    assert spread_estimates(parts, np.zeros((2, 2)), 1.0).score == pytest.approx(expected, abs=1e-12)
+    assert spread_estimates(parts, np.full((2, 2), 0.5), 1.0).score != pytest.approx(expected, abs=1e-6)
+
+
 def test_spread_estimates_of_all_documents_are_the_scores(small):
     rankings, gold, drawn = small
     every = np.array([True] * 4 + [False])
@@ -171,3 +182,12 @@ def test_probabilities_of_a_document_never_use_its_own_annotation():
     by_topic = [made.probabilities(one, is_annotated, priors, by_topic=True) for one in (share, other)]
     whole = slice(made.starts[8], made.starts[12])
     assert by_topic[0][whole] == pytest.approx(by_topic[1][whole], abs=0)
+
+
+def test_steps_that_overshoot_are_halved():
+    """Of two documents that disagree, the likelihood is nearly linear off the optimum, and a full step jumps over."""
+    features, document = np.array([[100.0], [0.0], [100.0], [0.0]]), np.array([0, 0, 1, 1])
+    target = np.array([1.0, 0.0, 0.0, 1.0])
+    found = fit_conditional_logit(features, document, target, np.array([0.6]), np.array([0.01]))
+    # The optimum: 100 (1 - 2 p) = .01 (β - .6), with p the logistic function of 100 β.
+    np.testing.assert_allclose(found, [0.0], atol=2e-6)

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
-from vbterrier.kernels.mean_limits import Covariate, SampledQueries, lower_limit, moments, p_value, upper_limit
+from vbterrier.kernels.mean_limits import (
+    Covariate,
+    SampledQueries,
+    lower_limit,
+    moments,
+    p_value,
+    smallest_number,
+    upper_limit,
+)
 
 DIFFERENCES = arrays(np.float64, st.integers(3, 30), elements=st.floats(-1, 1).map(lambda x: round(x, 6) + 0.0))
 RARE = np.where(np.arange(100) < 2, -0.9, np.linspace(-0.02, 0.03, 100))
@@ -183,3 +191,27 @@ def test_limits_exceed_the_mean_as_rarely_as_measured(kind, most, n):
     if kind == "rare":
         plain = x.mean(axis=0) - stats.t.isf(0.05, n - 1) * stats.sem(x, axis=0)
         assert (plain > mean).mean() > 0.1
+
+
+def test_sums_of_clusters_have_the_mean_of_their_queries():
+    values = np.array([[0.1, 1.0], [0.3, 2.0], [0.5, 6.0]])
+    clustered = SampledQueries(np.ones(3), clusters=np.array([0, 1, 0]))
+    np.testing.assert_allclose(clustered.of_clusters(values), [[0.4, 14 / 3], [0.2, 4 / 3]])
+    assert SampledQueries(np.ones(3)).of_clusters(values) is values
+
+
+def test_resamples_keep_queries_that_were_taken_for_certain():
+    certain = np.array([0.4, 0.0, 0.0, 0.0])
+    sample = SampledQueries(np.ones(4), certain=certain)
+    resamples = sample.resampled(5, 200, np.random.default_rng(0))
+    assert resamples.copies.shape == (4, 200)
+    np.testing.assert_array_equal(resamples.copies[0], 0)
+    np.testing.assert_array_equal(resamples.copies.sum(axis=0), 5)
+    # The certain query keeps its share of every mean, the drawn ones have the rest.
+    means = resamples.mean(np.array([1.0, 0.0, 0.0, 0.0])[:, None].repeat(200, axis=1))
+    np.testing.assert_allclose(means, 0.4)
+
+
+def test_no_number_below_the_limit_is_none():
+    assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 6) is None
+    assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 7) == 7

@@ -60,6 +60,7 @@ from vbterrier.measures import (
     WeightedERRIA,
     WeightedNRBP,
 )
+from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import Data
 
 AMBIGUOUS = [
@@ -760,3 +761,9 @@ def test_measures_are_logged_with_the_run_that_they_evaluate(caplog):
         value = one(BNDCG @ 2, qrels_of({"a": 1, "b": 0}), run_of(["a", "b"]))
     assert value == 1.0
     assert re.search(r"evaluated BNDCG@2 on \S+ \(\d+\.\d\d s\)", caplog.text)
+
+
+@pytest.mark.parametrize("measures", [None, [], ()])
+def test_no_measures_are_refused_with_an_example(measures):
+    with pytest.raises(ParameterError, match=r"no measures; name at least one, as 'BNDCG@10'"):
+        distinct_measures(measures)

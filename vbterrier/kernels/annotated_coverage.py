@@ -133,15 +133,13 @@ class Rankings:
         success = np.clip(success, 0.0, 1.0)
         return np.stack([success, success - np.sqrt(success * (1 - success))])
 
-    def means(self, words: Words, topic: Ints, shift: Floats | None = None) -> Floats:
+    def means(self, words: Words, topic: Ints, shift: Floats) -> Floats:
         """Means of :meth:`values` over draws, shape (2, n_cutoffs, n_rows).
 
         With ``shift``, shape (n_rows,), draws have the weight ``exp(shift * pairs)``, with the number of pairs of
         documents that share a candidate. ``words``: shape (n_draws, n_rows, K, n_words).
         """
         values = self.values(words, topic)
-        if shift is None:
-            return np.asarray(values.mean(axis=2))
         pairs = np.zeros(words.shape[:2])
         for later in range(1, words.shape[2]):
             for earlier in range(later):

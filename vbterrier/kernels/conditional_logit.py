@@ -60,8 +60,6 @@ def fit_conditional_logit(features: Floats, document: Ints, target: Floats, mean
             if after <= before:
                 break
             step = step / 2
-        else:
-            break
         coef, prob = coef + step, moved
         if before - after < TOLERANCE:
             break
