@@ -140,12 +140,13 @@ def _looks(drawn, end, look, how, margin):
     return [limits(few, d[:end, None], SampledQueries(w)).decisions(criteria)[0] for (d, _), w in pairs]
 
 
-def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40):
+def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="decision"):
     """The same as :func:`rates` with runs of which part of the documents are unjudged.
 
     Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
     The margin is 0, so that both decisions are false. With ``looks``, the documents that ``judge_next`` selects for the
-    difference are judged before the next numbered look, until one decides.
+    difference are judged before the next numbered look, until one decides. With ``column="withheld"``, rates of the
+    decisions that the gate does not make because the documents are unjudged.
     """
     found, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
     for seed in range(n_releases):
@@ -175,7 +176,7 @@ def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40):
                     {"new": new, "old": old}, qrels, measure, budget=batch, difference=both, look=look
                 )
             qrels = concat([qrels, truth.merge(plan.documents[["qid", "docno"]])], ignore_index=True)
-        found.append(gate.decision)
+        found.append(gate.pairs[column].item())
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 
 

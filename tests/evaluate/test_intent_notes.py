@@ -8,7 +8,7 @@ from flat import grouped
 
 import vbterrier
 from vbterrier.evaluate import IntentOptions
-from vbterrier.evaluate.intent_notes import missing_note, prior_note, tie_bounds
+from vbterrier.evaluate.intent_notes import GUESSES, missing_note, prior_note, tie_bounds
 from vbterrier.frames.ranking import Run
 
 INTENTS = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.6, 0.3, 0.1]})
@@ -45,7 +45,9 @@ def test_evaluations_report_guesses_and_the_range_of_scores():
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="50% of the tags are decided by a tie"):
         found = vbterrier.evaluate_intents({"mine": RUN}, topics, **grouped("evaluate_intents", **given))
     assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
-    (note,) = found.notes
+    # Two of all three tags, and one of those of the first two documents.
+    mostly, note = found.notes
+    assert mostly == f"67% of the tags are decided by a tie: {GUESSES}"
     assert note.startswith(
         "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
     )

@@ -86,7 +86,20 @@ class Never(pt.Transformer):
 
 
 def scored(options):
-    return score(GOOD, QRELS, **grouped("score", **{"measures": ["BNDCG@10"], **options}))
+    return score(GOOD, **grouped("score", **{"qrels": QRELS, "measures": ["BNDCG@10"], **options}))
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("n_systems", [1, 2])
+def test_an_empty_list_of_measures_is_the_default_of_score_and_compare(n_systems):
+    runs = dict(list(RUNS.items())[:n_systems])
+    empty, left_out = score(runs, QRELS, []), score(runs, QRELS)
+    pd.testing.assert_frame_equal(empty.values, left_out.values)
+    wanted = ["ENDCG@10", "nDCG@10", "Unjudged@10", *["BNDCG@10"] * (n_systems == 1)]
+    assert sorted(empty.values["measure"].unique()) == sorted(wanted)
+    if n_systems > 1:
+        both = [compare(runs, QRELS, *measures).pairs for measures in ([[]], [])]
+        pd.testing.assert_frame_equal(*both)
 
 
 def over_intents(options):
@@ -156,7 +169,7 @@ REFUSALS = [
         ({"n_resamples": 1.5}, "n_resamples=1.5: wanted a whole number of at least 1"),
         ({"seed": "x"}, "seed='x': wanted a whole number of at least 0"),
         ({"n_jobs": 0}, "n_jobs=0: wanted a whole number of at least 1, or -1 for all processors"),
-        ({"measures": []}, "no measures; name at least one, as 'BNDCG@10'"),
+        ({"measures": [], "qrels": None}, "no measures; name at least one, as 'BNDCG@10', or give judgments of documents"),
         ({"measures": ["BNDCG@10", "nDCG@10"], "labels": QRELS}, "labels=: BNDCG@10, nDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
         ({"model": "mine"}, "model=: BNDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
         ({"measures": ["ENDCG(model='mine')@10"], "labels": QRELS}, "labels=: ENDCG(model='mine')@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),

@@ -249,7 +249,8 @@ def score(
         standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
         Measure objects or their names. By default, those that the judgments and intents support: ENDCG@10, nDCG@10 and
-        Unjudged@10 with adhoc qrels, also BNDCG@10 for a single run; as in :func:`vbterrier.write_report`.
+        Unjudged@10 with adhoc qrels, also BNDCG@10 for a single run; as in :func:`vbterrier.write_report`. An empty
+        list is the default, too.
     intents
         For measures of ambiguous queries, and for diversity measures such as alpha_nDCG together with ``tags``: a frame
         (qid, entity_id, prob), a registered name or a path.
@@ -331,7 +332,16 @@ def score(
     answers = [measure.answers for measure in asked if isinstance(measure, LinkingMeasure)]
     wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled, *answers]))
     used = {name: value for name, value in data.given().items() if name != "queries"}
-    runs_scored = scored_runs(runs, qrels, wanted, intents=intents, tags=tags, data=Data(**used), execution=execution)
+    runs_scored = scored_runs(
+        runs,
+        qrels,
+        wanted,
+        intents=intents,
+        tags=tags,
+        data=Data(**used),
+        execution=execution,
+        check=lambda qids: queries_table(data.queries, qids, asked, interval),
+    )
     table, target, models = runs_scored.table, runs_scored.target, runs_scored.models
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     names, segments = list(runs_scored.runs), pd.DataFrame()
@@ -392,8 +402,12 @@ def scored_runs(
         system=None,
     ),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, resume=None, progress=False),
+    check: Callable[[Sequence[str]], object] | None = None,
 ) -> ScoredRuns:
-    """Read runs and judgments, check and align them, and evaluate distinct measures; arguments as of :func:`score`."""
+    """Read runs and judgments, check and align them, and evaluate distinct measures; arguments as of :func:`score`.
+
+    ``check`` takes the topics before the runs are scored in this process.
+    """
     on_topics, progress = data.on_topics, execution.progress
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in measures)
@@ -434,6 +448,8 @@ def scored_runs(
             require_one_tagger(loaded.values())
             models = fit(loaded, judged)
             target, loaded = aligned(judged, loaded, on_topics)
+            if check is not None:
+                check(target.topics)
             scorer.prepare(target)
             of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
             if progress and len(loaded) > 1:

@@ -161,10 +161,11 @@ class ScoreTable:
         odd = np.flatnonzero((known != known[:1]).any(axis=1))
         if odd.size:
             differing = [qid for qid, differs in zip(self.qids, known[0] != known[odd[0]], strict=True) if differs]
+            common = COMMON_TOPICS.offered() or COMMON_TOPICS.of("compare", "values")
             raise InputError(
                 f"values: of {measure}, {names[0]!r} has {known[0].sum()} topics, {names[odd[0]]!r} has "
                 f"{known[odd[0]].sum()}, and they differ in {examples(sorted(differing))}: means over different topics "
-                f"are not comparable; ask for {COMMON_TOPICS.text()} (only those that all systems have), or give each "
+                f"are not comparable; ask for {common} (only those that all systems have), or give each "
                 "missing topic a value (0 where a run retrieved nothing)"
             )
 
