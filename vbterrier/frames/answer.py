@@ -175,7 +175,7 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _kind(text: str) -> str:
-    """What messages of one kind have in common: no ids and numbers, nor the forms of words that follow a number."""
+    """The part that messages of one kind share: no ids and numbers, nor the forms of words that follow a number."""
     words = _VARIES.sub("", text).split()
     return " ".join(_SINGULAR.get(word, word.removesuffix("s")) for word in words)
 
