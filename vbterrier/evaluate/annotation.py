@@ -12,23 +12,19 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import (
-    FileError,
     InputError,
     ParameterError,
     choice,
     examples,
     excerpt,
     number,
-    path_of,
     printable,
     warn,
     whole,
 )
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
-from vbterrier.frames.files.exports import delimited, guarded
+from vbterrier.evaluate.sheets import write_sheet
 from vbterrier.frames.files.reading import read_annotations
-from vbterrier.frames.files.source import is_there
-from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import topics_of
@@ -45,7 +41,7 @@ from vbterrier.measures.artifact import IntentSet, intents_digest
 from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from vbterrier.annotations import StrPath
@@ -76,9 +72,6 @@ numbers of all entities that the person may mean, at least one: {{"meanings": [1
 # Labels as pandas and spreadsheets write them.
 _SPELLINGS = {"0.0": "0", "1.0": "1", "False": "0", "True": "1"}
 _KEY, _SHOWN = ["qid", "entity_id"], ("name", "description", "kind")
-_SUFFIXES = (".csv", ".tsv", ".jsonl")
-# Spreadsheets run texts that begin with one of these.
-_FORMULA = re.compile(r"^[=+\-@]")
 _MARKUP = re.compile(r"([\\`*_\[\]|#<>])")
 _MAX_REASON = 200
 
@@ -113,20 +106,9 @@ class AnnotationTask(Shown):
         ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
         ``ann.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
-        path = path_of("path", path)
-        if path.suffix not in _SUFFIXES:
-            raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SUFFIXES)}")
-        if is_there(path):
-            raise FileError(path, "exists already, perhaps with labels; choose another name")
         rows = self.items.drop(columns=["prob"] * self.blind).assign(label="")
-        if path.suffix == ".jsonl":
-            text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
-        else:
-            texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
-            text = sheet_text(rows, "," if path.suffix == ".csv" else "\t", _KEY, texts)
-        about = path.with_suffix(".instructions.txt")
-        replace_files({path: text, about: INSTRUCTIONS})
-        return about
+        texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
+        return write_sheet(path, rows, _KEY, texts, INSTRUCTIONS, "labels")
 
     def prompts(self, template: str = ANNOTATION_PROMPT) -> dict[str, str]:
         """Return the prompt of each query; probabilities are not shown."""
@@ -401,17 +383,6 @@ def annotate(
     items = items.iloc[np.lexsort((order, items["entity_id"] == NIL, place))].reset_index(drop=True)
     items.insert(1, "query", items["qid"].map(queries.set_index("qid")["query"]))
     return AnnotationTask(queries.reset_index(drop=True), items, blind)
-
-
-def sheet_text(rows: pd.DataFrame, separator: str, ids: Sequence[str], texts: Sequence[str]) -> str:
-    """Text of a sheet; texts lose line ends, and those that a spreadsheet would run begin with an apostrophe."""
-    for column in ids:
-        formula = rows[column].str.contains(_FORMULA)
-        if formula.any():
-            odd = rows.loc[formula, column].iloc[0]
-            raise InputError(f"{column} {odd!r}: spreadsheets would run it as a formula; write a .jsonl file")
-    plain = {name: guarded(rows[name].str.split().str.join(" ")) for name in texts}
-    return delimited(rows.assign(**plain), separator, "an id holds a tab or a line end; write a .jsonl file")
 
 
 def _answer(judge: Callable[[str], str], prompt: str, n: int) -> tuple[set[int], str]:

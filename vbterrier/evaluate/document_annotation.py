@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import (
-    FileError,
     InputError,
     ParameterError,
     check_level,
     choice,
     examples,
-    path_of,
     printable,
     warn,
     whole,
@@ -29,12 +26,10 @@ from vbterrier.evaluate.ambiguous_documents import (
     ambiguous_documents,
     cutoffs_of,
 )
-from vbterrier.evaluate.annotation import sheet_text
 from vbterrier.evaluate.inputs import is_path
+from vbterrier.evaluate.sheets import write_sheet
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_document_annotations
-from vbterrier.frames.files.source import is_there
-from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
@@ -62,7 +57,6 @@ its number, id or name. Several are separated by ";". NIL: none of the candidate
 GUESSES = "tags are mostly guesses: systems are not ordered"
 _KEY = ["qid", "docno"]
 _SHEET = ["qid", "query", "docno", "text", "candidates", "annotation", "source", "design", "inclusion"]
-_SUFFIXES = (".csv", ".tsv", ".jsonl")
 _KINDS = ("person", "model")
 _SEPARATOR = ";"
 # Relative difference of an inclusion probability in a sheet from that of the design, which has six digits.
@@ -109,19 +103,8 @@ class DocumentTask(Shown):
         ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``sheet.csv``, the instructions are
         ``sheet.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
-        path = path_of("path", path)
-        if path.suffix not in _SUFFIXES:
-            raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SUFFIXES)}")
-        if is_there(path):
-            raise FileError(path, "exists already, perhaps with annotations; choose another name")
         rows = self.items.assign(inclusion=self.items["inclusion"].map("{:.6g}".format))
-        if path.suffix == ".jsonl":
-            text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
-        else:
-            text = sheet_text(rows, "," if path.suffix == ".csv" else "\t", _KEY, ["query", "text", "candidates"])
-        about = path.with_suffix(".instructions.txt")
-        replace_files({path: text, about: INSTRUCTIONS})
-        return about
+        return write_sheet(path, rows, _KEY, ["query", "text", "candidates"], INSTRUCTIONS, "annotations")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
