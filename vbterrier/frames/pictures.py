@@ -89,7 +89,7 @@ class IntervalPicture:
             # A label that would touch the one before it is left out.
             if "".join(labels[max(start - 1, 0) : start + len(label) + 1]).strip() == "":
                 labels[start : start + len(label)] = label
-        signs = [f"{sign} {rule.value:g}: {rule.label}" for rule, sign in zip(self.rules, _RULES, strict=False)]
+        signs = [f"{sign} {rule.value:.4g}: {rule.label}" for rule, sign in zip(self.rules, _RULES, strict=False)]
         below = [f"{'':<{left}}{''.join(axis)}", f"{'':<{left}}{''.join(labels)}".rstrip()]
         return "\n".join([*lines, *below, f"{'':<{left}}{'; '.join([printable(self.axis), *signs])}"])
 
@@ -106,7 +106,7 @@ class IntervalPicture:
         parts = []
         for line, rule in enumerate(self.rules, 1):
             # Each label has a line of its own, so that those of near rules do not overlap.
-            text, x = f"{rule.label} {rule.value:g}", at(rule.value)
+            text, x = f"{rule.label} {rule.value:.4g}", at(rule.value)
             reach = len(text) * _CHARACTER / 2
             middle = min(max(x, reach), _WIDTH - reach)
             parts.append(f'<path d="M{x} {_LINE * line + 2}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
