@@ -24,6 +24,7 @@ from vbterrier.execution.pending import Shared, in_processes, windowed
 from vbterrier.execution.streaming import in_threads
 
 
+@pytest.mark.slow
 def test_results_come_in_order_whatever_the_number_of_processes():
     items = [n * n for n in range(20)]
     expected = list(range(20))
@@ -70,6 +71,7 @@ def _slowly(item):
     return -item
 
 
+@pytest.mark.slow
 def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypatch):
     monkeypatch.setattr(parallel, "START", 0.2)
     few, many = list(range(6)), list(range(20))
@@ -142,6 +144,7 @@ def test_work_that_kills_its_process_ends_with_what_to_do():
     assert list(mapped(math.isqrt, [4, 9], n_jobs=2)) == [2, 3]
 
 
+@pytest.mark.slow
 def test_shared_values_are_written_once_and_gone_afterwards():
     big = np.arange(300_000.0)
     value = operator.attrgetter("value")
@@ -195,6 +198,7 @@ def test_errors_that_cannot_be_sent_back_keep_their_text():
         list(mapped(refusing(), [1, 2], n_jobs=2))
 
 
+@pytest.mark.slow
 def test_work_that_cannot_be_sent_is_named():
     lock = threading.Lock()
     for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):

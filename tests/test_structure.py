@@ -53,6 +53,7 @@ def test_no_module_is_imported_in_a_circle():
     assert sorted(left) == []
 
 
+@pytest.mark.slow
 def test_modules_are_imported_by_name_alone():
     found = {
         name_of(path)
@@ -65,6 +66,7 @@ def test_modules_are_imported_by_name_alone():
     assert found == {"vbterrier.errors"}
 
 
+@pytest.mark.slow
 def test_isin_receives_distinct_values():
     """pandas reads every value: 1.4 s for 300,000 rows of judgments, .01 s for their 250 topics."""
     found = []
@@ -84,6 +86,7 @@ def test_isin_receives_distinct_values():
     assert found == []
 
 
+@pytest.mark.slow
 def test_classes_have_one_name_each():
     names = Counter(node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
     assert [name for name, n in names.items() if n > 1] == []
@@ -99,6 +102,7 @@ def test_every_registered_measure_is_an_attribute_of_the_package():
     assert [name for name in ("Relcov", "MEASURES", "InputError", "write_run") if hasattr(vbterrier, name)] == []
 
 
+@pytest.mark.slow
 def test_docstrings_begin_with_a_noun_or_an_imperative():
     found = []
     for path in MODULES:

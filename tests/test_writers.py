@@ -255,6 +255,7 @@ def test_a_file_that_is_being_replaced_is_the_old_one(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, slow(signal.SIGINT), slow(signal.SIGHUP)])
+@pytest.mark.slow
 def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     source = tmp_path / "entities.tsv"
     source.write_text("id\tname\n" + "".join(f"E{i}\tname {i}\n" for i in range(600_000)))

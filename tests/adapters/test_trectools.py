@@ -373,6 +373,7 @@ def test_what_is_no_measure_is_refused(evaluation, measure):
 # Models of unjudged documents.
 
 
+@pytest.mark.slow
 def test_estimates_use_all_runs_or_a_model(pair):
     a, b, qrels = pair
     frames = {run.get_runid(): hosts.run_frame(run) for run in (a, b)}
@@ -447,6 +448,7 @@ def test_results_work_with_the_functions_of_trectools(pair, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_results_stand_beside_those_of_trectools(evaluation):
     there = TrecEval(evaluation.run, evaluation.qrels).evaluate_all(per_query=True)
     here = evaluation.results(["P@10", "nDCG@10"])

@@ -66,6 +66,7 @@ def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
 
 @given(data=st.data())
 @settings(max_examples=80, deadline=None)
+@pytest.mark.slow
 def test_broken_frames_give_an_own_error_or_values_in_range(strategies, data):
     case = data.draw(strategies.broken())
     before = [frame.copy(deep=True) for frame in case]

@@ -133,6 +133,7 @@ def test_segments_with_one_query_and_weights_of_zero_are_counted():
     assert found.segments["segment"].tolist() == ["s", "t"]
 
 
+@pytest.mark.slow
 def test_groups_and_families_with_one_run_are_results_of_one_run():
     found = track(groups={"a": "x", "b": "y", "c": "y"}).reusability.set_index("name")
     assert found["n_runs"].to_dict() == {"a": 1, "b": 2, "c": 2}

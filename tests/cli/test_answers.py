@@ -58,6 +58,7 @@ def test_the_verdict_is_first_alone_with_quiet_and_whole_with_json(run, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_the_next_step_and_the_command_run_as_printed(run, name):
     code, record, _ = run(f"{COMMANDS[name]} --json")
     answer = json.loads(record)
@@ -88,6 +89,7 @@ def test_quiet_and_json_exclude_each_other(refused, folder, monkeypatch):
     refused(["demo", "--quiet", "--json"], 2, "--quiet and --json: wanted one of them")
 
 
+@pytest.mark.slow
 def test_warnings_that_the_answer_has_are_not_repeated(run):
     gate = COMMANDS["gate"]
     _, out, err = run(gate)
@@ -97,6 +99,7 @@ def test_warnings_that_the_answer_has_are_not_repeated(run):
         assert run(f"{gate} {style}")[2].count("treats unjudged") == 1
 
 
+@pytest.mark.slow
 def test_unjudged_documents_of_one_system_withhold_the_decision(run, folder):
     # By complete judgments dense is better; by these, a third of its documents are unjudged.
     gate = "gate dense.run -b lexical.run --margin .02 -m nDCG@10 --max-share 1 --level .51"
@@ -112,6 +115,7 @@ def test_unjudged_documents_of_one_system_withhold_the_decision(run, folder):
     assert run(f"{gate} -q complete.txt")[0] == 0
 
 
+@pytest.mark.slow
 def test_the_demo_writes_over_a_demo_of_its_own(run, folder):
     shutil.rmtree(folder / "again", ignore_errors=True)
     assert run("demo --save again")[0] == 0

@@ -44,6 +44,7 @@ def of_two_judges():
 AUDIT = ["audit", *RUNS, "--qrels", "human.txt", "--judge", "one.txt", "--budget", "40"]
 
 
+@pytest.mark.slow
 def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_judges):
     code, out, err = command(*AUDIT, "--judge", "two.txt", "--family", "a=llm")
     found = of_two_judges()
@@ -69,6 +70,7 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
 
 
 @pytest.mark.parametrize("table", ["systems", at_night("bias"), at_night("needed")])
+@pytest.mark.slow
 def test_one_table_is_shown_as_json(command, table):
     code, out, _ = command(*AUDIT, "--show", table, "-f", "json", "--baseline", "a")
     found = audit_judge(RUNS, "human.txt", labels=["one.txt"], budget=40, baseline="a").tables()[table]
@@ -119,6 +121,7 @@ def test_powered_means_are_those_of_python(command, refused, files):
     refused(malformed, 2, "--predicts VB@5=: wanted a score and its label")
 
 
+@pytest.mark.slow
 def test_an_audit_is_written_as_a_table_and_as_a_page_that_loads_nothing(command, files):
     code, _, err = command(*AUDIT, "--html", "audit.html", "-o", "audit.csv")
     page = (files / "audit.html").read_text()
@@ -153,6 +156,7 @@ def test_the_calibration_is_drawn_below_its_table(of_two_judges):
     assert radius == pytest.approx(expected.to_numpy(), abs=0.06)
 
 
+@pytest.mark.slow
 def test_labels_may_be_named(command, refused, files):
     (files / "other").mkdir()
     (files / "two.txt").rename(files / "other" / "one.txt")
@@ -169,6 +173,7 @@ def test_labels_may_be_named(command, refused, files):
     refused(["agreement", named[0], "one=human.txt"], 2, "LABELS: a name is repeated; found one, one")
 
 
+@pytest.mark.slow
 def test_fractional_judgments_are_counted_in_steps(command, write_files, files):
     text = (files / "human.txt").read_text(encoding="utf-8")
     write_files({"quarter.txt": "".join(f"{line[:-1]}{int(line[-1]) / 4}\n" for line in text.splitlines())})
@@ -178,6 +183,7 @@ def test_fractional_judgments_are_counted_in_steps(command, write_files, files):
     assert wanted[0] == 0
 
 
+@pytest.mark.slow
 def test_judge_lists_topics_that_complete_an_audit(command, refused, files):
     arguments = ["judge", *RUNS, "-q", "human.txt", "--complete", "10", "--labels", "one.txt"]
     code, out, _ = command(*arguments, "-f", "json", "--seed", "3")

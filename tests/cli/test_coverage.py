@@ -46,6 +46,7 @@ def rows_of(out):
     return [line for line in out.splitlines() if line.strip()]
 
 
+@pytest.mark.slow
 def test_a_table_for_people(command, report):
     code, out, err = command("coverage", *RUNS, *FILES, "--cutoff", "20", "--cutoff", "3", "--cutoff", "20")
     assert (code, err) == (0, "")
@@ -70,6 +71,7 @@ def test_a_table_for_people(command, report):
         assert line.split()[2:] == wanted
 
 
+@pytest.mark.slow
 def test_what_is_left_out_and_assumed_is_said(command, made):
     options = ["--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7"]
     _, out, _ = command("coverage", *RUNS, *FILES, *options)
@@ -90,6 +92,7 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
     assert said[3:] == ["b[x]: no entities for 1 topic, scored as empty lists"]
 
 
+@pytest.mark.slow
 def test_a_file_of_links_says_the_same(command, made):
     pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
     write_links(pool, "links.parquet")

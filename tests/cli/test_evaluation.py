@@ -123,6 +123,7 @@ def test_the_demos_numbers_are_those_of_its_files(command):
 
 
 @pytest.mark.parametrize("folder", ["mine", "my demo"])
+@pytest.mark.slow
 def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, write_files, folder):
     here = write_files({})
     code, out, err = command("demo", "--save", folder)
@@ -139,6 +140,7 @@ def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, w
         assert "dense" in out
 
 
+@pytest.mark.slow
 def test_the_demo_overwrites_nothing(refused, tmp_path):
     (tmp_path / "qrels.txt").write_text("mine")
     refused(["demo", "--save", tmp_path], 1, "'qrels.txt' already")
@@ -343,6 +345,7 @@ JUDGED = ("-q", "qrels", "-m", "nDCG@3", "-m", "AP")
 INTENTS = ("whole.run", "--intents", "intents.tsv", "-m", "VB@3")
 
 
+@pytest.mark.slow
 def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
     wanted = printed("whole.run", *JUDGED)
     assert printed("whole.run", *JUDGED, *SMALL) == wanted
@@ -376,12 +379,14 @@ def test_more_memory_than_there_is_may_be_allowed(command, files):
 # In a separate process.
 
 
+@pytest.mark.slow
 def test_a_process_prints_scores_and_leaves_with_0(process, files):
     done = process(*SCORE, *BOTH, "-f", "csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].startswith("name,measure,value,low,high,")
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_shows_one_line_and_no_traceback(process, files):
     (files / "bad.run").write_text(RUN + "q3 Q0 d1 1 abc t\n")
     done = process("score", "bad.run", "-q", "qrels.txt", "-m", "BNDCG@10")
@@ -486,6 +491,7 @@ def test_a_saved_model_is_used_on_the_command_line(command, refused, write_files
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("command_name", ["score", "compare", "table", "rank", "judge"])
+@pytest.mark.slow
 def test_complete_judgments_have_the_depth_of_the_option(command, refused, command_name):
     runs, qrels = [demo_folder() / f"{name}.run" for name in ("lexical", "dense")], demo_folder() / "qrels.txt"
     options = ["--budget", "3"] if command_name == "judge" else []
@@ -518,6 +524,7 @@ def test_complete_judgments_have_the_depth_of_the_option(command, refused, comma
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.slow
 def test_subtopics_without_a_judged_document_count_on_the_command_line(command, refused, write_files):
     subtopic = '<subtopic number="{}"/>'.format
     write_files(
@@ -545,6 +552,7 @@ def test_subtopics_without_a_judged_document_count_on_the_command_line(command, 
     assert (code, "0.250" in out) == (0, True)
 
 
+@pytest.mark.slow
 def test_pooled_intents_of_runs_in_tables(write_files):
     write_files(
         {
@@ -569,6 +577,7 @@ def test_pooled_intents_of_runs_in_tables(write_files):
         printed("b.run", "-q", "qrels.txt", "-m", "P@1", "--pool", "collection")
 
 
+@pytest.mark.slow
 def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     intents = pd.DataFrame({"qid": np.repeat([f"q{t}" for t in range(6)], 2), "entity_id": ["A", "B"] * 6, "prob": 0.5})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"]})
@@ -586,6 +595,7 @@ def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     assert float(other["value"]) == 0.5
 
 
+@pytest.mark.slow
 def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     intents = [f"q{t}\t{entity}\t{prob}\n" for t in range(6) for entity, prob in (("A", 0.7), ("B", 0.3))]
     Path("intents.tsv").write_text("".join(intents))

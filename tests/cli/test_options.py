@@ -189,6 +189,7 @@ def test_errors_name_options(write_files, refused):
     refused(["score", "a.run", "b.run", "-q", "qrels", "-m", "nDCG@10"], 1, message)
 
 
+@pytest.mark.slow
 def test_completion_is_shown_and_completes(tmp_path):
     script = Path(sys.executable).with_name("vbterrier")
     home = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
@@ -226,6 +227,7 @@ def test_help_and_completion_import_neither_numpy_nor_pandas(arguments, complete
     assert imported.isdisjoint({"numpy", "pandas", "pyarrow", "ir_measures", "rich.console"})
 
 
+@pytest.mark.slow
 def test_scoring_imports_neither_statistics_nor_matplotlib_nor_pyterrier(tmp_path):
     qrels, run = tmp_path / "qrels.txt", tmp_path / "mine.run"
     qrels.write_text("q1 0 a 1\nq2 0 a 1\nq2 0 b 0\n")

@@ -213,6 +213,7 @@ def test_a_plan_without_a_pilot(command, refused):
     refused(["queries", "power", "--delta", "0.05", "-m", "nDCG@7"], 2, "standard deviations are known for 'nDCG@10'")
 
 
+@pytest.mark.slow
 def test_a_plan_for_the_gate_with_weights(command, refused, pilot, tmp_path):
     path, _ = pilot
     table = tmp_path / "traffic.csv"

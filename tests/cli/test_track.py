@@ -25,6 +25,7 @@ def track(demo_files, command, monkeypatch, tmp_path):
     return lambda *more: command(*TRACK, *more)
 
 
+@pytest.mark.slow
 def test_a_leaderboard_for_people(track, tmp_path):
     options = ["--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"]
     code, out, err = track(*options)
@@ -39,6 +40,7 @@ def test_a_leaderboard_for_people(track, tmp_path):
     assert (tmp_path / "page.html").read_text().count("<table") == 5
 
 
+@pytest.mark.slow
 def test_csv_has_one_part_and_json_all(track):
     costs = {f"q{i:02}": 1 + i % 2 for i in range(1, 13)}
     found = leaderboard(
@@ -54,6 +56,7 @@ def test_csv_has_one_part_and_json_all(track):
     assert [row["name"] for row in rows] == found.systems["name"].tolist()
 
 
+@pytest.mark.slow
 def test_a_judge_of_some_topics_has_its_number_of_topics(track, tmp_path):
     lines = (tmp_path / "complete.txt").read_text().splitlines()
     (tmp_path / "some.txt").write_text("\n".join(line for line in lines if line < "q05"))

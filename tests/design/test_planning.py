@@ -393,6 +393,7 @@ def pilot_with(differences, **columns):
     return frame.assign(value=np.r_[0.5 + differences, np.full(len(qids), 0.5)]), pd.DataFrame({"qid": qids, **columns})
 
 
+@pytest.mark.slow
 def test_equal_weights_and_clusters_of_one_query_change_no_plan():
     values, table = pilot_with(SKEWED, weight=3.0)
     plain = queries_needed(values, 0.08, n_simulations=500)
@@ -404,22 +405,24 @@ def test_equal_weights_and_clusters_of_one_query_change_no_plan():
     pd.testing.assert_frame_equal(shuffled.curve, plain.curve)
 
 
+@pytest.mark.slow
 def test_a_weighted_plan_reaches_its_power_in_weighted_tests():
     rng = np.random.default_rng(4)
-    weights = rng.lognormal(0, 1, 4000)
-    differences = np.clip(rng.normal(0, 0.2, 4000), -0.5, 0.5)
+    weights = rng.lognormal(0, 1, 1500)
+    differences = np.clip(rng.normal(0, 0.2, 1500), -0.5, 0.5)
     values, table = pilot_with(differences, weight=weights)
     plan = queries_needed(values, 0.06, assurance=0.5, n_simulations=300, data=Data(queries=table))
     unweighted = queries_needed(values, 0.06, assurance=0.5, n_simulations=2000)
     # Kish: such weights make queries worth 1/e of their number.
     assert 2 < plan.n_qids / unweighted.n_qids < 3.2
-    rows = rng.integers(4000, size=(plan.n_qids, 3000))
+    rows = rng.integers(1500, size=(plan.n_qids, 3000))
     d = differences - (weights * differences).sum() / weights.sum() + 0.06
     found = t_test(d[rows], moderated=False, sample=SampledQueries(weights[rows]))
     power = ((found.p_value <= 0.05) & (found.mean > 0)).mean()
     assert power == pytest.approx(0.8, abs=0.04)
 
 
+@pytest.mark.slow
 def test_a_plan_for_clusters_counts_their_queries():
     rng = np.random.default_rng(5)
     of_clusters = rng.normal(0, 0.1, 60)
@@ -435,13 +438,14 @@ def test_a_plan_for_clusters_counts_their_queries():
 @pytest.mark.parametrize(
     ("options", "worst"), [({}, None), ({"worst_loss": 0.5}, 0.5), ({"delta": 0.01, "n_systems": 3}, None)]
 )
+@pytest.mark.slow
 def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
     rng = np.random.default_rng(6)
-    pilot = rng.normal(0, 0.1, 500)
-    plan = queries_needed(pilot, **grouped("queries_needed", margin=0.02, assurance=0.5, **options))
+    pilot = rng.normal(0, 0.1, 150)
+    plan = queries_needed(pilot, n_simulations=1000, **grouped("queries_needed", margin=0.02, assurance=0.5, **options))
     criteria = Criteria(0.02, 0.05 / (options.get("n_systems", 2) - 1), worst=worst)
     centred = pilot - pilot.mean() + options.get("delta", 0)
-    drawn = centred[rng.integers(500, size=(plan.n_qids, 2000))]
+    drawn = centred[rng.integers(150, size=(plan.n_qids, 2000))]
     passed = limits(criteria, drawn, SampledQueries.equal(plan.n_qids)).decisions(criteria).count("PASS") / 2000
     assert passed == pytest.approx(0.8, abs=0.05)
     assert plan.margin == 0.02
@@ -449,6 +453,7 @@ def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
     assert plan.curve["power"].is_monotonic_increasing
 
 
+@pytest.mark.slow
 def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
     nearly_equal = np.r_[np.full(60, 0.0), 0.001, -0.001]
     plan = queries_needed(nearly_equal, n_simulations=200, inference=Inference(margin=0.02))
@@ -506,6 +511,7 @@ def test_a_plan_before_any_data():
 
 
 @pytest.mark.parametrize("n", [5, 20, slow(100)])
+@pytest.mark.slow
 def test_errors_of_significant_results_are_those_of_simulated_ones(n):
     rng = np.random.default_rng(n)
     samples = rng.normal(0.05, 0.2, (200_000, n))

@@ -223,6 +223,7 @@ def test_greed_falls_short_where_it_must_and_the_exact_cover_does_not():
     assert oracle.pair.tolist() == [[0, 1], [-1, -1]], "A first, then L of the equals L and R"
 
 
+@pytest.mark.slow
 def test_larger_covers_are_settled_and_without_a_solution_within_the_limit_refused(monkeypatch):
     rng = np.random.default_rng(0)
     oracle = Oracle(pool_of([[(1, {f"e{e}" for e in rng.choice(30, 5)}) for _ in range(60)] for _ in range(3)]))

@@ -99,6 +99,7 @@ DEEPEST = "reranker of selected entities after reranker"
 @pytest.mark.parametrize(
     "name", [at_night(name) if name in SLOW else slow(name) if name == DEEPEST else name for name in PIPELINES]
 )
+@pytest.mark.slow
 def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
     given = data()
     pipeline = PIPELINES[name]()

@@ -230,6 +230,7 @@ def test_empty_runs_teach_nothing(neural):
 # Pipelines and caches
 
 
+@pytest.mark.slow
 def test_pipelines_are_fitted_as_their_stages(neural):
     pytest.importorskip("lightgbm")
     given = data()

@@ -57,6 +57,7 @@ def planted():
     )
 
 
+@pytest.mark.slow
 def test_every_estimate_is_there_with_its_interval(planted):
     runs, _, _, _, found = planted
     keys = found.systems[["estimate", "judge"]].drop_duplicates().to_numpy().tolist()
@@ -281,6 +282,7 @@ def test_a_judge_of_some_systems_is_counted(planted):
     assert neither["a"] == pytest.approx(1 - first_ten(runs["a"]).isin(set(cut) | set(human["docno"])).mean())
 
 
+@pytest.mark.slow
 def test_complete_judgments_are_exact(planted):
     runs, truth, labels, _, _ = planted
     found = audit_judge(runs, truth, labels={"honest": labels["honest"]}, budget=1)
@@ -345,6 +347,7 @@ def judged():
         slow("constant", "UNKNOWN", "NOT TRUSTED", ("separates none of 6 pairs", "", "do not separate relevant")),
     ],
 )
+@pytest.mark.slow
 def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, order, levels, texts):
     found = judged(judge)
     row = found.verdicts.iloc[0]
@@ -406,6 +409,7 @@ def test_complete_topics_correct_the_scores_of_all_topics(judged):
         slow(40, 0.3, "0 complete topics (15 correct scores), and 15.0 judged documents in each other topic (20 do)"),
     ],
 )
+@pytest.mark.slow
 def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
     runs, truth, labels, _, _ = planted
     human = complete(truth, n_topics).groupby("qid").sample(frac=share, random_state=0)
@@ -427,6 +431,7 @@ def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
         assert "0 of 40 topics are judged completely; 10 decide: vbterrier judge --complete 10" in row["order_reason"]
 
 
+@pytest.mark.slow
 def test_topics_to_judge_complete_topics_for_an_audit(planted):
     runs, truth, labels, _, _ = planted
     human = complete(truth, 3)
@@ -569,6 +574,7 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
         )
 
 
+@pytest.mark.slow
 def test_whole_numbers_as_ids_are_audited_as_their_text_is():
     rng = np.random.default_rng(2)
     pool = pd.DataFrame({"qid": np.repeat([1, 2, 3, 4], 12), "docno": np.tile(np.arange(12), 4)})

@@ -86,6 +86,7 @@ def test_all_documents_annotated_give_the_scores_of_gold_tags(bank, design):
 
 
 @pytest.mark.parametrize("design", ["topics", "documents"])
+@pytest.mark.slow
 def test_a_third_of_the_documents_gives_intervals_that_cover_and_orders(bank, design):
     truth, inside, wrong, n_ordered = bank.truth, [], 0, 0
     for seed in range(12):
@@ -131,6 +132,7 @@ def test_inclusion_probabilities_are_those_of_the_draws(bank):
     assert [share[stated.round(9) == level].mean() for level in levels] == pytest.approx(levels, abs=0.005)
 
 
+@pytest.mark.slow
 def test_further_draws_extend_the_sample(bank):
     for design in ("topics", "documents"):
         first = bank.annotated(bank.drawn(100, design=design, seed=4).items)
@@ -179,6 +181,7 @@ def test_only_people_are_gold(bank):
         bank.scored([by_people, other])
 
 
+@pytest.mark.slow
 def test_annotations_without_a_design_train_the_model_without_intervals(bank):
     items = bank.annotated(bank.drawn(160, design="documents").items)
     convenient = bank.scored(items[["qid", "docno", "annotation"]])

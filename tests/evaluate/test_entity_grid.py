@@ -217,6 +217,7 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
         grid_of(world, {}, runs={"CER": cer, "BERT": runs["BERT"]}, qrels=unjudged, folds=KFold(3))
 
 
+@pytest.mark.slow
 def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(world):
     links, topics, _ = world
     grid = {

@@ -284,6 +284,7 @@ def in_one_batch(pipelines, topics, qrels):
     ("batch_size", "plan"),
     [(1, "tree"), (5, "linear"), (5, "tree"), (100, "linear"), at_night(1, "linear"), at_night(100, "tree")],
 )
+@pytest.mark.slow
 def test_batches_have_no_effect_on_values(batch_size, plan, pipelines, topics, qrels, in_one_batch):
     given = (pipelines, topics, qrels, MEASURES)
     ours = Experiment(*given, batch_size=batch_size, plan=plan, validate="ignore")
@@ -797,6 +798,7 @@ def test_an_estimate_by_a_named_model(frames, topics, qrels):
 
 
 @pytest.mark.parametrize("correction", ["holm", "bonferroni"])
+@pytest.mark.slow
 def test_condensed_lists_and_their_replacement_are_tested_alike_in_both_experiments(frames, topics, qrels, correction):
     names = ["words", "lexical", "dense"]
     systems = [frames[name] for name in names]

@@ -522,6 +522,7 @@ def by_stages(intents, parameter, setting):
     return pd.concat(parts).drop(columns="delta")
 
 
+@pytest.mark.slow
 def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
     intents, tags, runs = sensitive
     measures = ["ES@3", "VB(alpha=0.5)@2", "VB(variance='intent')@3", "TopIntent@3"]
@@ -653,6 +654,7 @@ def test_a_ranking_that_no_wording_changes_scores_as_a_fixed_one():
 
 
 @pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
+@pytest.mark.slow
 def test_processes_and_order_change_nothing():
     options = {"perturb": [Paraphrases(), Dirichlet(5), TagConfusion(0.2)], "n_replicas": 20, "seed": 2}
 
@@ -746,6 +748,7 @@ def projects():
     return groups, topics, intents, tags
 
 
+@pytest.mark.slow
 def test_table_1_of_the_paper_is_a_pooled_evaluation():
     groups, topics, intents, tags = projects()
     asked = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "n_resamples": 500}
@@ -764,6 +767,7 @@ def test_table_1_of_the_paper_is_a_pooled_evaluation():
     assert (ends.loc[["Group 1", "Group 2"], "high"] < 0).all()
 
 
+@pytest.mark.slow
 def test_both_case_studies_pooled():
     found = evaluated(pool="collection", measures=["ES", "VB(alpha=0.5)", "VB", "VarPenalty", "TopIntent"])
     # Success .8 and .2: one half over both, where the penalty is largest.
@@ -897,6 +901,7 @@ def test_a_tagger_model_gives_an_interval_of_the_score_under_gold_tags():
     )
 
 
+@pytest.mark.slow
 def test_ids_may_be_integers():
     systems, options = modelled()
     number = {name: frame.assign(docno=frame["docno"].str[1:].astype(int)) for name, frame in systems.items()}
@@ -923,6 +928,7 @@ def test_options_that_a_tagger_model_cannot_estimate_are_refused(change, error, 
         evaluated(systems, **{**options, **change})
 
 
+@pytest.mark.slow
 def test_noise_on_noisy_tags_is_noticed_with_its_remedy():
     systems, options = modelled()
     model, noise = options.pop("tagger_model"), [TagConfusion(0.01)]

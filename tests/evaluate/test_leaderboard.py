@@ -106,6 +106,7 @@ def orders(table):
 
 
 @pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.0), slow(50, 0.02)])
+@pytest.mark.slow
 def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_of_samples(n_topics, spread):
     n_samples, wrong, claimed = 40, 0, 0
     for seed in range(n_samples):
@@ -195,6 +196,7 @@ def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
     assert not own.loc["new", "covered"]
 
 
+@pytest.mark.slow
 def test_the_model_recovers_ranks_that_zeros_for_unjudged_documents_lose():
     runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
     qrels, groups = pooled(runs, complete), {name: name for name in runs}
@@ -207,6 +209,7 @@ def test_the_model_recovers_ranks_that_zeros_for_unjudged_documents_lose():
     assert model["covered"].all()
 
 
+@pytest.mark.slow
 def test_an_automatic_judge_is_compared_with_the_judgments(track):
     runs, qrels, _ = track
     rng = np.random.default_rng(4)
@@ -252,6 +255,7 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     pd.testing.assert_frame_equal(found.loc[["few"]].reset_index(), part)
 
 
+@pytest.mark.slow
 def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track):
     runs, qrels, _ = track
     values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
@@ -265,6 +269,7 @@ def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track
     assert found[["low", "high"]].tolist() == pytest.approx([low, min(high, 1)])
 
 
+@pytest.mark.slow
 def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
     runs, qrels, _ = track
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"]
@@ -343,6 +348,7 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
         vbterrier.compare(runs["a"], qrels, ["nDCG@10"])
 
 
+@pytest.mark.slow
 def test_groups_and_batches_of_several_collections(collections, track):
     (runs, judged), groups = collections, track[2]
     qrels = {name: each.sample(frac=0.6, random_state=1) for name, each in judged.items()}

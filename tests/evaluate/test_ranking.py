@@ -251,6 +251,7 @@ def test_scores_that_differ_by_rounding_alone_are_tied():
     assert set(found.pairs["p_a_beats_b"]) == {0.5}
 
 
+@pytest.mark.slow
 def test_of_equal_expected_ranks_the_better_mean_goes_first():
     runs = {name: run(of) for name, of in zip("zyx", TINY.values(), strict=True)}
     tied = 0

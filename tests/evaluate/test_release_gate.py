@@ -173,6 +173,7 @@ def differences(new, old, qrels, measure="nDCG@4"):
     return (table["new"] - table["old"]).to_numpy()
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
     new, old, qrels = collection(n=40, loss=0.3)
     weight = np.arange(40.0)
@@ -185,6 +186,7 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
 
 
 @pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.slow
 def test_daily_limits_are_those_of_the_sequence_in_the_order_of_the_ratings(step):
     new, old, qrels = collection(n=50, loss=0.3)
     found = gate(new, old, qrels.iloc[::step], daily=True).pairs.loc[0]
@@ -247,6 +249,7 @@ def test_shares_of_unjudged_documents_are_those_of_each_system(measure):
 
 
 @pytest.mark.parametrize("measure", ["ENDCG@2", "BNDCG(prior='pool')@2"])
+@pytest.mark.slow
 def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
     new, old, every = collection(n=40, loss=0.5)
     qrels = every.sample(frac=0.5, random_state=1)
@@ -264,6 +267,7 @@ def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
     pd.testing.assert_frame_equal(same, plain)
 
 
+@pytest.mark.slow
 def test_daily_limits_are_withheld_while_documents_are_unjudged():
     found = gate(*unjudged(n=120), "ENDCG@4", margin=0.5, daily=True)
     assert found.pairs.loc[0, ["low", "high", "decision"]].tolist() == [-1.0, 1.0, "UNKNOWN"]
@@ -439,6 +443,7 @@ def test_several_undecided_baselines_have_a_reason_each():
     ]
 
 
+@pytest.mark.slow
 def test_the_guarantee_is_stated_in_one_line():
     new, old, qrels = collection(n=60)
     criteria = (
@@ -483,6 +488,7 @@ def test_large_losses_fail_a_release_with_a_higher_mean():
 
 
 @pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
+@pytest.mark.slow
 def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differences():
     new, old, qrels = collection(n=60)
     new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])

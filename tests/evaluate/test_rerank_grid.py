@@ -115,6 +115,7 @@ def test_grid_is_the_stages_scored_one_by_one(world, expected):
     np.testing.assert_allclose(head["value"], plain.means().loc["pool", MEASURES], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_two_processes_say_the_same_to_the_bit(world, expected):
     grid = {family: values for family, values in GRID.items() if family != "overlap"}
     found = world.found(grid, n_jobs=2)

@@ -75,6 +75,7 @@ def test_replicas_take_the_tags_of_each_run_in_turn_for_all_systems():
     assert found.values["value"].to_numpy().reshape(2, 2) == pytest.approx(expected[:, 0])
 
 
+@pytest.mark.slow
 def test_a_language_model_gets_a_seed_for_each_document_and_run():
     seeds = []
 

@@ -98,6 +98,7 @@ def test_queries_taken_for_certain_have_no_error_in_the_gate():
         gate(new, old, rows[2][rows[2]["qid"] != sample["qid"].iloc[-1]], sample)
 
 
+@pytest.mark.slow
 def test_samples_by_traffic_estimate_the_weighted_mean_without_bias():
     rng = np.random.default_rng(4)
     traffic = pd.DataFrame({"qid": [f"q{i}" for i in range(500)], "weight": rng.lognormal(0, 1.5, 500)})

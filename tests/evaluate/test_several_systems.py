@@ -101,6 +101,7 @@ def test_processes_change_nothing(tmp_path, monkeypatch, form):
         pd.testing.assert_frame_equal(shared, plain, check_exact=True)
 
 
+@pytest.mark.slow
 def test_every_call_evaluates_each_system(tmp_path):
     frame, path = table(), written(tmp_path, table(), "csv")
     topics = pd.DataFrame({"qid": QIDS, "query": "x"})

@@ -59,6 +59,7 @@ def values(runs, qrels, measure):
     return table.set_index(["name", "qid"])["value"]
 
 
+@pytest.mark.slow
 def test_truth_and_estimates_are_those_of_score(found, runs, complete):
     truth = values(runs, complete, "nDCG@10")
     assert found.truth.set_index(["name", "qid"])["truth"].sort_index().equals(truth.sort_index())
@@ -404,6 +405,7 @@ def test_our_mean_is_closer_than_the_papers_mode_where_judgments_were_missing(co
 
 
 @pytest.mark.parametrize(("score", "level", "baseline"), [("f1", 0.0, None), ("precision", 0.9, "mean, pool")])
+@pytest.mark.slow
 def test_preferences_of_estimators_are_tested_over_simulations(found, score, level, baseline):
     table = found.preference_tests(score, level=level, baseline=baseline)
     names = ["estimator_a", "estimator_b", "score", "level", "a", "b", "diff", "t", "p_value", "p_adjusted", "n_units"]

@@ -131,6 +131,7 @@ def of_runs(messages):
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled", *map(at_night, ("gz", "parquet", "folder"))])
+@pytest.mark.slow
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
     also, warned = assert_streamed(as_files(run, tmp_path, kind), run, qrels, MEASURES)
@@ -163,6 +164,7 @@ def test_no_topic_is_refused_for_the_rows_that_come_first(tmp_path, measure, mon
         assert_streamed(write(run, tmp_path / "m.run"), run, qrels, [measure])
 
 
+@pytest.mark.slow
 def test_tags_of_a_parquet_run_are_kept(tmp_path):
     run, _ = made()
     run = run.assign(entity_id=np.random.default_rng(5).choice(list("ABC"), len(run)), rank=1)
@@ -173,6 +175,7 @@ def test_tags_of_a_parquet_run_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("topics", [at_night("all"), "common"])
+@pytest.mark.slow
 def test_several_runs_with_other_topics(tmp_path, topics):
     run, qrels = made()
     some = run[run["qid"] != "q5"]
@@ -187,6 +190,7 @@ def test_several_runs_with_other_topics(tmp_path, topics):
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled"])
+@pytest.mark.slow
 def test_repeated_documents_are_treated_alike_in_chunks(tmp_path, kind):
     run, qrels = made()
     twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")

@@ -199,6 +199,7 @@ def test_predicted_effects_of_judging_match_trec_covid(shared_data):
     assert now == judged
 
 
+@pytest.mark.slow
 def test_intents_and_tags_on_aida(shared_data):
     """On 199 ambiguous names, tags with probability .8 contribute more variance than the sample of names."""
     folder = shared_data / "aida_ambiguous_labels"

@@ -67,6 +67,7 @@ def links(qrels, runs):
     return link_pool(runs["run1"], tags, qrels).to_frame()
 
 
+@pytest.mark.slow
 def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
     run, entities = runs["run0"], links.rename(columns={"docno": "document", "entity_id": "docno"})
     entities = entities.drop_duplicates(["qid", "docno"])[["qid", "docno"]].assign(score=lambda frame: frame.index)
@@ -99,6 +100,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
             assert list(map(str, external_values([made], pickle.loads(pickle.dumps(target)), Run(run)))) == before
 
 
+@pytest.mark.slow
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
     options = {"n_resamples": 20}
     measures = [*EXTERNAL, "BNDCG@10", "ENDCG@10"]
@@ -141,6 +143,7 @@ def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(mo
 @pytest.mark.parametrize(
     "address", ["foo://bar:1", slow(""), slow("nonsense"), slow("tcp://nonsense"), at_night("tcp://[::1")]
 )
+@pytest.mark.slow
 def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
     with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
         vbterrier.score(runs, qrels, ["P@5"], execution=Execution(client=address))

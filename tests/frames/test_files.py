@@ -286,6 +286,7 @@ def test_errors_name_the_line(stored, read, content, line, words):
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.slow
 def test_odd_lines_far_down_read_right_and_faults_are_named(stored):
     n_lines = 200_000
     plain = b"q1 Q0 d1 1 2.5 bm25\n" * n_lines

@@ -212,6 +212,7 @@ def test_readers_take_linear_time(tmp_path, what):
         assert_linear(read, small, large, f"{read.__name__}: {what}")
 
 
+@pytest.mark.slow
 def test_columns_of_parquet_that_are_not_read_take_linear_time(tmp_path):
     values = pa.table({"name": ["a"], "qid": ["q"], "measure": ["AP"], "value": [0.5], "docno": ["d"], "score": [1.0]})
     for name, n in (("small", 1000), ("large", 4000)):

@@ -299,6 +299,7 @@ def test_ids_of_other_letters_are_no_near_matches(one, other):
     assert near_matches(ids_of(pd.Series([one]), "ids"), ids_of(pd.Series([other]), "known")) == []
 
 
+@pytest.mark.slow
 def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeypatch):
     texts = pa.array([f"a{chr(code)}b" for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000], pa.large_string())
     changes = pc.not_equal(texts, ids_module._folded(texts)).to_numpy(zero_copy_only=False)

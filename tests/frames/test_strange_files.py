@@ -39,6 +39,7 @@ def test_a_text_may_be_longer_than_the_csv_module_takes_with_commas_or_without(s
 
 
 @pytest.mark.parametrize("read", [read_topics, read_mentions, read_tags], ids=["topics", "mentions", "tags"])
+@pytest.mark.slow
 def test_more_columns_than_any_table_has_are_refused_before_each_is_looked_for_among_all(stored, read):
     names = "\t".join(f"c{n}" for n in range(200_000))
     with pytest.raises(FileError, match=r"input:1: has 200,00[23] columns, wanted at most 10,000"):
@@ -184,6 +185,7 @@ packers = pytest.mark.parametrize("packed", PACKERS.values(), ids=PACKERS)
 
 
 @packers
+@pytest.mark.slow
 def test_compressed_runs_are_read_whole_in_parts_and_in_chunks(stored, packed):
     plain = read_run(stored(TEXT))
     pd.testing.assert_frame_equal(read_run(stored(packed(TEXT))), plain)

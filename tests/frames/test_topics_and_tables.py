@@ -151,6 +151,7 @@ def test_text_that_would_end_its_field_is_refused_by_row(tmp_path, bad):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_tables_go_through_an_inherited_pipe():
     code = (
         "import pandas as pd; from vbterrier.frames.files.writing import write_tags; "

@@ -106,6 +106,7 @@ def test_from_topics_to_intents(people):
 
 
 @pytest.mark.parametrize("options", [{}, {"nil": 0.1}])
+@pytest.mark.slow
 def test_batches_change_nothing(people, probs, options):
     pipeline = full(people, **options)
     together = pipeline(TOPICS)

@@ -33,6 +33,7 @@ def test_without_scores_it_is_the_formula_of_the_paper(people):
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(-20, 20), min_size=3, max_size=3), st.floats(0.1, 10), st.floats(0, 5))
+@pytest.mark.slow
 def test_with_scores_both_add_in_log_space(people, scores, temperature, weight):
     frame = intents(f"state:OH^{weight!r}; born:1735", score=scores).drop(columns="prob")
     made = (Calibrate(temperature=temperature) >> RelaxConstraints(people))(frame)

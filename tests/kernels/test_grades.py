@@ -143,6 +143,7 @@ def test_the_grid_brackets_the_exact_quantiles(binding, strength):
         assert distribution.method == "grid"
 
 
+@pytest.mark.slow
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
     model = model_of(discounts(n) / 60, [0.7, 0.2, 0.1], [999, 999, 999], [0, 1, 2])

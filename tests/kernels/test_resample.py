@@ -45,6 +45,7 @@ def first(seed, *what):
 
 
 @given(st.integers(0, 2**200) | st.sampled_from([0, 2**32 - 1, 2**32, 2**128 - 1, 2**128]), names)
+@pytest.mark.slow
 def test_a_stream_is_that_of_numpys_spawn_key(seed, what):
     key = [number for word in what for number in (len(word), *word.encode())]
     expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
@@ -182,6 +183,7 @@ def test_scores_without_bounds_or_outside_them_have_no_limits():
     assert wide[0] < narrow[0] < table[:, 0].mean() < narrow[1] < wide[1]
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_repeated_topics_with_the_heaviest_as_the_further_one(monkeypatch):
     values, weights = np.array([[0.0], [1.0], [0.5]]), np.array([1.0, 3.0, 2.0])
     low, high = mean_draws(values, (0.0, 1.0), 50_000, np.random.default_rng(3), weights)

@@ -59,6 +59,7 @@ def test_symmetric_numbers_have_opposite_signs_in_the_halves():
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.5, 1.0, 3.0, 40.0])
+@pytest.mark.slow
 def test_gamma_numbers_have_their_distribution(shape):
     found = gammas(KEYS, 1000, quantiles(1000), np.full((300, 1), shape))
     assert found.mean() == pytest.approx(shape, rel=0.025)

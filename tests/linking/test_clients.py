@@ -385,6 +385,7 @@ def test_a_proxy_to_an_https_endpoint_sees_no_token_and_meets_the_deadline(servi
     assert "s3cr3t" not in repr(asked)
 
 
+@pytest.mark.slow
 def test_silence_times_out_and_is_tried_again_until_it_ends(service):
     service.answers(service.silent, jordan())
     assert len(wat(service, timeout=0.5).link(["Jordan won"]).frame) == 1
@@ -399,6 +400,7 @@ SLOW = ["drip", "drip_chunk", "drip_headers", "drip_trailers", "drip_continue", 
 
 
 @pytest.mark.parametrize("how", SLOW)
+@pytest.mark.slow
 def test_a_server_that_sends_any_part_slowly_is_stopped_at_the_deadline_of_one_text(service, how):
     service.answers(jordan(), getattr(service, how), jordan())
     client = wat(service, deadline=0.8)
@@ -417,6 +419,7 @@ def stopped_at_the_deadline(service, client):
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_a_slow_look_up_of_the_host_ends_at_the_deadline(service, monkeypatch):
     known = socket.getaddrinfo
 
@@ -434,6 +437,7 @@ def test_a_slow_look_up_of_the_host_ends_at_the_deadline(service, monkeypatch):
 
 
 @pytest.mark.parametrize("how", ["drip", "drip_headers", "silent"])
+@pytest.mark.slow
 def test_several_addresses_end_at_the_deadline(service, monkeypatch, how):
     known = socket.getaddrinfo
     with socket.socket() as busy:

@@ -80,6 +80,7 @@ def test_mmead_fields_and_ids(write):
         read_mmead(path, weight="md_score")
 
 
+@pytest.mark.slow
 def test_spans_of_real_linkers(shared_data):
     folder = shared_data / "aida_ambiguous_labels"
     said = r"gold\.jsonl\.gz: \d+ mentions without an entity are left out"

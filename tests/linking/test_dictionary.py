@@ -287,6 +287,7 @@ def congress(shared_data):
         return names, DictionaryLinker(names, id_space="bioguide")
 
 
+@pytest.mark.slow
 def test_names_of_legislators_are_found_where_they_were_put(congress):
     names, dictionary = congress
     some = names["alias"].drop_duplicates().sample(2000, random_state=1)

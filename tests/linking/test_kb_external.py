@@ -64,6 +64,7 @@ def decoded(shared_data):
     return json.loads((shared_data / "rel_pem_sample" / "p_e_m.decoded.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_the_sample_of_rel_comes_out_as_its_decoded_twin(decoded, rel_sample, tmp_path):
     with pytest.warns(DegenerateWarning) as said:
         base = kb_from_rel(tmp_path / "rel.kb", rel_sample)
@@ -393,6 +394,7 @@ def test_a_file_that_does_not_say_what_it_is_is_damaged(made):
         KnowledgeBase(made)
 
 
+@pytest.mark.slow
 def test_damage_is_an_error_of_the_file_or_goes_unseen_but_never_another_error(made):
     content = made.read_bytes()
     draw = random.Random(5)
@@ -414,6 +416,7 @@ def test_damage_is_an_error_of_the_file_or_goes_unseen_but_never_another_error(m
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux says how much was read")
+@pytest.mark.slow
 def test_opening_and_asking_read_no_more_than_they_need(tmp_path):
     entities = ({"id": f"E{i:06}", "label": f"some name {i}", "attributes": {"text": "x" * 300}} for i in range(20_000))
     path = tmp_path / "made.kb"

@@ -44,6 +44,7 @@ def of_sets(gold, system):
 
 
 @given(gold=SPANS, system=SPANS)
+@pytest.mark.slow
 def test_strong_match_is_that_of_sets(gold, system):
     docs = {key[0] for key in gold}
     if not docs & {key[0] for key in system}:

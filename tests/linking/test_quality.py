@@ -98,6 +98,7 @@ def test_intervals_are_percentiles_of_figures_over_resampled_queries():
     assert rows["n_qids"].eq(400).all()
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
     """250 queries with the shares of the paper's Random Document set; see the notes of linking_report."""
     share = np.array([606, 25, 122, 0, 0, 49, 605, 0]) / 1407
@@ -164,6 +165,7 @@ def answers_of(words):
 
 @pytest.mark.filterwarnings("ignore:system 'x'")
 @pytest.mark.parametrize("seed", [0, *map(at_night, (1, 2, 3))])
+@pytest.mark.slow
 def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
     rng = np.random.default_rng(seed)
     gold, one, other = (rng.choice(["A", "B", "NIL"], 7, p=[0.4, 0.2, 0.4]) for _ in range(3))
@@ -214,6 +216,7 @@ def test_the_swap_test_holds_its_level_and_finds_differences():
     assert rejected[1] > 0.95 * n_samples
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_agree_with_the_swap_test():
     rng = np.random.default_rng(3)
     n_excluded = 0

@@ -54,6 +54,7 @@ def test_queries_find_names_that_are_not_written_in_full(linker, text, wanted):
     assert found(linker, text) == wanted
 
 
+@pytest.mark.slow
 def test_links_are_alike_in_any_company(linker):
     texts = ["Senator Klobuchar bill", "", "general seitz", "the WHO report", "Amy Klobuchar"]
     together = linker.link(texts).frame

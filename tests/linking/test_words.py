@@ -80,6 +80,7 @@ def test_words_that_differ_in_anything_else_are_not(left, right):
 
 
 @pytest.mark.parametrize("case", [False, True])
+@pytest.mark.slow
 def test_folding_any_sign_keeps_the_number_of_words(case):
     signs = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in {"Cn", "Co", "Cs"}]
     found = Words.of([".".join(signs)])

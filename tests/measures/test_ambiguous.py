@@ -192,6 +192,7 @@ def test_every_way_to_give_intents_and_tags(options, give, pooled, data, k, kind
 
 @settings(max_examples=25, deadline=None)
 @given(cases(weighted=True), cutoffs, kinds)
+@pytest.mark.slow
 def test_intents_and_tags_bound_by_the_path_of_a_file(case, k, kind):
     adhoc = pd.DataFrame({"qid": list(case), "docno": "d0", "label": 1})
     with tempfile.TemporaryDirectory() as folder:

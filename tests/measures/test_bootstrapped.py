@@ -77,6 +77,7 @@ def test_a_prior_that_is_sure_of_one_grade_is_a_naive_bound(covid, values_of):
         assert values_of(BNDCG(prior={2: 1}, dcg=dcg) @ 10, qrels, run) == pytest.approx(upper, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
     run, qrels = covid.runs["ance"], covid.incomplete
     distribution = bootstrap_distribution(run, qrels).of_complete

@@ -126,6 +126,7 @@ def at(measure, k):
 
 @given(WORLDS, st.sampled_from(CUTOFFS), st.integers(1, 2))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_every_measure_of_every_topic_is_what_plain_loops_find(world, k, rel):
     links, run = links_of(world), run_of(world)
     if not len(run):

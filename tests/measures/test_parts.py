@@ -141,6 +141,7 @@ def by_qid(values):
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.filterwarnings("ignore:.*of the first .* documents of .* topics are judged")
+@pytest.mark.slow
 def test_parts_have_one_number_by_every_path(reading, tmp_path):
     runs, intents, tags = collection(of_queries=False)
     run, measure = runs["a"], VB(parts=reading) @ 3

@@ -111,10 +111,12 @@ def test_success_of_subtopics_is_subtopic_recall(peers, diverse):
     assert peers.largest_difference(found.mul(n_all, axis=0), expected.mul(n_covered, axis=0)) <= 1e-12
 
 
+@pytest.mark.slow
 def test_measures_of_intents_are_sums_over_trec_evals_of_each_subtopic(peers, diverse):
     assert_ours_are_sums_over_parts(peers, diverse)
 
 
+@pytest.mark.slow
 def test_measures_of_intents_are_sums_over_trec_evals_of_each_subtopic_on_real_runs(peers, web):
     assert_ours_are_sums_over_parts(peers, web)
 
@@ -133,6 +135,7 @@ def test_intents_with_probabilities_weigh_trec_evals_of_each(peers, diverse):
 
 # Powers of two, with which equal gains are equal numbers in ndeval, too.
 @pytest.mark.parametrize("alpha", [0.5, 0.75])
+@pytest.mark.slow
 def test_weighted_measures_of_equal_intents_are_ndevals(peers, diverse, alpha):
     """ndeval leaves out subtopics that no document covers; here all intents count."""
     qrels = judged(peers, diverse)

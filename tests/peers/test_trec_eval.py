@@ -48,6 +48,7 @@ def of_all(peers, qrels, run):
 
 
 @pytest.mark.parametrize("seed", [0, at_night(1)])
+@pytest.mark.slow
 def test_scores_of_random_topics_are_trec_evals(peers, seed):
     case = peers.adhoc_of(seed + 10)
     expected = of_all(peers, case.qrels, case.run)
@@ -115,6 +116,7 @@ STATS = ("mean", "median", "mode", "q5", "lo", "hi")
 
 # Relevance from 1 on takes four times as long as any other.
 @pytest.mark.parametrize("rel", [at_night(rel) if rel == 1 else rel for rel in COUNTERPARTS])
+@pytest.mark.slow
 def test_with_nothing_unjudged_every_statistic_is_trec_evals(peers, adhoc, rel):
     run = adhoc.run.merge(adhoc.qrels[["qid", "docno"]])
     expected = theirs(peers, adhoc.qrels, run, COUNTERPARTS[rel].values(), relevance_level=rel)

@@ -285,6 +285,7 @@ def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
     assert rows_named(ax) == ["a jordan", r"b \$x\$"]
 
 
+@pytest.mark.slow
 def test_map_omits_numbers_in_small_cells():
     intents = pd.DataFrame({"qid": [f"q{place}" for place in range(90)], "entity_id": "A", "prob": 1.0})
     run = intents[["qid"]].assign(docno="x", score=1.0)
@@ -310,6 +311,7 @@ def test_map_warns_only_of_ties_up_to_the_cutoff():
 
 @settings(max_examples=12, deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_map_agrees_with_a_walk_down_the_ranking(data):
     n, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     weights = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
@@ -482,6 +484,7 @@ def test_importing_the_plots_loads_no_matplotlib():
 # Real data
 
 
+@pytest.mark.slow
 def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     folder = shared_data / "trec_web_diversity"
     columns = {"qid": str, "iteration": str, "docno": str, "label": int}

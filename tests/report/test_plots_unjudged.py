@@ -369,6 +369,7 @@ def test_shades_of_pairs_are_white_at_a_half_and_mirror_one_another_in_lightness
     assert (loses[0] > loses[2], wins[0] < wins[2]) == (True, True)
 
 
+@pytest.mark.slow
 def test_small_cells_have_no_numbers():
     names = [f"run {place:02}" for place in range(30)]
     frame = chances_frame(*((a, b, 0.7) for a, b in itertools.combinations(names, 2)))
@@ -418,6 +419,7 @@ def test_results_of_rankings_and_simulations_are_drawn():
 # Real data
 
 
+@pytest.mark.slow
 def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     folder = shared_data / "trec-covid"
     run, qrels = read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz")

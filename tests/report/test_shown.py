@@ -68,6 +68,7 @@ def results_of_public_functions():
     return found
 
 
+@pytest.mark.slow
 def test_every_result_of_a_public_function_shows_itself(made):
     plain = {kind.__name__ for kind in results_of_public_functions() if not issubclass(kind, Shown)}
     # A linker, a collection and vectors, which are data, and a page of HTML.

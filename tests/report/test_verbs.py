@@ -158,6 +158,7 @@ def shown_classes():
     return found - {"Shown"}, set().union(*(bases[name] for name in found if name in bases))
 
 
+@pytest.mark.slow
 def test_every_result_is_tested_here():
     classes, extended = shown_classes()
     made = {type(result).__name__ for result in results().values()}

@@ -98,6 +98,7 @@ def test_the_interval_equals_a_loop_over_the_same_resamples(model):
     ("model", "controls"),
     [("step", []), at_night("lines", []), at_night("step", ["ap"]), at_night("lines", ["ap"])],
 )
+@pytest.mark.slow
 def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):
     options = {"controls": controls, "model": model, "n_permutations": 99, "n_resamples": 0}
     found = [sweep(topics(40, seed=seed, ties=True), **options) for seed in range(250)]

@@ -67,6 +67,7 @@ def test_the_error_of_cohens_kappa_by_the_formula_of_fleiss_cohen_and_everitt():
     assert (found.low, found.high) == pytest.approx((0.4 - reach, 0.4 + reach))
 
 
+@pytest.mark.slow
 def test_intervals_of_cohens_kappa_hold_the_truth_as_often_as_they_say():
     # Both judges know the label with probability .8, else guess: with two equally likely labels, kappa is .64.
     rng, held = np.random.default_rng(7), 0

@@ -30,6 +30,7 @@ def ends(criteria, d, w=None):
     return float(found.low[0]), float(found.high[0]), float(found.share_low[0]), float(found.share_high[0])
 
 
+@pytest.mark.slow
 def test_limits_of_the_mean_are_those_of_one_sided_tests():
     d = np.random.default_rng(2).normal(0, 0.1, 60)
     of = moments(d[:, None])
@@ -87,6 +88,7 @@ def test_weights_matter_up_to_a_factor(criteria):
     assert weighted[0] < np.average(d, weights=w) < weighted[1]
 
 
+@pytest.mark.slow
 def test_small_tails_are_drawn_often_enough():
     d = np.random.default_rng(4).normal(0, 0.1, 30)
     lows = [ends(replace(ANY, tail=tail, n_resamples=100), d)[0] for tail in (0.1, 1e-3, 1e-5)]
@@ -163,6 +165,7 @@ def test_the_number_of_queries_decides_with_the_stated_probability():
     assert needed(ALONE, d) is None
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_of_weights_clusters_and_certain_queries():
     rng = np.random.default_rng(9)
     d, criteria = rng.normal(0.01, 0.1, 60), replace(ALONE, margin=0.03)

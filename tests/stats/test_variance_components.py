@@ -82,6 +82,7 @@ def collection(seed, n, share, systems=1, n_draws=400):
 
 
 @pytest.mark.parametrize("share", [0.1, at_night(0.5)])
+@pytest.mark.slow
 def test_shares_of_a_known_population(share):
     truth, sd, measured, noise = collection(5, 4000, share, systems=2)
     known = combined(noise + truth.T[..., None], "u", values=truth, variances=sd**2, level=0.999)
@@ -121,6 +122,7 @@ def inside(interval, truth):
 
 # In about one of a hundred collections, the noise exceeds the variance over topics.
 @pytest.mark.filterwarnings("ignore:noise within topics")
+@pytest.mark.slow
 def test_coverage_of_the_population_mean():
     n_sims, n, share = 400, 50, 0.5
     truth, sd, measured, noise = collection(6, n, share, systems=n_sims)

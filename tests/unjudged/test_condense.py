@@ -63,6 +63,7 @@ def test_any_run_is_condensed_as_a_plain_loop_does(rankings, judged):
 @pytest.mark.parametrize(
     ("measure", "condensed"), [(nDCG @ 10, nDCG(judged_only=True) @ 10), at_night(AP, AP(judged_only=True))]
 )
+@pytest.mark.slow
 def test_measures_of_condensed_real_runs_are_judged_only_of_ir_measures(covid, measure, condensed):
     run, qrels = covid
     found = values(measure, qrels, Condense(qrels).transform(run))

@@ -76,6 +76,7 @@ def renamed(frame, column, prefix):
 
 
 @pytest.mark.parametrize("column", ["docno", "qid"])
+@pytest.mark.slow
 def test_names_of_documents_and_topics_change_no_mean_and_no_order(case, column):
     _, runs, qrels, before = case
     means = before.mean().sort_values()

@@ -399,6 +399,7 @@ def test_means_and_differences_are_covered():
     assert np.mean([np.all(part, axis=0).mean() for part in inside]) > 0.8
 
 
+@pytest.mark.slow
 def test_seeds_move_means_little():
     means = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed})@10"]).means().to_numpy() for seed in range(4)]
     assert np.ptp(np.array(means), axis=0).max() < 0.005
@@ -469,6 +470,7 @@ def without_labels():
     return error(None, THIN)
 
 
+@pytest.mark.slow
 def test_labels_help_as_far_as_they_are_right(without_labels):
     none, good, poor = without_labels, *(error(noisy_labels(share), THIN) for share in (0.1, 0.6))
     assert good < 0.75 * none
@@ -599,6 +601,7 @@ def test_processes_score_as_one_does():
     pd.testing.assert_frame_equal(plain, spread)
 
 
+@pytest.mark.slow
 def test_judging_narrows_intervals_and_finds_what_matters():
     runs = {name: RUNS[name] for name in "ab"}
     plan = vbterrier.judge_next(runs, THIN, budget=40)
@@ -631,6 +634,7 @@ def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
     assert sparse.set_index("qid")["label"].to_dict() == best[best > 0].to_dict()
 
 
+@pytest.mark.slow
 def test_regimes_combine_in_a_simulation():
     left = [(part.name, subsample_qrels(part.qrels, 0.3), part.runs) for part in leave_group_out(RUNS, QRELS)]
     found = vbterrier.simulate(
@@ -811,6 +815,7 @@ def test_memory_of_large_fits_and_draws_is_returned(monkeypatch, many, wanted):
     assert len(calls) == wanted
 
 
+@pytest.mark.slow
 def test_monte_carlo_errors_of_means_are_stated_and_hold():
     seeds = range(8)
     found = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed},n_draws=200)@10"]) for seed in seeds]

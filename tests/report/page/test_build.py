@@ -208,6 +208,7 @@ def test_command_refuses_names_without_a_run(in_demo, tmp_path):
     assert "wanted the name of a run and its name on the page" in " ".join(err.split())
 
 
+@pytest.mark.slow
 def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     few = Inference(n_resamples=50)

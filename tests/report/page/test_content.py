@@ -294,6 +294,7 @@ def test_long_ids_and_lists_are_shortened(written, small):
     assert (len(shown["names"]), shown["more"], shown["left"]) == (30, 10, 0.25)
 
 
+@pytest.mark.slow
 def test_of_many_pairs_those_of_the_best_are_shown_and_the_csv_has_all(written, monkeypatch):
     rng = np.random.default_rng(4)
     qids = [f"q{n}" for n in range(8)]

@@ -324,6 +324,7 @@ def test_labels_of_machines_are_evidence_in_the_report(written, small):
     assert one != other
 
 
+@pytest.mark.slow
 def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
     qids = [f"q{number}" for number in range(200)]
     qrels = pd.DataFrame({"qid": qids * 2, "docno": ["good"] * 200 + ["bad"] * 200, "label": [1] * 200 + [0] * 200})
