@@ -261,9 +261,10 @@ def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     source.write_text("id\tname\n" + "".join(f"E{i}\tname {i}\n" for i in range(600_000)))
     command = [sys.executable, "-m", "vbterrier", "kb", str(source), "-o", str(tmp_path / "made.kb")]
     environment = {**os.environ, "PYTHONPATH": str(Path(vbterrier.__file__).parents[1])}
-    # Under nohup and in the background of a shell, tests run with ignored signals, which processes inherit.
-    heard = partial(signal.signal, number, signal.SIG_DFL)
-    started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
+    # Processes inherit ignored signals, as tests have them under nohup and in the background of a shell.
+    before = signal.signal(number, signal.SIG_DFL)
+    started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    signal.signal(number, before)
     while started.poll() is None and not any(path.name.startswith(".made.kb") for path in tmp_path.iterdir()):
         time.sleep(0.01)
     started.send_signal(number)
