@@ -2,7 +2,7 @@
 
 DATA is the folder of the collections that ``tests/data`` reads. Every regime reduces the judgments of a collection, and
 true scores are those of the complete judgments. B are bootstrapped measures of a topic's run and judgments, E is the
-model of all evidence. Prints the tables of ``docs/explanation/evidence.md``, and
+model of all evidence. Prints the tables of ``docs/explanation/evidence*.md``, and
 ``--write`` replaces them.
 """
 
@@ -453,11 +453,11 @@ def main():
     parser.add_argument("--only", choices=[*COLLECTIONS, "labels", "measures"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
     parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
-    parser.add_argument("--write", action="store_true", help="replace the tables of the page")
+    parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [name for name in COLLECTIONS if given.only in (None, name)]
-    page = DOCS / "explanation" / "evidence.md"
+    pages = DOCS / "explanation"
     if names:
         if given.csv and given.csv.exists():
             frame = pd.read_csv(given.csv)
@@ -467,18 +467,19 @@ def main():
             frame.to_csv(given.csv, index=False)
         print_tables(frame)
         if given.write:
-            for name, rows in zip(("estimates", "one run"), every_regime(frame), strict=True):
-                write_table(page, name, markdown(rows))
+            estimates, one_run = every_regime(frame)
+            write_table(pages / "evidence.md", "estimates", markdown(estimates))
+            write_table(pages / "evidence-one-run.md", "one run", markdown(one_run))
     if given.only in (None, "measures"):
         others = other_measures(given.data, COLLECTIONS)
         print(f"Other measures: RMSE\n\n{markdown(others)}\n")
         if given.write:
-            write_table(page, "other measures", markdown(by_measure(others)))
+            write_table(pages / "evidence-measures.md", "other measures", markdown(by_measure(others)))
     if given.only in (None, "labels"):
         text = markdown(label_table(given.data))
         print(text)
         if given.write:
-            write_table(page, "labels of language models", text)
+            write_table(pages / "evidence-labels.md", "labels of language models", text)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ DATA is the folder of the collections that ``tests/data`` reads. Humans judge 1 
 5 % of all, machines label all documents, and ``ENDCG@10`` estimates the nDCG@10 of complete judgments, with the labels
 as evidence and without. Without any human judgment there is no model, and the labels are the judgments of nDCG@10.
 Three judges are simulated, and one is a language model where the collection has its labels.
-Prints the tables of ``docs/how-to/machine-labels.md`` and ``docs/explanation/evidence.md``.
+Prints the tables of ``docs/how-to/machine-labels.md`` and ``docs/explanation/evidence-labels.md``.
 """
 
 import argparse
@@ -244,7 +244,7 @@ def main():
     if budgets != [0]:
         print(least_budget(cells).to_string(), file=sys.stderr)
         tables.append(("how-to/machine-labels.md", "labels beside few judgments", ratios(cells)))
-        tables.append(("explanation/evidence.md", "labels beside few judgments", every_cell(cells)))
+        tables.append(("explanation/evidence-labels.md", "labels beside few judgments", every_cell(cells)))
     for page, name, table in tables:
         if given.write:
             write_table(DOCS / page, name, markdown(table))

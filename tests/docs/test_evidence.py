@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-EVIDENCE = (DOCS / "explanation" / "evidence.md").read_text(encoding="utf-8")
+# The pages of evidence, one text.
+EVIDENCE = "\n".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "explanation").glob("evidence*.md")))
 
 
 def prose(*path):
@@ -14,7 +15,7 @@ def prose(*path):
     return " ".join(DOCS.joinpath(*path).read_text(encoding="utf-8").split())
 
 
-SAID = prose("explanation", "evidence.md")
+SAID = " ".join(EVIDENCE.split())
 
 
 def table(name):

@@ -447,7 +447,7 @@ def _support(
 
 def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tuple[str, bool, str]]:
     """Measures of judgments, with ``some`` unjudged documents: names, True if they are possible, and the reason."""
-    # Not BAP, whose error exceeds that of AP in most settings, see docs/explanation/evidence.md.
+    # Not BAP, whose error exceeds that of AP in most settings, see docs/explanation/evidence-measures.md.
     bootstrapped = "BNDCG, BRBP, BP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
     estimated, plain = "ENDCG, ERBP, EP, EAP, EERR, EQ", "nDCG, AP, P"
     if diversity:

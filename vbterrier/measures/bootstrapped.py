@@ -139,7 +139,7 @@ class _BAP(OfAP, Bootstrapped):
     are those of :data:`vbterrier.BNDCG`. R is constant: a document drawn as relevant replaces one of the judged
     documents outside the ranking. If judgments are missing in the whole pool, R is too small and scores are far too
     high: use AP, and ``EAP`` with all runs, unless only the documents of single runs are unjudged
-    (docs/explanation/evidence.md). Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
+    (docs/explanation/evidence-measures.md). Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
     with the lowest relevant grade ``rel``.
 
     >>> import vbterrier

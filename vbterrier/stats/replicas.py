@@ -123,7 +123,7 @@ def replica_intervals(
     - ``source``: ``"replicas"`` or ``"intents"``, for the name of the method.
 
     Percentile intervals have their nominal coverage if the truth deviates from the observation as replicas do. They do
-    not correct bias, and undercover for few intents; docs/explanation/evidence.md has the simulated coverage.
+    not correct bias, and undercover for few intents; docs/explanation/evidence-other.md has the simulated coverage.
     """
     choice("method", method, REPLICA_METHODS)
     check_level(level)

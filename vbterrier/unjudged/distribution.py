@@ -363,7 +363,7 @@ def bootstrap_distribution(
         may have too few documents of a grade. ``inf``: the prior is known exactly and draws are independent, as in the
         paper. ``"auto"``: ``inf``, except for intervals under the priors of the paper. These have
         ``DEFAULT_STRENGTH``, chosen such that 90 % intervals cover the DCG under complete judgments divided by the
-        ideal DCG of the pool (docs/explanation/evidence.md).
+        ideal DCG of the pool (docs/explanation/evidence-one-run.md).
     inference
         An :class:`vbterrier.Inference`: ``n_draws`` (1,000), ``seed`` (0). They are used for topics whose ``method`` is
         ``"mc"``; the draws of a topic depend on the seed and on the query's id only.

@@ -28,7 +28,7 @@ PAPER = ("pool", "run", "pool+run")
 DEFAULT_PRIOR = "pool+run"
 OWN = "column"
 PRIORS = (*PAPER, OWN)
-# The pseudo-count in documents of the priors of the paper for intervals, see docs/explanation/evidence.md.
+# The pseudo-count in documents of the priors of the paper for intervals, see docs/explanation/evidence-one-run.md.
 DEFAULT_STRENGTH = 2.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
