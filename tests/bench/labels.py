@@ -437,6 +437,9 @@ def main():
     parser.add_argument("--constants", action="store_true", help="print the constants of all collections")
     parser.add_argument("--given", action="store_true", help="evaluate the constants of the package")
     parser.add_argument("--tag-draws", type=int, default=N_DRAWS, help="draws of tags of an estimate")
+    parser.add_argument(
+        "--scale", type=float, nargs=2, default=CONSTANTS.scale, help="scale of pairs of documents in ES, its factor in VB"
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     prepared = {}
@@ -454,7 +457,7 @@ def main():
         found, share = prepared[name]
         others = [pair for other, pair in prepared.items() if family(other) != family(name)]
         priors = CONSTANTS.priors if given.given else fitted_priors(others)
-        constants = AnnotationConstants(priors, CONSTANTS.scale, CONSTANTS.widen)
+        constants = AnnotationConstants(priors, tuple(given.scale), CONSTANTS.widen)
         rows += [{"collection": name, "share": 0.0, **row} for row in without(found, share, constants)]
         for portion in given.shares:
             for design in given.designs:

@@ -459,7 +459,7 @@ def _records(
     columns = _columns(path, columns)
     cells = ((number, _cells(path, number, line, separator)) for number, line in lines)
     separated = _SEPARATORS[separator]
-    return ((number, _row(path, number, columns, row, separated)) for number, row in cells)
+    return _records_of_rows(path, columns, cells, separated)
 
 
 def _columns(path: Path, header: Sequence[str]) -> list[str]:
@@ -502,22 +502,35 @@ def _cells(path: Path, number: int, line: bytes, separator: str) -> list[str]:
         ) from error
 
 
-def _row(path: Path, number: int, columns: Sequence[str], cells: list[str], separated: str) -> dict[str, Any]:
-    """Return one line of columns as a record."""
-    if len(cells) != len(columns):
-        fault = f"has {len(cells)} {separated}-separated cells, wanted {len(columns)}: {', '.join(columns)}"
-        raise FileError(path, fault, line=number)
-    row = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-    alias, prior, aliases = row.pop("alias", None), row.pop("prior", None), row.pop("aliases", "")
-    if prior is not None and (alias is None or aliases):
-        raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
-    record: dict[str, Any] = {"id": row.pop("id", ""), "label": row.pop("label", None)}
-    record["redirects"] = [row.pop("redirect")] if "redirect" in row else []
-    counts = {name: row.pop(name) for name in COUNTS if name in row}
-    # The count of a row with one alias is also that of the alias.
-    count = next(iter(counts.values()), None)
-    one = [] if alias is None else [{"alias": alias, "prior": prior, "count": count}]
-    return record | counts | {"aliases": [*one, *filter(None, aliases.split("|"))], "attributes": row}
+def _records_of_rows(
+    path: Path, columns: Sequence[str], rows: Iterable[tuple[int, list[str]]], separated: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the numbers of lines, and their cells as records."""
+    # A column that the table lacks is the empty cell behind the last one.
+    place = dict.fromkeys(_COLUMNS, -1) | {name: at for at, name in enumerate(columns)}
+    of_id, *others = (place.pop(name) for name in ("id", *_COLUMNS))
+    of_label, of_alias, of_aliases, of_prior, of_redirect = others
+    counts = [(name, place.pop(name)) for name in COUNTS if name in place]
+    for number, cells in rows:
+        if len(cells) != len(columns):
+            fault = f"has {len(cells)} {separated}-separated cells, wanted {len(columns)}: {', '.join(columns)}"
+            raise FileError(path, fault, line=number)
+        cells.append("")
+        alias, prior, aliases = cells[of_alias], cells[of_prior], cells[of_aliases]
+        if prior and (not alias or aliases):
+            raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
+        counted = {name: cells[at] for name, at in counts if cells[at]}
+        # The count of a row with one alias is also that of the alias.
+        count = next(iter(counted.values()), None)
+        one = [{"alias": alias, "prior": prior or None, "count": count}] if alias else []
+        yield number, {
+            "id": cells[of_id],
+            "label": cells[of_label] or None,
+            "redirects": [cells[of_redirect]] if cells[of_redirect] else [],
+            **counted,
+            "aliases": [*one, *filter(None, aliases.split("|"))],
+            "attributes": {name: cells[at] for name, at in place.items() if cells[at]},
+        }
 
 
 def counted_entities(popularity: Any) -> Iterator[tuple[str, Any]]:
