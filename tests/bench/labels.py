@@ -438,7 +438,11 @@ def main():
     parser.add_argument("--given", action="store_true", help="evaluate the constants of the package")
     parser.add_argument("--tag-draws", type=int, default=N_DRAWS, help="draws of tags of an estimate")
     parser.add_argument(
-        "--scale", type=float, nargs=2, default=CONSTANTS.scale, help="scale of pairs of documents in ES, its factor in VB"
+        "--scale",
+        type=float,
+        nargs=2,
+        default=CONSTANTS.scale,
+        help="scale of pairs in ES, its factor in VB",
     )
     given = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -181,7 +181,34 @@ def test_equal_calls_write_equal_files(command, tmp_path):
     for name in ("a.tsv", "b.tsv"):
         command("intents", "demo/topics.tsv", *KB, "-o", name)
     assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
-    assert set(vbterrier.read_intents("a.tsv")["source"]) == {"queries, demo/entities.tsv"}
+    assert set(vbterrier.read_intents("a.tsv")["source"]) == {
+        f"queries, demo/entities.tsv; name; {how}" for how in ("prior", "equal scores")
+    }
+
+
+def test_the_source_of_probabilities_is_stated_for_each_query(command, tmp_path):
+    (tmp_path / "people.csv").write_text(
+        "id,label,clicks\nE1,Ann Smith,10\nE2,Bob Smith,30\nE3,Eva Lee,0\nE4,Al Lee,0\n"
+    )
+    (tmp_path / "queries.tsv").write_text("q1\tsmith\nq2\tbob smith\nq3\tnobody\nq4\tsmiht\nq5\tlee\n")
+    (tmp_path / "more.tsv").write_text("q1\tE3\t1\nq2\tE3\t1\n")
+    options = ("intents", "queries.tsv", "--kb", "people.csv", "-o", "found.tsv")
+    assert command(*options)[0] == 0
+    source = vbterrier.read_intents("found.tsv").groupby("qid")["source"].agg(set)
+    part = "queries, people.csv; part; prior"
+    assert source.map(list).explode().to_dict() == {
+        "q1": part,
+        "q2": "queries, people.csv; name",
+        "q3": "queries, people.csv",
+        "q4": "queries, people.csv; similar; prior",
+        "q5": "queries, people.csv; part; equal scores",
+    }
+    assert command(*options, "--join", "more.tsv")[0] == 0
+    joined = vbterrier.read_intents("found.tsv").set_index(["qid", "entity_id"])
+    assert joined["source"]["q1"].to_dict() == {
+        "E2": f"{part}; joined, mean", "E1": f"{part}; joined, mean", "E3": "more.tsv; joined, mean"
+    }  # fmt: skip
+    assert joined["prob"]["q2"].to_dict() == {"E2": 0.5, "E3": 0.5}
 
 
 def test_entities_of_one_name_stay_two(command, tmp_path):

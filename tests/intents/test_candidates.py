@@ -59,8 +59,8 @@ def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
     found = CandidateIntents(linker)(topics("jordan", year=[1850]))
     assert found.columns.tolist() == [*COLUMNS, "year"]
     assert found.values.tolist() == [
-        ["q0", "jordan", "athlete", pytest.approx(2 / 3), 0.6, "Michael Jordan", "jordan", "Listed()", 1850],
-        ["q0", "jordan", "country", pytest.approx(1 / 3), 0.3, "Jordan", "jordan", "Listed()", 1850],
+        ["q0", "jordan", "athlete", pytest.approx(2 / 3), 0.6, "Michael Jordan", "jordan", "Listed(); prior", 1850],
+        ["q0", "jordan", "country", pytest.approx(1 / 3), 0.3, "Jordan", "jordan", "Listed(); prior", 1850],
     ], "the most probable first"
 
 

@@ -194,6 +194,7 @@ def intents(
     """Write the candidate intents of queries, with probabilities."""
     from vbterrier.frames.id_spaces import NIL
     from vbterrier.frames.pipelines import topics_of
+    from vbterrier.intents.taggers import label_of
 
     if parse and constraints:
         raise ParameterError(
@@ -220,15 +221,16 @@ def intents(
         rows: pd.DataFrame = queries
         for stage in stages:
             rows = stage.transform(rows)
+        # The path of a temporary knowledge base would make equal calls differ.
+        sources = rows["source"].str.replace(label_of(found_by), f"{linker}, {knowledge}", regex=False)
+    rows = rows.assign(source=sources)
     rows = _with_others(rows, join or [], join_method)
     if (threshold, cutoff, mass) != (None, None, None):
         rows = vbterrier.Truncate(threshold=threshold, cutoff=cutoff, mass=mass).transform(rows)
     candidates = rows[rows["entity_id"] != NIL]
     if not len(candidates):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
-    # The path of a temporary knowledge base would make equal calls differ.
-    named = ", ".join(map(str, [knowledge, *(join or [])]))
-    vbterrier.frames.write_intents(rows.assign(source=f"{linker}, {named}"), output)
+    vbterrier.frames.write_intents(rows, output)
     per_query = candidates.groupby("qid", sort=False).size()
     echo(
         f"{output}: {len(candidates):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
@@ -246,10 +248,10 @@ def _with_others(rows: pd.DataFrame, paths: list[Path], method: str) -> pd.DataF
     if not paths:
         return rows
     asked = rows["qid"].astype(str)
-    others = [vbterrier.read_intents(path) for path in paths]
+    others = [vbterrier.read_intents(path).assign(source=str(path)) for path in paths]
     others = [frame[frame["qid"].isin(asked)].reset_index(drop=True) for frame in others]
     joined: pd.DataFrame = vbterrier.intents.join_intents(rows.assign(qid=asked), *others, method=method)
-    return joined
+    return joined.assign(source=joined["source"] + f"; joined, {method}")
 
 
 def tag(

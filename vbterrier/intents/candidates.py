@@ -20,12 +20,16 @@ from vbterrier.kernels.candidates import peaks, proportional, ranks, softmax
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from vbterrier.annotations import Floats, Ints
 
 
 PROBS = ("auto", "prior", "softmax", "uniform")
 MENTIONS = ("all", "longest")
 _CONTEXT = "context"
+# Kind of match of a linker of queries: name, part, similar, acronym.
+_MATCH = "match"
 _ADDED = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
@@ -60,7 +64,10 @@ class CandidateIntents(IntentOperators, IntentStage):
     -----
     The score of a candidate of several mentions is the mean over all mentions of the query if scores are probabilities,
     otherwise the maximum. Queries without candidates have the entity ``"NIL"`` with probability 1, with one warning.
-    If all priors of a query are 0, its candidates are uniform, with a warning.
+    If all priors of a query are 0, its candidates are uniform, with a warning. The column ``source`` states where the
+    probabilities of a query come from: the linker; with :class:`vbterrier.linking.QueryLinker` the kinds of match of
+    its names (``name``, ``part``, ``similar``, ``acronym``); for two candidates and more ``prior``, ``softmax`` or
+    ``uniform``, or ``equal scores`` if the source does not tell them apart.
 
     Examples
     --------
@@ -112,14 +119,15 @@ class CandidateIntents(IntentOperators, IntentStage):
             links, scale = topics.merge(found_links.frame, on="text"), found_links.scale
             if self.nil == _CONTEXT:
                 nil = self._nil_of_contexts(links, len(inp))
-            links = links[list(_LINKS)]
+            links = links[[*_LINKS, *links.columns.intersection([_MATCH])]]
         table = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), table["topic"].to_numpy())
         warn_of(inp["qid"].iloc[without].tolist(), WITHOUT_CANDIDATES)
         table["prob"] = self._probabilities(table, scale, inp["qid"].tolist())
         table = self._with_nil(table, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
         frame = inp.iloc[table["topic"].to_numpy()].reset_index(drop=True)
-        added = table[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
+        sources = self._sources(table, links, scale, len(inp))[table["topic"].to_numpy()]
+        added = table[["entity_id", "prob", "score", "name", "mention"]].assign(source=pd.array(sources, dtype="str"))
         other = [name for name in inp.columns if name not in {"qid", "query"}]
         return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
@@ -137,9 +145,23 @@ class CandidateIntents(IntentOperators, IntentStage):
             table, place = table[place < self.cutoff], place[place < self.cutoff]
         return table.iloc[np.lexsort([place, table["topic"].to_numpy()])].reset_index(drop=True)
 
+    def _sources(self, table: pd.DataFrame, links: pd.DataFrame, scale: str, n_topics: int) -> NDArray[np.object_]:
+        """Return the source of the probabilities of each topic: the linker, the kind of match, and what they follow."""
+        score = table["score"].groupby(table["topic"])
+        is_equal = score.max().eq(score.min())[score.count() > 1]
+        how = is_equal.map({True: "equal scores", False: self._method(scale)})
+        sources = pd.Series(label_of(self.source), index=np.arange(n_topics), dtype=object)
+        if _MATCH in links.columns:
+            kinds = links.drop_duplicates(["topic", _MATCH]).sort_values(["topic", _MATCH]).groupby("topic")[_MATCH]
+            sources += ("; " + kinds.agg("+".join)).reindex(sources.index, fill_value="")
+        return (sources + ("; " + how).reindex(sources.index, fill_value="")).to_numpy(dtype=object)
+
+    def _method(self, scale: str) -> str:
+        return ("prior" if scale == "probability" else "softmax") if self.prob == "auto" else self.prob
+
     def _probabilities(self, table: pd.DataFrame, scale: str, qids: Sequence[str]) -> Floats:
         topic, score = table["topic"].to_numpy(), table["score"].to_numpy(dtype=np.float64)
-        how = ("prior" if scale == "probability" else "softmax") if self.prob == "auto" else self.prob
+        how = self._method(scale)
         if how == "softmax":
             return softmax(score, topic, len(qids))
         if how == "uniform":

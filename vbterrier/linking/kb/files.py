@@ -511,26 +511,29 @@ def _records_of_rows(
     of_id, *others = (place.pop(name) for name in ("id", *_COLUMNS))
     of_label, of_alias, of_aliases, of_prior, of_redirect = others
     counts = [(name, place.pop(name)) for name in COUNTS if name in place]
-    for number, cells in rows:
+    for line, cells in rows:
         if len(cells) != len(columns):
             fault = f"has {len(cells)} {separated}-separated cells, wanted {len(columns)}: {', '.join(columns)}"
-            raise FileError(path, fault, line=number)
+            raise FileError(path, fault, line=line)
         cells.append("")
         alias, prior, aliases = cells[of_alias], cells[of_prior], cells[of_aliases]
         if prior and (not alias or aliases):
-            raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
+            raise FileError(path, "has a prior, wanted exactly one alias with it", line=line)
         counted = {name: cells[at] for name, at in counts if cells[at]}
         # The count of a row with one alias is also that of the alias.
         count = next(iter(counted.values()), None)
         one = [{"alias": alias, "prior": prior or None, "count": count}] if alias else []
-        yield number, {
-            "id": cells[of_id],
-            "label": cells[of_label] or None,
-            "redirects": [cells[of_redirect]] if cells[of_redirect] else [],
-            **counted,
-            "aliases": [*one, *filter(None, aliases.split("|"))],
-            "attributes": {name: cells[at] for name, at in place.items() if cells[at]},
-        }
+        yield (
+            number,
+            {
+                "id": cells[of_id],
+                "label": cells[of_label] or None,
+                "redirects": [cells[of_redirect]] if cells[of_redirect] else [],
+                **counted,
+                "aliases": [*one, *filter(None, aliases.split("|"))],
+                "attributes": {name: cells[at] for name, at in place.items() if cells[at]},
+            },
+        )
 
 
 def counted_entities(popularity: Any) -> Iterator[tuple[str, Any]]:
