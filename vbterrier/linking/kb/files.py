@@ -524,7 +524,7 @@ def _records_of_rows(
         count = next(iter(counted.values()), None)
         one = [{"alias": alias, "prior": prior or None, "count": count}] if alias else []
         yield (
-            number,
+            line,
             {
                 "id": cells[of_id],
                 "label": cells[of_label] or None,
