@@ -14,6 +14,7 @@ import distributed
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as arrow_dataset
 import pytest
 from flat import grouped
 from night import at_night
@@ -189,6 +190,25 @@ def test_parts_of_one_run_are_worked_on_by_all(two, tmp_path, monkeypatch, kind)
         assert_same(call(**engine)[0], wanted)
 
 
+def test_workers_of_a_cluster_read_their_own_parts(two, tmp_path, monkeypatch):
+    two.wait_for_workers(2, timeout=60)
+    runs, qrels = collection(1, TOPICS_OF_PARTS, 60)
+    run = runs["s0"]
+    (tmp_path / "run").mkdir()
+    # The border between the first two parts divides a topic.
+    for number, (start, stop) in enumerate(((0, 330), (330, 700), (700, len(run)))):
+        run[start:stop].to_parquet(tmp_path / "run" / f"{number}.parquet", index=False)
+    dataset = arrow_dataset.dataset(str(tmp_path / "run"))
+    single = tmp_path / "single.parquet"
+    run.to_parquet(single, index=False)
+    how = {"memory": "64 MiB"}
+    wanted, _ = quietly(score, {"mine": single}, qrels, WHOLE, **grouped("score", **how))
+    # The calling process reads no part; other processes do not see this.
+    monkeypatch.setattr(streaming, "blocks", None)
+    for source in (tmp_path / "run", dataset):
+        assert_same(quietly(score, {"mine": source}, qrels, WHOLE, **grouped("score", client=two, **how))[0], wanted)
+
+
 def pids(engine):
     if "client" in engine:
         engine["client"].wait_for_workers(2, timeout=60)
@@ -207,7 +227,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
     two.wait_for_workers(2, timeout=60)
     engine = {"client": two} if name == "dask" else {"n_jobs": 2}
     call, wanted = one_large_run(tmp_path, monkeypatch, kind)
-    added, add = [], Checkpoint._add
+    added, add = [], Checkpoint.add
 
     def killing(pieces, *part):
         add(pieces, *part)
@@ -215,7 +235,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
         if len(added) == 3:
             os.kill(pids(engine)[0], signal.SIGKILL)
 
-    monkeypatch.setattr(Checkpoint, "_add", killing)
+    monkeypatch.setattr(Checkpoint, "add", killing)
     found, _ = call(resume=tmp_path / "done", **engine)
     assert_same(found, wanted)
     topics = topics_of_parts(tmp_path / "done")
@@ -227,7 +247,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
 def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
     two.wait_for_workers(2, timeout=60)
     call, wanted = one_large_run(tmp_path, monkeypatch)
-    done, add = [], Checkpoint._add
+    done, add = [], Checkpoint.add
 
     def interrupted(pieces, *part):
         add(pieces, *part)
@@ -236,7 +256,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "_add", interrupted)
+        patch.setattr(Checkpoint, "add", interrupted)
         for engine in ({"client": two}, {"n_jobs": 2}, {}):
             with pytest.raises(KeyboardInterrupt):
                 call(resume=tmp_path / "done", **engine)

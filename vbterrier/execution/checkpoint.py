@@ -262,14 +262,15 @@ class Checkpoint:
 
         if not self.workers.are_processes:
             for part in map(_released(self.work), tables()):
-                self._add(sent.popleft(), part)
+                self.add(sent.popleft(), part)
             return
         with Shared((self.work, registered_sets(self.work.plan.at_once))) as shared:
-            packed = map(_packed, tables())
-            for part in self.workers.mapped(partial(_on_worker, shared), packed, max_bytes=self.max_bytes):
-                self._add(sent.popleft(), part)
+            tables_packed = map(packed, tables())
+            for part in self.workers.mapped(partial(_on_worker, shared), tables_packed, max_bytes=self.max_bytes):
+                self.add(sent.popleft(), part)
 
-    def _add(self, chunk: PendingChunk, part: Part) -> None:
+    def add(self, chunk: PendingChunk, part: Part) -> None:
+        """Write the result of a chunk."""
         file = f"{chunk.key.translate(_TO_NAME)}.arrow"
         with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
             writer.write_table(part.kept)
@@ -291,7 +292,7 @@ class Checkpoint:
 
     def streamed(self) -> Streamed:
         """The results of all parts."""
-        parts = self.finished("topics" if "apart" in self.journal.done else "place")
+        parts = self._counted()
         tables = [self.kept(part) for part in parts]
         run = _empty(self.work.name)
         if tables:
@@ -306,6 +307,24 @@ class Checkpoint:
                 values[measure].update(of_topics)
         self._warn(parts)
         return Streamed(run, self.work, values)
+
+    def part(self, none: Any) -> Part:
+        """The results of all parts as one part, with the rows of ``none`` if there are no parts."""
+        parts = self._counted()
+        kept = pa.concat_tables([self.kept(part) for part in parts]) if parts else none
+        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
+        for part in parts:
+            for measure, of_topics in part["values"].items():
+                values[measure].update(of_topics)
+        tied = [part["tied"] for part in parts if part["tied"]]
+        n_tied, n_places, depths = zip(*tied, strict=True) if tied else ((0,), (0,), (0,))
+        told = [message for part in parts for message in part["told"]]
+        n_dropped = sum(part["n_dropped"] for part in parts)
+        return Part(kept, values, n_dropped, (sum(n_tied), sum(n_places), max(depths)) if tied else None, told)
+
+    def _counted(self) -> list[dict[str, Any]]:
+        """The finished parts that count: of a run with topics apart, those by topic."""
+        return [*([] if "apart" in self.journal.done else self.finished("place")), *self.finished("topics")]
 
     def _warn(self, parts: list[dict[str, Any]]) -> None:
         """Repeat the warnings of the parts for the whole run."""
@@ -344,7 +363,7 @@ def _on_worker(shared: Shared, packed: bytes) -> Part:
         return _released(work)(pa.ipc.open_stream(packed).read_all())
 
 
-def _packed(table: Any) -> bytes:
+def packed(table: Any) -> bytes:
     """The rows of a table as bytes; a pickle would hold the whole table of which it is a slice."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

@@ -21,14 +21,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, ParameterError, heard, printable, warn
-from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
-from vbterrier.execution.chunks import SHALLOW, Work, planned, register, registered_sets
+from vbterrier.execution.checkpoint import (
+    Checkpoint,
+    PendingChunk,
+    Streamed,
+    inputs_of,
+    memory_returned,
+    opened,
+    packed,
+)
+from vbterrier.execution.chunks import SHALLOW, Part, Work, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
     Place,
+    RunBlock,
     SystemColumns,
     SystemsError,
     amount,
@@ -36,13 +46,14 @@ from vbterrier.frames.files.blocks import (
     chunks,
     parted,
     qids,
+    require_alike,
     require_size,
     split,
     split_by_system,
 )
-from vbterrier.frames.files.parts import files_of, is_in_files, is_parts, is_table, parts_of
+from vbterrier.frames.files.parts import files_of, independent_parts, is_in_files, is_parts, is_table, parts_of
 from vbterrier.frames.files.reading import run_table
-from vbterrier.frames.files.writing import kept_in
+from vbterrier.frames.files.writing import kept_in, replacing
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
 from vbterrier.linking.quality import answers
@@ -57,7 +68,6 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.files.blocks import RunBlock
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -105,6 +115,11 @@ def streamed_runs(
             loaded = named_once([*loaded.items(), (name, Run(run, name=f"run {name!r}", duplicates=work.duplicates))])
             continue
         how: dict[str, Any] = {"memory": n_bytes, "system": system, "resume": resume, "progress": progress}
+        by_parts = _streamed_parts(name, run, work, workers, **how)
+        if by_parts is not None:
+            loaded = named_once([*loaded.items(), (name, by_parts.run)])
+            results[name] = by_parts
+            continue
         with files_of(name, run, system) as files:
             for own, result in streamed_systems(name, files, work, workers, **how):
                 loaded = named_once([*loaded.items(), (own, result.run)])
@@ -112,6 +127,176 @@ def streamed_runs(
                 if not result.run.topics:
                     raise FileError(files[0], "has no rows; wanted a ranking: was the file written to its end?")
     return loaded, results
+
+
+@dataclass(frozen=True, eq=False)
+class _PartSummary:
+    """Summary of one part of a run: number of rows by topic, bytes, columns, and values of the columns of systems."""
+
+    sizes: Counter[str]
+    n_bytes: int
+    columns: list[str]
+    systems: dict[str, Any]
+
+
+def _streamed_parts(
+    name: str,
+    run: Any,
+    work: Work,
+    workers: Workers,
+    *,
+    memory: int,
+    system: str | None,
+    resume: str | os.PathLike[str] | None,
+    progress: bool,
+) -> Streamed | None:
+    """Evaluate a run in several parts where each worker reads its own parts, each part in bounded memory.
+
+    The workers first count the rows of each topic. Topics in one part only are evaluated by the worker that reads the
+    part. Rows of the other topics are returned to this process, which evaluates them last. Returns ``None`` if this
+    process has to read the run: a single part, several systems, or parts that divide so many topics that their rows
+    exceed the limit of a topic.
+    """
+    folder = None if resume is None else _folder_of(resume, name)
+    own_folder = None if folder is None else folder / "parts"
+    is_resumed = own_folder is not None and own_folder.exists()
+    if not (workers.are_processes or is_resumed) or (folder is not None and (folder / "journal.jsonl").exists()):
+        return None
+    # The folder names files by their content.
+    parts = independent_parts(run) if resume is None or is_parts(run) else ()
+    if len(parts) < 2:  # noqa: PLR2004 - one part is read by one process
+        return None
+    of_run = replace(work, name=f"run {name!r}")
+    inputs = "" if own_folder is None else inputs_of(parts, of_run)
+    _, limit = _limits(memory)
+    with opened(own_folder) as place:
+        checkpoint = Checkpoint(place, of_run, inputs, workers, memory // _IN_TRANSIT)
+        done = checkpoint.journal.done
+        if not _is_counted(name, parts, checkpoint, system, memory, progress=progress):
+            return None
+        checkpoint.work = replace(of_run, longest=done["longest"])
+        left = [number for number in range(len(parts)) if f"place {number}" not in done]
+        with Shared((checkpoint.work, registered_sets(work.plan.at_once))) as shared:
+            evaluated = workers.mapped(
+                partial(_part, shared, memory, name, system),
+                [(parts[number], done["divided"][number]) for number in left],
+                description=f"scoring {of_run.name}",
+                progress=progress,
+            )
+            for number, (part, rest) in zip(left, evaluated, strict=True):
+                if rest is not None:
+                    with replacing(place / f"{number}.arrow") as file:
+                        file.write(rest)
+                checkpoint.add(PendingChunk(f"place {number}", None), part)
+        files = [path for number in range(len(parts)) if (path := place / f"{number}.arrow").exists()]
+        if files:
+
+            def rows() -> Iterable[RunBlock]:
+                return chain.from_iterable(map(parted, files))
+
+            size = sum(path.stat().st_size for path in files)
+            checkpoint.add_all(_by_topic(rows, "", checkpoint, _n_parts(size, limit), limit))
+        return checkpoint.streamed()
+
+
+def _is_counted(
+    name: str, parts: Sequence[Any], checkpoint: Checkpoint, system: str | None, memory: int, *, progress: bool
+) -> bool:
+    """Record the longest list and the topics that several parts hold; False if this process has to read the run."""
+    if "divided" in checkpoint.journal.done:
+        return True
+    n_bytes, limit = _limits(memory)
+    how: dict[str, Any] = {"description": f"counting {checkpoint.work.name}", "progress": progress}
+    try:
+        summaries = list(checkpoint.workers.mapped(partial(_part_summary, name, system, n_bytes), parts, **how))
+    except SystemsError:
+        return False
+    divided = _divided(name, parts, summaries, limit)
+    if divided is None:
+        return False
+    sizes = sum((summary.sizes for summary in summaries), Counter[str]())
+    checkpoint.journal.add("longest", max(sizes.values()))
+    checkpoint.journal.add("divided", divided)
+    return True
+
+
+def _divided(name: str, parts: Sequence[Any], summaries: Sequence[_PartSummary], limit: int) -> list[list[str]] | None:
+    """The topics of each part that other parts hold, too; ``None`` if this process has to read the run."""
+    filled = [number for number, summary in enumerate(summaries) if summary.sizes]
+    if not filled:
+        return None
+    first = summaries[filled[0]]
+    for number in filled:
+        require_alike(parts[number], summaries[number].columns, first.columns)
+        if summaries[number].systems != first.systems:
+            return None
+    n_parts = Counter(topic for summary in summaries for topic in summary.sizes)
+    divided = [[topic for topic in summary.sizes if n_parts[topic] > 1] for summary in summaries]
+    for summary, topics in zip(summaries, divided, strict=True):
+        n_rows = sum(summary.sizes[topic] for topic in topics)
+        if n_rows * summary.n_bytes > limit * sum(summary.sizes.values()):
+            _LOG.info(
+                "run %s: its parts divide %d topics, so that this process reads it; write the rows of a topic to one "
+                "part for workers to read their own parts",
+                printable(name),
+                sum(n > 1 for n in n_parts.values()),
+            )
+            return None
+    return divided
+
+
+def _part_summary(name: str, system: str | None, n_bytes: int, source: Any) -> _PartSummary:
+    """Count the rows of one part by topic, on a worker."""
+    systems = SystemColumns(system)
+    size, columns = 0, list[str]()
+
+    def counted(read: Iterable[RunBlock]) -> Iterator[RunBlock]:
+        nonlocal size, columns
+        for block in read:
+            size += block.table.nbytes
+            columns = block.table.column_names
+            yield block
+
+    with files_of(name, source, system) as files, memory_returned():
+        sizes, _ = _sizes(counted(blocks(files, n_bytes, systems=systems)))
+    return _PartSummary(sizes, size, columns, systems.values)
+
+
+def _part(
+    shared: Shared, memory: int, name: str, system: str | None, item: tuple[Any, Sequence[str]]
+) -> tuple[Part, bytes | None]:
+    """Evaluate the topics of one part, on a worker, without divided topics, whose rows are returned."""
+    (work, sets), (source, divided) = shared.value, item
+    register(sets)
+    n_bytes, limit = _limits(memory)
+    topics = pa.array(divided, pa.large_string())
+    rest: list[Any] = []
+
+    def read(files: Sequence[Path], start: Place) -> Iterator[RunBlock]:
+        # A part with the rows of a topic apart is read twice.
+        rest.clear()
+        for block in blocks(files, n_bytes, start, SystemColumns(system)):
+            is_divided = pc.is_in(block.table["qid"], value_set=topics)
+            rest.append(block.table.filter(is_divided))
+            table = block.table.filter(pc.invert(is_divided))
+            if len(table):
+                yield RunBlock(table, block.place)
+
+    def evaluated() -> Part:
+        with files_of(name, source, system) as files, opened(None) as place:
+            checkpoint = Checkpoint(place, work, "", Workers(), 0)
+            _evaluate(partial(read, files), files, n_bytes, limit, checkpoint, SystemColumns(system))
+            return checkpoint.part(rest[0].slice(0, 0) if rest else None)
+
+    with memory_returned():
+        part, messages = heard(evaluated)
+    return replace(part, told=part.told + messages), packed(pa.concat_tables(rest)) if divided else None
+
+
+def _limits(memory: int) -> tuple[int, int]:
+    """The bytes of a block, and those of a topic, that one process of ``memory`` bytes reads."""
+    n_bytes = max(memory // _PER_BLOCK, LEAST_BLOCK)
+    return min(n_bytes, _MOST_BLOCK), max(memory // _PER_TOPIC, n_bytes)
 
 
 def first_ranks_of(
@@ -178,7 +363,7 @@ def streamed_systems(
     """
 
     def result(own: str, files: Sequence[Path], columns: SystemColumns) -> Streamed:
-        folder = None if resume is None else Path(resume) / hashlib.blake2b(own.encode(), digest_size=8).hexdigest()
+        folder = None if resume is None else _folder_of(resume, own)
         of_run = replace(work, name=f"run {own!r}")
         how: dict[str, Any] = {"memory": memory, "folder": folder, "source": paths, "progress": progress}
         return streamed(files, of_run, workers, systems=columns, **how)
@@ -192,6 +377,10 @@ def streamed_systems(
                 yield name, result(name, paths, SystemColumns(ONE))
             for own, file in (files or {}).items():
                 yield own, result(own, [file], SystemColumns(ONE))
+
+
+def _folder_of(resume: str | os.PathLike[str], name: str) -> Path:
+    return Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
 def streamed(
@@ -223,24 +412,8 @@ def streamed(
         n_bytes = min(n_bytes, _MOST_BLOCK)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
             checkpoint.work = replace(work, longest=_longest(paths, checkpoint, n_bytes, systems, progress=progress))
-        try:
-            _by_place(paths, checkpoint, n_bytes, limit, systems, progress=progress)
-        except _ApartError:
-            checkpoint.journal.add("apart", result=True)
-        if "apart" in checkpoint.journal.done:
-            size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
-            said = f"splitting {work.name} by topic"
-
-            def every() -> Iterable[RunBlock]:
-                return tracked(
-                    blocks(paths, n_bytes, systems=systems),
-                    said,
-                    shown=progress,
-                    total=_n_blocks(paths, n_bytes),
-                    unit="block",
-                )
-
-            checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
+        read = partial(blocks, paths, n_bytes, systems=systems)
+        _evaluate(read, paths, n_bytes, limit, checkpoint, systems, progress=progress)
         return checkpoint.streamed()
 
 
@@ -252,19 +425,9 @@ def _longest(
     Measures of whole rankings need all rows of a topic at once.
     """
     if "longest" not in checkpoint.journal.done:
-        sizes: Counter[str] = Counter()
-        before, is_apart = "", False
-        what = f"counting {checkpoint.work.name}"
-        for block in tracked(
-            blocks(paths, n_bytes, systems=systems), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
-        ):
-            ids = qids(block.table)
-            names, topic = ids.codes()
-            # A topic that continues from the last block is the first of this one.
-            others = names[names[0] == before :]
-            is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
-            before = names[-1]
-            sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+        what, total = f"counting {checkpoint.work.name}", _n_blocks(paths, n_bytes)
+        read = blocks(paths, n_bytes, systems=systems)
+        sizes, is_apart = _sizes(tracked(read, what, shown=progress, total=total, unit="block"))
         if is_apart:
             checkpoint.journal.add("apart", result=True)
         checkpoint.journal.add("longest", max(sizes.values(), default=0))
@@ -272,10 +435,51 @@ def _longest(
     return longest
 
 
-def _by_place(
+def _sizes(read: Iterable[RunBlock]) -> tuple[Counter[str], bool]:
+    """Return the number of rows of each topic, and True if the rows of a topic are not contiguous."""
+    sizes: Counter[str] = Counter()
+    before, is_apart = "", False
+    for block in read:
+        ids = qids(block.table)
+        names, topic = ids.codes()
+        # A topic that continues from the last block is the first of this one.
+        others = names[names[0] == before :]
+        is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
+        before = names[-1]
+        sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+    return sizes, is_apart
+
+
+def _evaluate(
+    read: Callable[[Place], Iterator[RunBlock]],
     paths: Sequence[Path],
-    checkpoint: Checkpoint,
     n_bytes: int,
+    limit: int,
+    checkpoint: Checkpoint,
+    systems: SystemColumns,
+    *,
+    progress: bool = False,
+) -> None:
+    """Evaluate the blocks that ``read`` yields from a place on: in their order, or by topic if topics are apart."""
+    total = _n_blocks(paths, n_bytes)
+    try:
+        _by_place(read, total, checkpoint, limit, systems, progress=progress)
+    except _ApartError:
+        checkpoint.journal.add("apart", result=True)
+    if "apart" in checkpoint.journal.done:
+        size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
+        said = f"splitting {checkpoint.work.name} by topic"
+
+        def every() -> Iterable[RunBlock]:
+            return tracked(read(Place()), said, shown=progress, total=total, unit="block")
+
+        checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
+
+
+def _by_place(
+    read: Callable[[Place], Iterator[RunBlock]],
+    n_blocks: int,
+    checkpoint: Checkpoint,
     limit: int,
     systems: SystemColumns,
     *,
@@ -287,13 +491,13 @@ def _by_place(
         return
     start = Place(**done[-1]["behind"]) if done else Place()
     seen = {topic for part in done for topic in checkpoint.kept(part)["qid"].unique().to_pylist()}
-    name, total = checkpoint.work.name, _n_blocks(paths, n_bytes)
+    name = checkpoint.work.name
     # The rows behind the last finished part may be those of another system.
     systems.values.update(checkpoint.journal.done.get("systems", {}))
-    read = tracked(blocks(paths, n_bytes, start, systems), f"scoring {name}", shown=progress, total=total, unit="block")
+    tracked_blocks = tracked(read(start), f"scoring {name}", shown=progress, total=n_blocks, unit="block")
 
     def every() -> Iterator[PendingChunk]:
-        for number, chunk in enumerate(chunks(read, limit, name), len(done)):
+        for number, chunk in enumerate(chunks(tracked_blocks, limit, name), len(done)):
             if not seen.isdisjoint(chunk.topics):
                 raise _ApartError
             seen.update(chunk.topics)

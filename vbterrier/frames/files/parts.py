@@ -79,6 +79,23 @@ def parts_of(run: Any) -> tuple[Path, ...]:
     return tuple(paths)
 
 
+def independent_parts(run: Any) -> tuple[Any, ...]:
+    """Return the parts of one run that other processes can read: absolute paths, or datasets of one file each.
+
+    Other datasets, such as filtered ones and those in memory, have no such parts.
+    """
+    if is_parts(run):
+        return tuple(path.absolute() for path in parts_of(run))
+    if type(run).__name__ != "FileSystemDataset":
+        return ()
+    try:
+        fragments = list(run.get_fragments())
+    except ValueError:
+        # Arrow does not divide a filtered dataset.
+        return ()
+    return tuple(type(run)([each], run.schema, run.format, run.filesystem) for each in fragments)
+
+
 def _is_marker(path: Path) -> bool:
     return path.name.startswith((".", "_")) or path.suffix == ".crc"
 
