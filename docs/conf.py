@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import vbterrier
 logging.getLogger("vbterrier").setLevel(logging.WARNING)
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from inventories import mapping  # noqa: E402 - a module of _ext
+
 project = "vbterrier"
 author = "the contributors of vbterrier"
 project_copyright = "the contributors of vbterrier; Apache-2.0"
@@ -20,12 +23,15 @@ language = "en-GB"
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "measures",
     "public_names",
     "command_line",
+    "gallery",
     "schematic",
     "of_this_package",
 ]
@@ -41,6 +47,11 @@ python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+# ``pandas.DataFrame`` as the type of a result is a link.
+napoleon_preprocess_types = True
+
+# Read the Docs reads the whole inventories; elsewhere a build needs no network.
+intersphinx_mapping = mapping(online="READTHEDOCS" in os.environ)
 
 plot_formats = [("png", 110)]
 plot_html_show_formats = False
@@ -53,5 +64,13 @@ html_theme = "furo"
 html_title = f"vbterrier {release}"
 html_static_path = ["_static"]
 html_css_files = ["vbterrier.css"]
+html_js_files = ["copy.js"]
+# Guides before the reference, and names before pages that merely mention them.
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
+html_theme_options = {
+    "source_repository": "https://github.com/vbterrier/vbterrier",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_copy_source = False
 html_show_sphinx = False

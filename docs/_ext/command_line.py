@@ -1,22 +1,28 @@
-"""Reference of the command line, generated from its commands: ``.. command-line::``."""
+"""Reference of the command line, generated from its commands.
+
+``.. command-line::`` lists them; each has a page in ``reference/commands``, written when a build begins.
+"""
 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer.main
+from docutils import nodes
+from examples import links, uses, write
 from measures import table
 from sphinx.util.docutils import SphinxDirective
 
 from vbterrier.cli import app as application
 
+FOLDER = "reference/commands"
 _OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 
@@ -40,44 +46,69 @@ def default(parameter: Any) -> str:
     given = parameter.default() if callable(parameter.default) else parameter.default
     if parameter.required:
         return "required"
-    if given is None or given in ([], ()):
+    if given is None or given in ([], ()) or getattr(parameter, "is_flag", False):
         return ""
     shown = ", ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(getattr(given, "value", given))
     return f"``{shown}``" if shown else ""
 
 
+def slug(name: str) -> str:
+    """The name of a command's page: ``queries-power`` of ``vbterrier queries power``."""
+    return name.removeprefix("vbterrier ").replace(" ", "-")
+
+
 def described(name: str, command: Any) -> Iterator[str]:
-    """A section of a command."""
+    """The page of a command: what it does, its call, its arguments and options by group, and examples."""
     parameters = [parameter for parameter in command.params if parameter.name != "help"]
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     usage = " ".join(parameter.name.upper() + ("..." if parameter.nargs != 1 else "") for parameter in arguments)
-    yield from (name, "-" * len(name), "", *(plain(part) + "\n" for part in (command.help or "").split("\n\n")))
+    yield from (":orphan:", "", name, "=" * len(name), "", ":doc:`/reference/command-line`", "")
+    yield from (plain(part) + "\n" for part in (command.help or "").split("\n\n"))
     yield from (".. code-block:: console", "", f"   $ {name} {usage} [OPTIONS]".replace("  ", " "), "")
-    rows = [
-        (
-            f"``{parameter.name.upper()}``"
-            if parameter in arguments
-            else ", ".join(f"``{word}``" for word in (*parameter.opts, *parameter.secondary_opts)),
-            plain(getattr(parameter, "help", "")),
-            default(parameter),
-        )
-        for parameter in parameters
-    ]
-    if rows:
-        yield from table(("option", "meaning", "default"), rows, "25 55 20", "parameters")
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for parameter in parameters:
+        is_argument = parameter in arguments
+        heading = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+        names = [parameter.name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
+        row = ", ".join(f"``{word}``" for word in names), plain(getattr(parameter, "help", "")), default(parameter)
+        groups.setdefault(heading, []).append(row)
+    for heading, rows in groups.items():
+        yield from (heading, "-" * len(heading), "")
+        head = ("argument" if heading == "Arguments" else "option", "meaning", "default")
+        yield from table(head, rows, "25 55 20", "parameters")
+    found = (examples for words, examples in uses().items() if f"{words} ".startswith(f"{name} "))
+    yield from links(tuple(dict.fromkeys(chain.from_iterable(found))))
+
+
+def all_commands() -> dict[str, Any]:
+    """All commands by whole name."""
+    return dict(commands(typer.main.get_command(application), "vbterrier"))
+
+
+def write_pages(_app: Sphinx) -> None:
+    """Write the pages of all commands."""
+    write(FOLDER, {slug(name): "\n".join(described(name, command)) for name, command in all_commands().items()})
 
 
 class CommandLine(SphinxDirective):
-    """All commands, a section each."""
+    """A table of all commands, whose rows have the anchors of the sections that this page once had."""
 
     def run(self) -> list[nodes.Node]:
-        """The sections."""
-        group = typer.main.get_command(application)
-        lines = [line for name, command in commands(group, "vbterrier") for line in described(name, command)]
-        return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
+        """The table."""
+        found = all_commands()
+        rows = [
+            (f":doc:`{name} <commands/{slug(name)}>`", plain((command.help or "").split("\n\n")[0]))
+            for name, command in found.items()
+        ]
+        made = self.parse_text_to_nodes("\n".join(table(("command", "what it does"), rows, "30 70", "names")))
+        body = next(iter(made[0].findall(nodes.tbody)))
+        for name, row in zip(found, body.children, strict=True):
+            row.children[0].children[0].insert(0, nodes.target("", "", ids=[nodes.make_id(name)]))
+        return made
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("command-line", CommandLine)
+    app.connect("builder-inited", write_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

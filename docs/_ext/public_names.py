@@ -1,28 +1,39 @@
-"""Reference of the public names: ``.. public-names:: stats`` documents the names that live in these packages.
+"""Reference of the public names, a page each.
 
-New public names appear without a change here; ``rest`` stands for the packages that no other page names.
+``.. public-names:: stats`` lists the public names that live in these packages, ``.. names::`` those of its content,
+such as classes of results. Each name has a page in ``reference/api``, written when a build begins: its docstring, and
+links to the examples that use it. New public names appear without a change here; ``rest`` stands for the packages that
+no other page names.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
+from docutils import nodes
+from examples import DOCS, links, uses, write
+from measures import table
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 import vbterrier
 from vbterrier.measures.base import Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from docutils import nodes
     from sphinx.application import Sphinx
 
-REST = "rest"
+REST, PLOTS = "rest", "plots"
+FOLDER = "reference/api"
 # The packages with a page in the reference.
-PACKAGES = ("settings", "evaluate", "unjudged", "stats", "design", "intents", "linking", "entities", "frames", "errors")
+PACKAGES = (
+    *("settings", "evaluate", "unjudged", "stats", "design", "intents", "linking", "entities", "frames", "errors"),
+    PLOTS,
+)
+_LISTS = re.compile(r"^\.\. (public-names|names)::(.*)\n((?:\n|   .*\n)*)", re.MULTILINE)
 
 
 def public() -> dict[str, Any]:
@@ -38,44 +49,108 @@ def public() -> dict[str, Any]:
 
 
 def package_of(value: Any) -> str | None:
-    """Return the package of a public object; ``None`` for measures, stages and figures, which other pages list."""
-    if isinstance(value, (Measure, dict, float, tuple)) or value.__module__.startswith("vbterrier.report.plots"):
+    """Return the package of a public object; ``None`` for measures, stages and constants, which other pages list."""
+    if isinstance(value, (Measure, dict, float, tuple)):
         return None
     if inspect.isclass(value) and issubclass(value, pt.Transformer):
         return None
+    if value.__module__.startswith("vbterrier.report.plots"):
+        return PLOTS
     package = value.__module__.split(".")[1]
     return package if package in PACKAGES else REST
 
 
-def described(names: list[str]) -> Iterator[str]:
-    """Yield directives of autodoc, functions first."""
+def of_packages(packages: list[str]) -> list[str]:
+    """Return the whole names of these packages, functions first."""
     objects = public()
-    for name in sorted(names, key=lambda name: (inspect.isclass(objects[name]), name)):
-        value = objects[name]
-        if inspect.isclass(value) and issubclass(value, Exception):
-            yield from (f".. autoexception:: vbterrier.{name}", "")
-        elif inspect.isclass(value):
-            yield from (f".. autoclass:: vbterrier.{name}", "   :members:", "")
-        else:
-            yield from (f".. autofunction:: vbterrier.{name}", "")
+    names = [name for package in packages for name, value in objects.items() if package_of(value) == package]
+    return [f"vbterrier.{name}" for name in sorted(names, key=lambda name: (inspect.isclass(objects[name]), name))]
 
 
-class PublicNames(SphinxDirective):
+def listed(text: str) -> list[str]:
+    """Return the whole names that the directives of a page list."""
+    return [
+        name
+        for kind, packages, content in _LISTS.findall(text)
+        for name in (of_packages(packages.split()) if kind == "public-names" else content.split())
+    ]
+
+
+def pages() -> dict[str, str]:
+    """Return the name of the page that lists it, by whole name."""
+    return {
+        name: path.stem
+        for path in sorted((DOCS / "reference").glob("*.rst"))
+        for name in listed(path.read_text(encoding="utf-8"))
+    }
+
+
+def page(name: str, parent: str) -> str:
+    """Return the page of a name: its docstring, then the examples that use it."""
+    value = resolve_name(name)
+    if inspect.isclass(value) and issubclass(value, Exception):
+        directive = (f".. autoexception:: {name}", "")
+    elif inspect.isclass(value):
+        directive = (f".. autoclass:: {name}", "   :members:", "")
+    elif callable(value):
+        directive = (f".. autofunction:: {name}", "")
+    else:
+        directive = (f".. autodata:: {name}", "   :no-value:", "")
+    short = name.removeprefix("vbterrier.") if value is public().get(name.removeprefix("vbterrier.")) else name
+    lines = (":orphan:", "", short, "=" * len(short), "", f":doc:`/reference/index`: :doc:`/reference/{parent}`", "")
+    return "\n".join([*lines, *directive, *links(uses().get(name, ()))])
+
+
+def write_pages(_app: Sphinx) -> None:
+    """Write the pages of all names."""
+    write(FOLDER, {name: page(name, parent) for name, parent in pages().items()})
+
+
+def summary(name: str) -> str:
+    """The first paragraph of a docstring, or the comment above a constant."""
+    value, (module, _, constant) = resolve_name(name), name.rpartition(".")
+    if callable(value):
+        return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    return " ".join(ModuleAnalyzer.for_module(module).find_attr_docs()["", constant])
+
+
+class Names(SphinxDirective):
+    """A table of names: each with its summary, and a link to its page."""
+
+    has_content = True
+
+    def names(self) -> list[str]:
+        """The names of the content."""
+        return " ".join(self.content).split()
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table, whose rows have the anchors that whole names had when pages described them."""
+        names = self.names()
+        if not names:
+            raise self.error(f"nothing public in {' '.join(self.arguments)}")
+        rows = [(f":py:obj:`{name.removeprefix('vbterrier.')} <{name}>`", summary(name)) for name in names]
+        made = self.parse_text_to_nodes("\n".join(table(("name", "what it is"), rows, "40 60", "names")))
+        body = next(iter(made[0].findall(nodes.tbody)))
+        for name, row in zip(names, body.children, strict=True):
+            row.children[0].children[0].insert(0, nodes.target("", "", ids=[name]))
+        return made
+
+
+class PublicNames(Names):
     """The public names of some packages."""
 
     required_arguments = 1
     final_argument_whitespace = True
+    has_content = False
 
-    def run(self) -> list[nodes.Node]:
-        """Return their descriptions."""
-        packages = self.arguments[0].split()
-        names = [name for package in packages for name, value in public().items() if package_of(value) == package]
-        if not names:
-            raise self.error(f"public-names: nothing public in {', '.join(packages)}")
-        return self.parse_text_to_nodes("\n".join(described(names)))
+    def names(self) -> list[str]:
+        """The names of the packages."""
+        return of_packages(self.arguments[0].split())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("public-names", PublicNames)
+    app.add_directive("names", Names)
+    app.connect("builder-inited", write_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
