@@ -279,7 +279,8 @@ class Data(Options):
         drawn, covariate) or a path, see :func:`vbterrier.frames.queries.queries_frame`. A call refuses a column that
         it does not honour.
     topics
-        The queries, a frame (qid, query) or a path; pipelines are run on them, once each.
+        The queries, a frame (qid, query) or a path; pipelines are run on them, once each. Columns of ``queries`` in
+        topics count as ``queries`` if these are left out.
     documents
         Texts of documents, a frame (docno, text) or a path.
     on_topics

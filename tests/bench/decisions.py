@@ -22,6 +22,7 @@ from vbterrier.kernels.mean_limits import (
     Covariate,
     SampledQueries,
     clopper_pearson,
+    drawn_errors,
     lower_limit,
     moments,
     p_value,
@@ -431,10 +432,11 @@ def _scores_of(kind, weight, rng):
 
 
 def weighted_calls(samples):
-    """Coverage of weighted 95 % intervals of a mean (score), of a difference (compare) and of rank_systems.
+    """Coverage of weighted 95 % intervals of a mean (score, rank_systems), and rejections of a difference of 0.
 
-    The interval of rank_systems, "topics", has the percentiles of resampled weighted means. Rejections of compare are
-    those of a difference whose weighted mean is 0.
+    Rejections are those of compare, and those of rank_systems: a probability that one system beats the other of at
+    most .025 or at least .975, of 500 samples. The last column is the coverage of percentiles of resampled weighted
+    means, which rank_systems does not use.
     """
     rows = []
     weights = populations_of_traffic(np.random.default_rng(5)) | {"equal": np.ones(20_000)}
@@ -456,6 +458,7 @@ def weighted_calls(samples):
                 ends = np.array([_percentiles(x[:, k], w[:, k], k) for k in range(some)]).T
                 row[str(n)] = (
                     f"{((low <= mean) & (mean <= high)).mean():.3f} {(tests.p_value <= ALPHA).mean():.3f} "
+                    f"{np.mean([_beats(d[at[:, k]], SampledQueries(w[:, k]), k) for k in range(some)]):.3f} "
                     f"{((ends[0] <= mean) & (mean <= ends[1])).mean():.3f}"
                 )
             rows.append(row)
@@ -469,9 +472,18 @@ def weighted_calls(samples):
             of = sample.moments(np.clip(0.5 + x, 0, 1))
             low, high = lower_limit(of, 0.025, 0.0, special.stdtrit), upper_limit(of, 0.025, 1.0, special.stdtrit)
             tests = t_test(x, moderated=True, sample=sample, bounds=(-1.0, 1.0))
-            row[str(n)] = f"{((low <= 0.5) & (high >= 0.5)).mean():.3f} {(tests.p_value <= ALPHA).mean():.3f}"
+            beats = np.mean([_beats(x[:, k], sample, k) for k in range(min(samples, 500))])
+            row[str(n)] = (
+                f"{((low <= 0.5) & (high >= 0.5)).mean():.3f} {(tests.p_value <= ALPHA).mean():.3f} {beats:.3f}"
+            )
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _beats(d, sample, seed):
+    """True if rank_systems is surer than .975 of the order of two systems with these differences."""
+    errors = drawn_errors(d[:, None], sample, 2000, np.random.default_rng(seed))
+    return not ALPHA / 2 < (sample.mean(d[:, None]) + errors > 0).mean() < 1 - ALPHA / 2
 
 
 def _percentiles(x, w, seed, n_draws=1000):

@@ -203,6 +203,73 @@ def test_scores_and_comparisons_honour_weights_and_clusters():
         assert 0 < pairs["p_equivalence"] < 1
 
 
+def test_ranks_honour_weights_and_clusters():
+    qrels = collection()[2]
+    w, code = np.random.default_rng(7).lognormal(0, 0.5, N), np.arange(N) // 4
+    values = vbterrier.score(BOTH, qrels, ["ENDCG@4"]).values.pivot(index="qid", columns="name", values="value")
+    d = (values["new"] - values["old"]).to_numpy()[:, None]
+    inference = Inference(level=0.95, n_draws=4000)
+    for columns, about in (
+        ({"weight": w}, {"weights": w}),
+        ({"cluster": code}, {"clusters": code}),
+        ({"weight": w, "cluster": code}, {"weights": w, "clusters": code}),
+    ):
+        data = Data(queries=table(**columns).sample(frac=1, random_state=1))
+        found = vbterrier.rank_systems(
+            BOTH, qrels, "ENDCG@4", uncertainty="topics", baseline="old", data=data, inference=inference
+        )
+        systems, pair = found.systems.set_index("name"), found.pairs.loc[0]
+        expected = vbterrier.score(BOTH, qrels, ["ENDCG@4"], data=data).intervals.set_index("name")
+        for ours, theirs in (("mean", "value"), ("low", "low"), ("high", "high")):
+            assert systems[ours].to_dict() == pytest.approx(expected[theirs].to_dict())
+        of, sign = moments(d, **about), 1 if pair["name_a"] == "new" else -1
+        assert pair["diff"] == pytest.approx(sign * float(of.mean[0]))
+        half = float((special.stdtrit(of.df, 0.975) * np.sqrt(of.variance))[0])
+        assert (pair["high"] - pair["low"]) / 2 == pytest.approx(half, rel=0.05)
+        beats = float(special.stdtr(of.df, sign * of.mean / np.sqrt(of.variance))[0])
+        assert pair["p_a_beats_b"] == pytest.approx(beats, abs=0.03)
+
+
+def test_ranks_over_labels_have_weighted_means_and_intervals_that_contain_those_of_topics():
+    qrels = collection()[2]
+    rated = qrels[np.random.default_rng(3).random(len(qrels)) < 0.8]
+    w = np.random.default_rng(7).lognormal(0, 0.5, N)
+    found = {
+        uncertainty: vbterrier.rank_systems(
+            BOTH,
+            rated,
+            "ENDCG@4",
+            uncertainty=uncertainty,
+            data=Data(queries=table(weight=w)),
+            inference=Inference(n_draws=500),
+        ).systems.set_index("name")
+        for uncertainty in ("unjudged", "topics", "both")
+    }
+    values = vbterrier.score(BOTH, rated, ["ENDCG@4"]).values.pivot(index="qid", columns="name", values="value")
+    for frame in found.values():
+        assert frame["mean"].to_dict() == pytest.approx({name: np.average(values[name], weights=w) for name in BOTH})
+    for part in ("unjudged", "topics"):
+        assert (found["both"]["low"] < found[part]["low"]).all()
+        assert (found["both"]["high"] > found[part]["high"]).all()
+
+
+def test_a_table_of_topics_counts_as_one_of_queries():
+    w = np.random.default_rng(7).lognormal(0, 0.5, N)
+    topics = table(query="text", weight=w, segment=np.where(np.arange(N) < 30, "head", "tail"))
+    for call, frames in ((vbterrier.score, ("intervals", "segments")), (vbterrier.compare, ("pairs", "segments"))):
+        by_topics, by_queries = (
+            call(BOTH, RUNS[2], ["nDCG@4"], data=data)
+            for data in (Data(topics=topics), Data(queries=topics.drop(columns="query")))
+        )
+        for name in frames:
+            pd.testing.assert_frame_equal(getattr(by_topics, name), getattr(by_queries, name))
+        # A table of queries replaces the columns of topics.
+        equal = call(BOTH, RUNS[2], ["nDCG@4"], data=Data(topics=topics, queries=table(weight=1.0)))
+        assert not np.allclose(equal.to_frame().select_dtypes("float"), by_topics.to_frame().select_dtypes("float"))
+    with pytest.raises(ParameterError, match="column 'weight' of topics has no effect"):
+        vbterrier.Experiment([RUNS[0]], topics, RUNS[2], ["nDCG@4"])
+
+
 def test_segments_of_scores_are_a_table():
     new, _, qrels = collection()
     part = np.where(np.arange(N) < 30, "head", "tail")
@@ -334,9 +401,21 @@ BOTH = {"new": RUNS[0], "old": RUNS[1]}
             "test='wilcoxon' has no weights of queries",
         ),
         (
-            lambda: vbterrier.rank_systems(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0))),
+            lambda: vbterrier.rank_systems(BOTH, RUNS[2], "ENDCG@4", data=Data(queries=table(segment="a"))),
             ParameterError,
-            "queries",
+            "rank_systems: column 'segment' of queries has no effect",
+        ),
+        (
+            lambda: vbterrier.rank_systems(
+                BOTH, RUNS[2], "ENDCG@4", uncertainty="topics", data=Data(queries=table(cluster="a"))
+            ),
+            InputError,
+            "all topics are in one cluster",
+        ),
+        (
+            lambda: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(topics=table(query="a", drawn=1))),
+            ParameterError,
+            "score: column 'drawn' of queries has no effect",
         ),
         (lambda: sample_by_traffic(table(segment="a"), 10), InputError, "wanted a column weight"),
         (lambda: sample_by_traffic(table(weight=1.0), 1), ParameterError, "n=1"),

@@ -10,6 +10,7 @@ from scipy import special, stats
 from vbterrier.kernels.mean_limits import (
     Covariate,
     SampledQueries,
+    drawn_errors,
     lower_limit,
     moments,
     p_value,
@@ -215,3 +216,19 @@ def test_resamples_keep_queries_that_were_taken_for_certain():
 def test_no_number_below_the_limit_is_none():
     assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 6) is None
     assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 7) == 7
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(60) // 3])
+def test_drawn_errors_have_the_variance_and_the_degrees_of_freedom_of_the_mean(clusters):
+    rng = np.random.default_rng(4)
+    values, weights = rng.normal(size=(60, 2)), rng.lognormal(0, 1, 60)
+    of = moments(values, weights, clusters)
+    errors = drawn_errors(values, SampledQueries(weights, clusters=clusters), 40_000, rng)
+    scaled = errors / np.sqrt(of.variance)[:, None]
+    expected = special.stdtrit(of.df[0], [0.05, 0.5, 0.95, 0.99])
+    for row in scaled:
+        assert np.quantile(row, [0.05, 0.5, 0.95, 0.99]) == pytest.approx(expected, abs=0.12)
+    difference = moments(values[:, :1] - values[:, 1:], weights, clusters)
+    assert (errors[0] - errors[1]).std() == pytest.approx(
+        float(np.sqrt(difference.variance[0] * of.df[0] / (of.df[0] - 2))), rel=0.05
+    )

@@ -30,7 +30,7 @@ from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_qrels, read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.frames.queries import queries_of
+from vbterrier.frames.queries import queries_of, queries_of_topics
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, table_of_views
 from vbterrier.frames.systems import ONE
@@ -131,6 +131,9 @@ class Comparison(Shown):
             yield Caveat("Suspect runs", text, serious=True)
 
     def _next(self, call: Call) -> str:
+        if "queries" in call.words:
+            # Reports have no weights, clusters or segments.
+            return ""
         if call.options is None:
             return call.next("report", "write_report", _SAME, path="report.html")
         return call.next("report", "write_report", _SAME, output="report.html") if "runs" in call.words else ""
@@ -291,7 +294,8 @@ def compare(
     choice("interval", interval, TOPIC_METHODS)
     # Check the options before scoring, which may be slow.
     check_tests(**tests, **options, is_sampled=False)
-    _queries_table(data.queries, (), interval, test)
+    sampled = data.queries
+    _queries_table(sampled, (), interval, test)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
@@ -312,11 +316,12 @@ def compare(
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
-        if data.queries is not None and on_topics != "common":
+        sampled = _sampled_topics(queries) if sampled is None else sampled
+        if sampled is not None and on_topics != "common":
             # Before the runs are scored; judgments are read once.
             parts = {name: (part, read_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
             qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
-            _queries_table(data.queries, qids, interval, test)
+            _queries_table(sampled, qids, interval, test)
         wanted = distinct_measures([*asked, *answered_by(map(str, asked))])
         results |= {"on_topics": on_topics, "duplicates": duplicates, "system": system}
         scored = {
@@ -336,15 +341,14 @@ def compare(
         guessed = tuple(dict.fromkeys(chain.from_iterable(by_part)))
         asked = _defined(table, list(map(str, wanted)), asked)
     views = views_of(table, asked, common=on_topics == "common")
-    queries_of_views = _queries_table(data.queries, table_of_views(views).qids, interval, test)
+    queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
     warn_of_weights(queries_of_views)
-    sample = sample_by(queries_of_views)
-    compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options, "sample": sample}
+    options["sample"] = sample_by(queries_of_views)
+    compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
     pairs = unordered(count_answers(compared(views, **compared_by), table), guessed)
-    segments = _by_segment(views, queries_of_views, compared_by, guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(views, missing)
-    means = _means(views, interval, sample=sample, **options)
+    means = _means(views, interval, **options)
     systems = _lettered(means, pairs, guessed, is_complete=baseline is None)
     _LOG.info(
         "compared %d pairs of systems: %s, correction %s, %d resamples",
@@ -354,7 +358,15 @@ def compare(
         n_resamples,
     )
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
-    return Comparison(flagged(pairs, flags), systems, flags, of, margin, guessed, segments=segments)
+    return Comparison(
+        flagged(pairs, flags),
+        systems,
+        flags,
+        of,
+        margin,
+        guessed,
+        segments=_by_segment(views, queries_of_views, compared_by, guessed),
+    )
 
 
 def _queries_table(queries: Any, qids: Sequence[str], interval: str, test: str) -> pd.DataFrame | None:
@@ -457,6 +469,13 @@ def _topics_by_collection(topics: Any, names: Collection[str]) -> dict[str, Any]
     if set(topics) != set(names):
         raise InputError(f"topics: of collections {examples(topics)}; wanted those of {examples(names)}")
     return dict(topics)
+
+
+def _sampled_topics(topics: Mapping[str, Any]) -> pd.DataFrame | None:
+    """The W frame that the topics of all collections are, as values name their queries; ``None`` without one."""
+    frames = {name: frame for name, each in topics.items() if (frame := queries_of_topics(each)) is not None}
+    parts = [frame.assign(qid=f"{name}/" + frame["qid"]) if name else frame for name, frame in frames.items()]
+    return pd.concat(parts, ignore_index=True) if parts else None
 
 
 def _is_scored(data: Any, **of_runs: Any) -> bool:

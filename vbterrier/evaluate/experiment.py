@@ -211,7 +211,9 @@ def Experiment(
     from vbterrier.hosts import systems as host
 
     choice("plan", plan, host.PLANS)
-    queries, judged = _filtered(host.topics_of(topics), qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics)
+    every = host.topics_of(topics)
+    _require_unweighted(every)
+    queries, judged = _filtered(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics)
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
     host.validate(zip(shown, systems, strict=True), queries, read, validate)
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
@@ -344,6 +346,16 @@ def _decimal_places(digits: Any, *, perquery: bool) -> Callable[[str, float], fl
         raise ParameterError("round: places by measure are for means; give one number with perquery")
     by_measure = {str(name): whole(f"round[{str(name)!r}]", value, low=0) for name, value in digits.items()}
     return lambda name, value: builtins.round(value, by_measure[name]) if name in by_measure else value
+
+
+def _require_unweighted(topics: pd.DataFrame) -> None:
+    """Refuse columns of topics that means or tests would have to honour."""
+    for name in ("weight", "cluster", "drawn"):
+        if name in topics.columns:
+            raise ParameterError(
+                f"Experiment: column {name!r} of topics has no effect on means and tests; use vbterrier.compare with "
+                f"data=vbterrier.Data(topics=topics), or drop the column: topics.drop(columns={name!r})"
+            )
 
 
 def _filtered(

@@ -27,7 +27,7 @@ from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.queries import queries_of, sampled_queries
+from vbterrier.frames.queries import queries_of, queries_of_topics, sampled_queries
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable
 from vbterrier.frames.values import KEY
@@ -165,7 +165,7 @@ class Scores(Shown):
         if call.name.rpartition(".")[2].rpartition(" ")[2] not in {"score", "evaluate_intents"}:
             return ""
         if len(set(self.intervals["name"])) > 1:
-            return call.next("compare", "compare", _SAME)
+            return call.next("compare", "compare", (*_SAME, "queries"))
         return call.next("doctor", "evaluate.diagnose", ("runs", "qrels", "subtopics", "intents", "tags", "system"))
 
     def _picture(self) -> IntervalPicture | None:
@@ -322,7 +322,8 @@ def score(
     """
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     qrels, asked = judgments_and_measures(measures, runs, qrels, intents, data.subtopics)
-    _check_settings(data.queries, asked, inference, pool)
+    sampled = queries_of_topics(data.topics) if data.queries is None else data.queries
+    _check_settings(sampled, asked, inference, pool)
     pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
@@ -340,7 +341,7 @@ def score(
         tags=tags,
         data=Data(**used),
         execution=execution,
-        check=lambda qids: queries_table(data.queries, qids, asked, interval),
+        check=lambda qids: queries_table(sampled, qids, asked, interval),
     )
     table, target, models = runs_scored.table, runs_scored.target, runs_scored.models
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
@@ -349,7 +350,7 @@ def score(
     if joint is not None:
         intervals = joint.intervals(method=interval, **drawn)
     else:
-        queries = queries_table(data.queries, target.topics, asked, interval)
+        queries = queries_table(sampled, target.topics, asked, interval)
         intervals, segments = _by_segment(table, asked, names, interval, queries, **drawn)
     values = _shown_values(table, asked, models)
     notes = [

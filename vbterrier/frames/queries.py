@@ -13,6 +13,7 @@ from vbterrier.frames.columns import QUERIES
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
+from vbterrier.frames.pipelines import input_of
 from vbterrier.kernels.mean_limits import SampledQueries
 
 if TYPE_CHECKING:
@@ -137,6 +138,33 @@ cluster are used
     if "weight" in frame.columns and len(frame) and not (frame["weight"] > 0).any():
         raise InputError(f"{what}: all {len(frame)} weights of these queries are 0; wanted at least one above 0")
     return frame
+
+
+def queries_of_topics(topics: Any) -> pd.DataFrame | None:
+    """The W frame that topics are, with the columns of :data:`COLUMNS` that they have; ``None`` without one.
+
+    Parameters
+    ----------
+    topics
+        A frame with a column ``qid`` or a path, see :func:`vbterrier.frames.read_topics`; rows with documents repeat
+        their topic. ``None`` gives ``None``.
+
+    Raises
+    ------
+    InputError
+        As :func:`queries_frame`.
+
+    Examples
+    --------
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jaguar", "car"], "weight": [3, 1]})
+    >>> queries_of_topics(topics).values.tolist(), queries_of_topics(topics[["qid", "query"]])
+    ([['q1', 3.0], ['q2', 1.0]], None)
+    """
+    if topics is None:
+        return None
+    frame = input_of(topics)
+    names = [name for name in COLUMNS if name in frame.columns]
+    return queries_frame(frame[["qid", *names]].drop_duplicates(), "topics") if names else None
 
 
 def split_values(values: Any, what: str = "values") -> tuple[pd.DataFrame, pd.DataFrame | None]:

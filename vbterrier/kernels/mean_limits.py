@@ -219,6 +219,32 @@ def moments(
     return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost)
 
 
+def drawn_errors(values: Floats, sample: SampledQueries, n_draws: int, draws: np.random.Generator) -> Floats:
+    """Joint draws of the errors of the weighted means of m columns, shape (m, n_draws).
+
+    ``√(df/χ²) Σ_i z_i a_i e_i/√(1 - a_i)`` with independent standard normal z, shared by all columns, and one χ² in a
+    draw: multivariate t with the covariance (HC2) and the degrees of freedom of :func:`moments`. Sums over clusters
+    replace queries.
+
+    - ``values``: shape (n, m)
+    - ``sample``: weights and clusters
+
+    >>> errors = drawn_errors(np.eye(2), SampledQueries(np.ones(2)), 4, np.random.default_rng(0))
+    >>> bool(np.allclose(errors[0], -errors[1]))
+    True
+    """
+    share = sample.weights / sample.weights.sum()
+    parts, leverage = share[:, None] * (values - share @ values), share
+    if sample.clusters is not None:
+        sums = np.zeros((sample.n_units, values.shape[1]))
+        np.add.at(sums, sample.clusters, parts)
+        parts, leverage = sums, np.bincount(sample.clusters, share)
+    df = float(_freedom(leverage[:, None], np.ones((len(leverage), 1)))[0])
+    scaled = parts / np.sqrt(1 - np.minimum(leverage, _LARGEST_LEVERAGE))[:, None]
+    normal = draws.standard_normal((len(leverage), n_draws))
+    return np.asarray(scaled.T @ normal * np.sqrt(df / draws.chisquare(df, n_draws)))
+
+
 def _freedom(share: Floats, often: Floats) -> Floats:
     """Satterthwaite's degrees of freedom of Σ q e² with q = a²/(1 - a) and e = (I - 1 a')d, for equal variances of d.
 
