@@ -28,6 +28,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import vbterrier
 from vbterrier.evaluate.ambiguous_documents import CONSTANTS, N_DRAWS, AnnotationConstants, ambiguous_documents
+from vbterrier.evaluate.document_annotation import intent_estimates
 from vbterrier.kernels.annotation_model import CoefficientPriors
 
 # Coverage of the other collections from which the factor of standard errors follows.
@@ -426,6 +427,39 @@ def without(found, share, constants):
     return rows
 
 
+def distances(found, share, portion, n_draws, constants):
+    """Mean total variation between the share of each intent in all gold tags, and probabilities given and estimated.
+
+    Topics without a gold tag are left out.
+    """
+    table, is_intent = found.table, ~found.table.is_nil
+    counts = np.zeros(found.rankings.prob.shape)
+    np.add.at(counts, (table.topic[table.document[is_intent]], table.place[is_intent]), share[is_intent])
+    is_tagged = counts.sum(axis=1) > 0
+    truth = np.concatenate(
+        [row[: len(entities)] / max(row.sum(), 1) for row, entities in zip(counts, found.entities, strict=True)]
+    )
+    topic = np.repeat(np.arange(len(found.qids)), [len(entities) for entities in found.entities])
+
+    def distance(values):
+        return (np.bincount(topic, np.abs(values - truth)) / 2)[is_tagged].mean()
+
+    rows = []
+    for design in ("topics", "documents"):
+        errors = []
+        for seed in range(n_draws):
+            made = drawn(found, share, portion, design, seed, constants, N_DRAWS)
+            if made is not None:
+                sample, _, prob = made
+                known = np.where(sample.drawn[table.document], share, prob)
+                frame = intent_estimates(found, known)
+                errors.append((distance(frame["prob"].to_numpy()), distance(frame["estimate"].to_numpy())))
+        if errors:
+            given, estimate = np.mean(errors, axis=0)
+            rows.append({"share": portion, "design": design, "given": given, "estimate": estimate})
+    return rows
+
+
 def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -437,6 +471,7 @@ def main():
     parser.add_argument("--constants", action="store_true", help="print the constants of all collections")
     parser.add_argument("--given", action="store_true", help="evaluate the constants of the package")
     parser.add_argument("--tag-draws", type=int, default=N_DRAWS, help="draws of tags of an estimate")
+    parser.add_argument("--intents", action="store_true", help="print the errors of estimated probabilities of intents")
     parser.add_argument(
         "--scale",
         type=float,
@@ -462,6 +497,13 @@ def main():
         others = [pair for other, pair in prepared.items() if family(other) != family(name)]
         priors = CONSTANTS.priors if given.given else fitted_priors(others)
         constants = AnnotationConstants(priors, tuple(given.scale), CONSTANTS.widen)
+        if given.intents:
+            rows += [
+                {"collection": name, **row}
+                for portion in given.shares
+                for row in distances(found, share, portion, given.draws, constants)
+            ]
+            continue
         rows += [{"collection": name, "share": 0.0, **row} for row in without(found, share, constants)]
         for portion in given.shares:
             for design in given.designs:

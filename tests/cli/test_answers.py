@@ -3,10 +3,12 @@
 import json
 import shlex
 import shutil
+import sys
 
 import pytest
 
-from vbterrier.cli import EXAMPLES
+from vbterrier.cli import _group
+from vbterrier.cli.options import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
 
 RUNS = "lexical.run dense.run"
@@ -128,11 +130,48 @@ def test_the_demo_writes_over_a_demo_of_its_own(run, folder):
     assert (folder / "again" / "qrels.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", sorted({name.split()[0] for name in COMMANDS}))
-def test_the_help_of_a_command_has_an_example(command, name):
-    code, out, _ = command(name, "--help")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_of_a_command_ends_with_an_example_that_it_takes(command, name):
+    code, out, _ = command(*name.split(), "--help")
     assert code == 0
-    assert " ".join(out.split()).rpartition("Example: ")[2] == EXAMPLES[name]
+    assert out.endswith(f"\nExample: {EXAMPLES[name]}\n")
+    assert "\nOutput:\n" in out
+    called = _group()
+    for word in name.split():
+        called = called.commands[word]
+    words = shlex.split(EXAMPLES[name])[1 + len(name.split()) :]
+    assert called.make_context(name, words).params
+
+
+def test_every_command_has_an_example():
+    def names(group, before=""):
+        for name, each in group.commands.items():
+            yield from names(each, f"{name} ") if hasattr(each, "commands") else [before + name]
+
+    assert set(EXAMPLES) == set(names(_group()))
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("score --interval p", ["percentile", "poisson"]),
+        ("compare --test ra", ["randomisation"]),
+        ("table -f l", ["latex"]),
+        ("score -m END", ["ENDCG"]),
+        ("score --perturb drop", ["drop-constraints", "drop-candidates"]),
+        ("intents --join-method a", ["append"]),
+        ("tr", ["track"]),
+    ],
+)
+def test_a_shell_completes_values(monkeypatch, capsys, words, values):
+    text = f"vbterrier {words}"
+    for name, value in {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": text}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COMP_CWORD", str(len(text.split()) - 1))
+    monkeypatch.setattr(sys, "argv", ["vbterrier"])
+    with pytest.raises(SystemExit) as ended:
+        _group()(prog_name="vbterrier")
+    assert (ended.value.code, capsys.readouterr().out.split()) == (0, values)
 
 
 def test_a_table_keeps_the_order_of_runs_and_takes_one(run):
@@ -141,3 +180,9 @@ def test_a_table_keeps_the_order_of_runs_and_takes_one(run):
     code, out, _ = run("table dense.run -q qrels.txt -m nDCG@10 --name dense=Dense -f csv")
     assert (code, out.splitlines()[1].split(",")[0]) == (0, "Dense")
     assert run("table dense.run -q qrels.txt --baseline dense")[0] == 2
+
+
+def test_the_name_of_the_process_is_not_in_commands_to_run(run, monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", "vbterrier")
+    _, record, _ = run(f"{COMMANDS['judge']} --json")
+    assert json.loads(record)["made_by"].startswith("vbterrier judge lexical.run")

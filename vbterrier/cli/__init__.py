@@ -21,7 +21,17 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import SAID, VERBOSE, Command, CommandGroup, in_options, restored_logging, shared, show_log
+from vbterrier.cli.options import (
+    SAID,
+    VERBOSE,
+    Command,
+    CommandGroup,
+    example_of,
+    in_options,
+    restored_logging,
+    shared,
+    show_log,
+)
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, nearest, printable
 from vbterrier.frames.answer import grouped, text_key
 
@@ -57,31 +67,12 @@ def _root(
     pass
 
 
-# An example of each command, for its help.
-EXAMPLES = {
-    "demo": "vbterrier demo --save demo",
-    "doctor": "vbterrier doctor a.run b.run -q qrels.txt",
-    "score": "vbterrier score a.run b.run -q qrels.txt -m ENDCG@10 -m nDCG@10",
-    "rank": "vbterrier rank a.run b.run -q qrels.txt",
-    "compare": "vbterrier compare a.run b.run -q qrels.txt --baseline a",
-    "table": "vbterrier table a.run b.run -q qrels.txt -o table.tex",
-    "report": "vbterrier report a.run b.run -q qrels.txt -o report.html",
-    "track": "vbterrier track runs/*.run -q qrels.txt -n 20 --html track.html",
-    "gate": "vbterrier gate new.run -b old.run -q qrels.txt --margin .02 -o gate.xml",
-    "audit": "vbterrier audit a.run b.run -q human.txt --judge llm=labels.txt",
-    "judge": "vbterrier judge a.run b.run -q qrels.txt -n 20 -o judge.tsv",
-    "coverage": "vbterrier coverage entities.run --pool pool.run --tags tags.tsv -q qrels.txt",
-    "link": "vbterrier link a.tsv b.tsv --gold gold.tsv --pairs",
-}
-
 # The groups of the help, in this order.
 for group in ("Start", "Evaluate", "Decide", "Entities"):
     for module in (evaluation, comparison, judging, preparation):
         for command in module.COMMANDS.get(group, ()):
-            example = EXAMPLES.get(command.__name__)
-            epilog = None if example is None else f"Example: {example}"
             made = shared(command, answers=module is not preparation)
-            app.command(cls=Command, rich_help_panel=group, epilog=epilog)(made)
+            app.command(cls=Command, rich_help_panel=group, epilog=example_of(command.__name__))(made)
 app.add_typer(preparation.app, rich_help_panel="Queries")
 app.add_typer(queries.app, rich_help_panel="Queries")
 
@@ -103,7 +94,8 @@ def main() -> None:
         warnings.simplefilter("always", DegenerateWarning)
         try:
             with _counted_warnings():
-                code = _group()(standalone_mode=False)
+                # Not that of the process, which is `python -m vbterrier` or a test: commands are shown to be run.
+                code = _group()(prog_name="vbterrier", standalone_mode=False)
             sys.exit(code)
         except VBTerrierError as error:
             _exit(error, usage if isinstance(error, ParameterError) else BAD_INPUT)

@@ -100,7 +100,12 @@ def table(
     runs: option.Runs,
     measures: Annotated[
         list[str] | None,
-        Option("--measure", "-m", help="A measure [ENDCG@10, nDCG@10 and Unjudged@10, which has no test]; repeatable."),
+        Option(
+            "--measure",
+            "-m",
+            autocompletion=option.completed_measures,
+            help="A measure [ENDCG@10, nDCG@10 and Unjudged@10, which has no test]; repeatable.",
+        ),
     ] = None,
     qrels: option.QrelsIfAny = None,
     negative: option.Negative = "nonrelevant",
@@ -188,7 +193,9 @@ def gate(
         Path, Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
     ],
     margin: Annotated[float, Option(help="The largest acceptable loss, as .01.")],
-    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
+    measure: Annotated[
+        str, Option("--measure", "-m", autocompletion=option.completed_measures, help="A measure.")
+    ] = "ENDCG@10",
     queries: Annotated[
         Path | None, Option(help="A table: query, and any of weight, cluster, segment, drawn, covariate.")
     ] = None,

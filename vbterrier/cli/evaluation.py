@@ -76,7 +76,11 @@ def score(
     pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     pool: Annotated[
-        str, Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
+        str,
+        Option(
+            autocompletion=option.completed("vbterrier.evaluate.pooling", "POOLS"),
+            help="With --intents: query (means over queries), or collection (joint intents of all).",
+        ),
     ] = "query",
     parts: Annotated[
         str | None,
@@ -89,7 +93,11 @@ def score(
         int, Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
     ] = 0,
     perturb: Annotated[
-        list[str] | None, Option(help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.")
+        list[str] | None,
+        Option(
+            autocompletion=option.completed("vbterrier.cli.evaluation", "PERTURBATIONS"),
+            help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.",
+        ),
     ] = None,
     queries: option.Queries = None,
     per_query: option.PerQuery = False,
@@ -249,7 +257,9 @@ def track(
     qrels: Annotated[
         list[str], Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names.")
     ],
-    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
+    measure: Annotated[
+        str, Option("--measure", "-m", autocompletion=option.completed_measures, help="A measure.")
+    ] = "ENDCG@10",
     groups: Annotated[
         Path | None, Option(help="Groups of runs (name, group): rank each without its own judgments.")
     ] = None,

@@ -151,7 +151,9 @@ def audit(
     margin: Annotated[
         float, Option(help="The smallest difference that matters, half the width of the interval to reach.")
     ] = 0.02,
-    budget: Annotated[int, Option(help="Largest number of human judgments to plan.", min=1, metavar="N")] = 1000,
+    budget: Annotated[
+        int, Option("--budget", "-n", help="Number of human judgments to plan at most.", min=1, metavar="N")
+    ] = 1000,
     show: Annotated[
         str | None,
         Option(

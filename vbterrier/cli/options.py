@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import inspect
 import io
 import json
@@ -44,6 +45,25 @@ Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
 
 
+def completed(module: str, name: str) -> Callable[[str], list[str]]:
+    """Return a function that completes a value in a shell: those of a constant of a module, or its keys."""
+
+    def values(incomplete: str) -> list[str]:
+        legal = getattr(importlib.import_module(module), name)
+        return [str(value) for value in legal if str(value).startswith(incomplete)]
+
+    return values
+
+
+def completed_measures(incomplete: str) -> list[str]:
+    """Complete the name of a measure, those of this package first."""
+    from vbterrier import _registration  # noqa: F401 - registers the measures
+    from vbterrier.measures.text import MEASURES
+
+    names = sorted(MEASURES, key=lambda name: not type(MEASURES[name]).__module__.startswith("vbterrier"))
+    return [name for name in names if name.startswith(incomplete) and name.isascii()]
+
+
 def fraction(text: str) -> float:
     """Return a number that is written as such, or as a fraction.
 
@@ -68,9 +88,19 @@ Unit = Annotated[
         metavar="FLOAT",
     ),
 ]
-Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
+Negative = Annotated[
+    str,
+    Option(
+        autocompletion=completed("vbterrier.frames.contracts", "NEGATIVE"),
+        help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).",
+    ),
+]
 Contradictions = Annotated[
-    str, Option(help="The label of a document with several in --qrels: error (refuse them), first, last or max.")
+    str,
+    Option(
+        autocompletion=completed("vbterrier.frames.contracts", "CONTRADICTIONS"),
+        help="The label of a document with several in --qrels: error (refuse them), first, last or max.",
+    ),
 ]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
@@ -95,16 +125,32 @@ PoolCutoff = Annotated[
 Subtopics = Annotated[
     Path | None, Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
 ]
-MeasuresIfAny = Annotated[list[str] | None, Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")]
-Unjudged = Annotated[
-    str, Option("--measure", "-m", help="A measure over the grades of unjudged documents, such as ENDCG or BNDCG.")
+MeasuresIfAny = Annotated[
+    list[str] | None,
+    Option("--measure", "-m", autocompletion=completed_measures, help="A measure, such as 'nDCG@10'; repeatable."),
 ]
-OnTopics = Annotated[str, Option(help="Topics to evaluate: same (refuse runs with different topics), all or common.")]
+Unjudged = Annotated[
+    str,
+    Option(
+        "--measure",
+        "-m",
+        autocompletion=completed_measures,
+        help="A measure over the grades of unjudged documents, such as ENDCG or BNDCG.",
+    ),
+]
+OnTopics = Annotated[
+    str,
+    Option(
+        autocompletion=completed("vbterrier.settings", "TOPICS"),
+        help="Topics to evaluate: same (refuse runs with different topics), all or common.",
+    ),
+]
 Duplicates = Annotated[
     str,
     Option(
+        autocompletion=completed("vbterrier.frames.ranking", "DUPLICATES"),
         help="Duplicate documents: error (up to the rank that measures need), everywhere (an error at any rank), or "
-        "first (keep the best rank)."
+        "first (keep the best rank).",
     ),
 ]
 System = Annotated[
@@ -118,18 +164,33 @@ Baselines = Annotated[
     list[str] | None, Option(help="The run to compare all other runs with; repeated, they are one family of tests.")
 ]
 Baseline = Annotated[list[str] | None, Option(help="The run to compare all other runs with.")]
-Test = Annotated[str, Option(help="Significance test: moderated (t), t, randomisation, wilcoxon or bootstrap.")]
+Test = Annotated[
+    str,
+    Option(
+        autocompletion=completed("vbterrier.settings", "TESTS"),
+        help="Significance test: moderated (t), t, randomisation, wilcoxon or bootstrap.",
+    ),
+]
 Correction = Annotated[
     str,
     Option(
-        help="Correction for multiple tests: bonferroni, holm, bh, max-t, none; auto is max-t if the test resamples."
+        autocompletion=completed("vbterrier.settings", "CORRECTIONS"),
+        help="Correction for multiple tests: bonferroni, holm, bh, max-t, none; auto is max-t if the test resamples.",
     ),
 ]
 Family = Annotated[
-    str, Option(help="Tests that are corrected together: those of one measure, or of all: measure, all.")
+    str,
+    Option(
+        autocompletion=completed("vbterrier.settings", "FAMILIES"),
+        help="Tests that are corrected together: those of one measure, or of all: measure, all.",
+    ),
 ]
 Interval = Annotated[
-    str, Option(help="Interval over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.")
+    str,
+    Option(
+        autocompletion=completed("vbterrier.settings", "INTERVALS"),
+        help="Interval over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.",
+    ),
 ]
 Level = Annotated[float, Option(help="Confidence level of the intervals.")]
 LevelOfTests = Annotated[float, Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
@@ -143,7 +204,13 @@ Memory = Annotated[
 Queries = Annotated[Path | None, Option(help="A table of the queries: query, and any of weight, cluster, segment.")]
 PerQuery = Annotated[bool, Option("--per-query", help="Show one row per topic.")]
 Format = Annotated[
-    str, Option("--format", "-f", help="table (as wide as the terminal), csv or json (all columns), latex or markdown.")
+    str,
+    Option(
+        "--format",
+        "-f",
+        autocompletion=completed("vbterrier.report.tables", "FORMATS"),
+        help="table (as wide as the terminal), csv or json (all columns), latex or markdown.",
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -311,8 +378,97 @@ def _words(ctx: Any, parameters: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     return words
 
 
+# An example of each command, for its help.
+EXAMPLES = {
+    "demo": "vbterrier demo --save demo",
+    "doctor": "vbterrier doctor a.run b.run -q qrels.txt",
+    "score": "vbterrier score a.run b.run -q qrels.txt -m ENDCG@10 -m nDCG@10",
+    "rank": "vbterrier rank a.run b.run -q qrels.txt",
+    "compare": "vbterrier compare a.run b.run -q qrels.txt --baseline a",
+    "table": "vbterrier table a.run b.run -q qrels.txt -o table.tex",
+    "report": "vbterrier report a.run b.run -q qrels.txt -o report.html",
+    "track": "vbterrier track runs/*.run -q qrels.txt -n 20 --html track.html",
+    "gate": "vbterrier gate new.run -b old.run -q qrels.txt --margin .02 -o gate.xml",
+    "audit": "vbterrier audit a.run b.run -q human.txt --judge llm=labels.txt",
+    "judge": "vbterrier judge a.run b.run -q qrels.txt -n 20 -o judge.tsv",
+    "coverage": "vbterrier coverage entities.run --pool pool.run --tags tags.tsv -q qrels.txt",
+    "link": "vbterrier link a.tsv b.tsv --gold gold.tsv --pairs",
+    "convert": "vbterrier convert a.csv --kind run --to trec -o a.run",
+    "agreement": "vbterrier agreement ann.qrels bob.qrels",
+    "powered": "vbterrier powered predicted.tsv labelled.tsv",
+    "kb": "vbterrier kb entities.csv -o entities.kb",
+    "intents": "vbterrier intents topics.tsv --kb entities.kb -o intents.tsv",
+    "tag": "vbterrier tag documents.tsv --kb entities.kb -o tags.tsv",
+    "annotate write": "vbterrier annotate write --topics topics.tsv --intents intents.tsv -o sheet.csv",
+    "annotate check": "vbterrier annotate check ann.csv bob.csv --topics topics.tsv --intents intents.tsv",
+    "annotate pack": (
+        "vbterrier annotate pack ann.csv bob.csv --topics topics.tsv --intents intents.tsv --date 2026-01-31 "
+        "--source queries='our log' -o set"
+    ),
+    "annotate documents": (
+        "vbterrier annotate documents a.run b.run --topics topics.tsv --intents intents.tsv -n 200 -o sheet.csv"
+    ),
+    "queries sample": "vbterrier queries sample mentions.tsv -n 500 -o sample.tsv",
+    "queries profile": "vbterrier queries profile mentions.tsv",
+    "queries power": "vbterrier queries power values.csv --delta .02",
+}
+
+
+def example_of(command: str) -> str:
+    """The last line of the help of a command, such as ``"score"`` or ``"queries power"``."""
+    return f"Example: {EXAMPLES[command]}"
+
+
+# Groups of the help and their options, by parameter; others are those of the command itself.
+_GROUPS = {
+    "Data": (
+        *(
+            "qrels",
+            "negative",
+            "contradictions",
+            "unit",
+            "scale",
+            "subtopics",
+            "intents",
+            "candidates",
+            "tags",
+            "topics",
+            "labels",
+        ),
+        *("model", "pool_cutoff", "queries", "on_topics", "duplicates", "system", "id_space"),
+    ),
+    "Statistics": (
+        *("interval", "level", "resamples", "draws", "simulations", "seed", "test", "correction", "family"),
+    ),
+    "Computation": ("memory", "resume", "jobs", "dask", "max_bytes"),
+    "Output": (
+        *("output", "html", "judging", "style", "digits", "per_query", "quiet", "as_json", "title", "names"),
+        *("verbose", "help"),
+    ),
+}
+_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names}
+
+
 class Command(TyperCommand):
-    """A command whose help names no types of Python."""
+    """A command whose help names no types of Python, with its options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options of the command itself, and those that others have too, by group."""
+        parts: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *_GROUPS)}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                is_argument = each.param_type_name == "argument"
+                parts["Arguments" if is_argument else _GROUP_OF.get(each.name, "Options")].append(record)
+        for part, rows in parts.items():
+            if rows:
+                with formatter.section(part):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of Click
+        """Write the example; folded, it would not run as printed."""
+        if self.epilog:
+            formatter.write(f"\n{self.epilog}\n")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; remedies name its options, and results know its words."""

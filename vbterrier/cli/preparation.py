@@ -175,7 +175,13 @@ def intents(
     output: Out,
     id_space: IdSpace = "own",
     linker: Linker = "queries",
-    prob: Annotated[str, Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
+    prob: Annotated[
+        str,
+        Option(
+            autocompletion=option.completed("vbterrier.intents.candidates", "PROBS"),
+            help="Source of probabilities: auto, prior, softmax or uniform.",
+        ),
+    ] = "auto",
     temperature: Annotated[float | None, Option(help="Temperature of a softmax of the scores.")] = None,
     constraints: Annotated[str | None, Option(help="Column of constraints, such as 'state:OH; born:1850'.")] = None,
     parse: Annotated[bool, Option("--parse", help="Move key:value constraints out of the queries.")] = False,
@@ -185,7 +191,11 @@ def intents(
         list[Path] | None, Option(help="Join the candidates of this file (qid, entity_id, prob); repeatable.")
     ] = None,
     join_method: Annotated[
-        str, Option(help="With --join: mean or max of the probabilities, or append (those of files come last).")
+        str,
+        Option(
+            autocompletion=option.completed("vbterrier.intents.joins", "METHODS"),
+            help="With --join: mean or max of the probabilities, or append (those of files come last).",
+        ),
     ] = "mean",
     threshold: Annotated[float | None, Option(help="Keep candidates of at least this probability.")] = None,
     cutoff: Annotated[int | None, Option(help="Keep this many candidates.")] = None,
@@ -464,7 +474,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (write, check, pack, documents):
-    app.command(cls=Command)(shared(command))
+    app.command(cls=Command, epilog=option.example_of(f"annotate {command.__name__}"))(shared(command))
 
 
 @contextmanager

@@ -127,12 +127,23 @@ def power(
     against_baseline: Annotated[
         bool, Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
     ] = False,
-    test: Annotated[str, Option(help="The test: moderated (t), t or randomisation.")] = "moderated",
+    test: Annotated[
+        str,
+        Option(
+            autocompletion=option.completed("vbterrier.design.planning", "TESTS"),
+            help="The test: moderated (t), t or randomisation.",
+        ),
+    ] = "moderated",
     correction: Annotated[
         str, Option(help="Correction for the number of tests: auto, bonferroni, max-t, holm or none.")
     ] = "auto",
     baseline: option.Baseline = None,
-    measure: Annotated[str | None, Option("--measure", "-m", help="The measure, if the pilot has several.")] = None,
+    measure: Annotated[
+        str | None,
+        Option(
+            "--measure", "-m", autocompletion=option.completed_measures, help="The measure, if the pilot has several."
+        ),
+    ] = None,
     level: Annotated[float, Option(help="Level of the test and of the intervals.")] = 0.95,
     curve: Annotated[bool, Option("--curve", help="With --delta: show power by number of queries.")] = False,
     simulations: Annotated[
@@ -253,4 +264,4 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (sample, profile, power):
-    app.command(cls=Command)(shared(command))
+    app.command(cls=Command, epilog=option.example_of(f"queries {command.__name__}"))(shared(command))

@@ -395,7 +395,7 @@ def annotated_scores(
         _intervals(found, score, estimates, scale, level, int(is_annotated.sum()), sheet.design),
         _comparisons(found, score, estimates, scale, level),
         _tags(found, known, is_annotated),
-        _intents(found, known),
+        intent_estimates(found, known),
         int(is_annotated.sum()),
         found.n_documents,
         _tags_right(found, prob, share, is_annotated, sheet.inclusion),
@@ -492,7 +492,7 @@ def _tags(found: AmbiguousDocuments, known: Floats, is_annotated: Bools) -> pd.D
     )
 
 
-def _intents(found: AmbiguousDocuments, known: Floats) -> pd.DataFrame:
+def intent_estimates(found: AmbiguousDocuments, known: Floats) -> pd.DataFrame:
     """Probabilities of intents: as given, and the posterior mean with the documents as so many draws of an intent."""
     rows = []
     table = found.table

@@ -25,7 +25,7 @@ _PACKAGES = {"similarities": "vbterrier.frames"}
 
 def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
     if not name or not isinstance(name, str):
-        raise ParameterError(f"{kind} name {name!r}: wanted a text that is not empty")
+        raise ParameterError(f"{kind} name {name!r}: wanted text that is not empty")
     table = frame_of(frame, f"{kind} {name!r}")
     registered_table = _NAMED[kind].get(name)
     if registered_table is not None and not replace and not registered_table.equals(table):

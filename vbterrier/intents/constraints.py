@@ -163,7 +163,7 @@ def _text(attribute: Any, value: Any) -> str:
         return str(int(value))
     if isinstance(value, (str, int, float)) or hasattr(value, "item"):
         return str(value)
-    raise InputError(f"constraints: attribute {attribute!r} is {value!r}; wanted a text, a number or a list of them")
+    raise InputError(f"constraints: attribute {attribute!r} is {value!r}; wanted text, a number or a list of them")
 
 
 def _split(tokens: list[str], mark: str) -> list[list[str]]:
