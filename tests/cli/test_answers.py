@@ -143,6 +143,17 @@ def test_the_help_of_a_command_ends_with_an_example_that_it_takes(command, name)
     assert called.make_context(name, words).params
 
 
+def test_names_are_those_of_baselines_captions_and_next_steps(run):
+    for baseline in ("BM25", "lexical"):
+        code, out, _ = run(f"table {RUNS} -q qrels.txt -m nDCG@10 --name lexical=BM25 --baseline {baseline}")
+        assert (code, "* differs significantly from BM25 " in out) == (0, True)
+        assert "lexical" not in out.partition("Next: ")[0]
+        assert run(out.partition("Next: vbterrier ")[2])[1].startswith("By nDCG@10, dense scores lower than BM25")
+    assert run(f"table {RUNS} -q qrels.txt --name lexica=BM25")[2] == (
+        "vbterrier: error: --name lexica: wanted the name of a run; found 'lexical', 'dense'\n"
+    )
+
+
 def test_every_command_has_an_example():
     def names(group, before=""):
         for name, each in group.commands.items():

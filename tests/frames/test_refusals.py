@@ -111,7 +111,7 @@ REFUSALS = [
     *refusals(
         "the name of intents",
         register_intents,
-        *((name, INTENTS, ParameterError, "wanted a text that is not empty") for name in ("", None, 3)),
+        *((name, INTENTS, ParameterError, "wanted text that is not empty") for name in ("", None, 3)),
         ("mine", (row for row in []), "intents 'mine': found a generator"),
     ),
     *refusals(

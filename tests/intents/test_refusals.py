@@ -215,7 +215,7 @@ REFUSALS = [
         ("a:b^inf", "weight 'inf' in"),
         ("a:9..1", r"the range '9..1' is empty; put the smaller end first"),
         (5, "constraints 5: wanted text or a mapping, found int"),
-        ({"a": {"b": 1}}, "attribute 'a' is {'b': 1}; wanted a text, a number or a list"),
+        ({"a": {"b": 1}}, "attribute 'a' is {'b': 1}; wanted text, a number or a list"),
         ({"a;b": 1}, "attribute 'a;b': wanted a name without"),
         ({5: 1}, "attribute 5: wanted a name"),
     ),

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, examples
 from vbterrier.settings import Data, Execution, Inference
 
 
@@ -117,7 +117,8 @@ def table(
     pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     names: Annotated[
-        list[str] | None, Option("--name", help="A system's name in the text, as lexical=BM25; repeatable.")
+        list[str] | None,
+        Option("--name", help="A system's name in the text, as lexical=BM25, also that of --baseline; repeatable."),
     ] = None,
     baseline: option.Baselines = None,
     test: option.Test = "moderated",
@@ -134,10 +135,9 @@ def table(
 ) -> None:
     """Write one compact table for a paper: a row per run, a column per measure, means with significance letters."""
     from vbterrier.evaluate.comparison import compare as compare_systems
-    from vbterrier.evaluate.inputs import named_systems, split_runs
+    from vbterrier.evaluate.inputs import split_runs
     from vbterrier.evaluate.scores import score
     from vbterrier.evaluate.verdicts import better
-    from vbterrier.frames.contracts import systems_of
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -161,20 +161,25 @@ def table(
     given |= {"execution": Execution(progress=sys.stderr.isatty())}
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
-    one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
     shown = option.renamed(names)
-    order = [str(name) for name, _ in systems_of(named_systems(runs))]
-    if len(split_runs(runs, system)) == 1:
-        if baseline:
-            raise ParameterError("--baseline: wanted another run to compare it with")
-        if odd := [name for name in shown if name not in order]:
-            raise ParameterError(f"--name {odd[0]}: wanted the name of the run, {order[0]}")
-        alone = {shown.get(order[0], order[0]): runs[0]}
-        deliver(score(alone, judged, measures, inference=of_means, **given), style, output)
+    systems = split_runs(runs, system)
+    if odd := [name for name in shown if name not in systems]:
+        raise ParameterError(f"--name {odd[0]}: wanted the name of a run; found {examples(systems)}")
+    if len(systems) == 1 and baseline:
+        raise ParameterError("--baseline: wanted another run to compare it with")
+    renamed: Any = runs
+    if shown:
+        renamed = {shown.get(name, name): run for name, run in systems.items()}
+        given["data"] = replace(data, system="none")
+    if len(systems) == 1:
+        deliver(score(renamed, judged, measures, inference=of_means, **given), style, output)
         return
-    result = compare_systems(runs, judged, tested, baseline=one, inference=tests, **given)
-    beside = score(runs, judged, unordered, inference=of_means, **given) if unordered else None
-    deliver(result, style, output, compact=True, names=shown, beside=beside, order=order)
+    against = [shown.get(name, name) for name in baseline or ()]
+    one = against[0] if len(against) == 1 else against or None
+    result = compare_systems(renamed, judged, tested, baseline=one, inference=tests, **given)
+    beside = score(renamed, judged, unordered, inference=of_means, **given) if unordered else None
+    order = [shown.get(name, name) for name in systems]
+    deliver(result, style, output, compact=True, beside=beside, order=order)
 
 
 def gate(

@@ -53,7 +53,19 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _SLACK = 1e-12
 # Arguments that the report of the same runs has, too, and pairs that a picture has.
-_SAME = ("runs", "qrels", "measures", "intents", "tags", "baseline", "labels", "subtopics", "on_topics", "system")
+_SAME = (
+    "runs",
+    "qrels",
+    "measures",
+    "intents",
+    "tags",
+    "baseline",
+    "labels",
+    "subtopics",
+    "on_topics",
+    "system",
+    "names",
+)
 _MOST_DRAWN = 10
 # The tests that honour a column of queries.
 _TESTS_WITH = {"weight": ("moderated", "t"), "cluster": ("moderated", "t", "randomisation", "bootstrap")}
