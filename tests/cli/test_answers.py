@@ -150,7 +150,7 @@ def test_names_are_those_of_baselines_captions_and_next_steps(run):
         assert "lexical" not in out.partition("Next: ")[0]
         assert run(out.partition("Next: vbterrier ")[2])[1].startswith("By nDCG@10, dense scores lower than BM25")
     assert run(f"table {RUNS} -q qrels.txt --name lexica=BM25")[2] == (
-        "vbterrier: error: --name lexica: wanted the name of a run; found 'lexical', 'dense'\n"
+        "vbterrier: error: --name: no system 'lexica', found 'lexical', 'dense'. Did you mean lexical?\n"
     )
 
 

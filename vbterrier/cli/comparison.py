@@ -13,7 +13,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
-from vbterrier.errors import ParameterError, examples
+from vbterrier.errors import ParameterError, examples, nearest
 from vbterrier.settings import Data, Execution, Inference
 
 
@@ -164,7 +164,9 @@ def table(
     shown = option.renamed(names)
     systems = split_runs(runs, system)
     if odd := [name for name in shown if name not in systems]:
-        raise ParameterError(f"--name {odd[0]}: wanted the name of a run; found {examples(systems)}")
+        raise ParameterError(
+            f"--name: no system {odd[0]!r}, found {examples(list(systems))}.{nearest(odd[0], systems)}"
+        )
     if len(systems) == 1 and baseline:
         raise ParameterError("--baseline: wanted another run to compare it with")
     renamed: Any = runs
