@@ -476,3 +476,24 @@ def test_arrow_gets_its_own_memory_back(tmp_path):
     with pytest.raises(FileError):
         score({"r": path}, qrels, ["P@5"], execution=Execution(memory=2**26))
     assert pa.default_memory_pool().backend_name == usual
+
+
+@pytest.mark.parametrize(("rank", "n_topics", "warns"), [(0, 3, True), (5, 60, False)])
+@pytest.mark.parametrize("measure", ["nDCG@3", "AP"])
+def test_blocks_warn_of_ids_that_do_not_match_as_whole_runs_do(measure, rank, n_topics, warns, tmp_path):
+    topics = [f"q{number}" for number in range(60)]
+    run = pd.DataFrame(
+        [(qid, f"{d}", 20.0 - d) for qid in topics for d in range(12)], columns=["qid", "docno", "score"]
+    )
+    run.to_parquet(tmp_path / "run.parquet", index=False)
+    matching = [(qid, f"{rank}", 1) for qid in topics[:n_topics]]
+    judged = matching + [(qid, f"doc_{d}", 1) for qid in topics for d in range(5)]
+    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
+    messages = []
+    for memory in (None, "64MiB"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            score({"a": tmp_path / "run.parquet"}, qrels, [measure], execution=Execution(memory=memory))
+        messages.append([str(each.message) for each in caught])
+    assert messages[0] == messages[1]
+    assert any("of the first 600 documents of 60 topics are judged" in message for message in messages[0]) is warns

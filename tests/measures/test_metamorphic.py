@@ -36,6 +36,7 @@ from vbterrier.measures import (
     MEASURES,
     DSharpNDCG,
     IRec,
+    MarcoRR,
     NonRelCov,
     OracleCov,
     RelCov,
@@ -75,6 +76,8 @@ FAMILIES = {
         *BOUNDS,
         Unjudged @ K,
         Unjudged,
+        MarcoRR @ K,
+        MarcoRR(rel=2),
     ],
     "model": [
         measure(stat=stat) @ K for measure in (ENDCG, ERBP, EP, EAP, EERR, EQ) for stat in ("mean", "std", "q10")

@@ -81,7 +81,11 @@ def registered():
 
 
 EVERY = list(registered())
-JUDGED = [one for one in EVERY if isinstance(one, (Bootstrapped, Estimated)) or one.NAME in ("NDCGBound", "Unjudged")]
+JUDGED = [
+    one
+    for one in EVERY
+    if isinstance(one, (Bootstrapped, Estimated)) or one.NAME in ("NDCGBound", "Unjudged", "MarcoRR")
+]
 GROUPS = {
     "judgments": (JUDGED, RUNS, QRELS),
     "intents": ([one for one in EVERY if isinstance(one, CandidateMeasure)], RUNS, DIVERSITY),

@@ -17,7 +17,8 @@ from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import deepest
+from vbterrier.measures.ms_marco import MarcoRR
+from vbterrier.measures.target import CHECKED_RANKS, deepest
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
 from vbterrier.unjudged.model import DEPTH
 
@@ -93,7 +94,7 @@ def _depth(measure: ir_measures.Measure) -> int | None:
 
 def _require_topicwise(measure: Measure) -> None:
     """Refuse a measure of whole rankings whose value for a topic depends on other topics."""
-    if isinstance(measure, (IntentMeasure, type(Unjudged))):
+    if isinstance(measure, (IntentMeasure, type(Unjudged), type(MarcoRR))):
         return
     # The published code shares the pool of all topics.
     if isinstance(measure, Bootstrapped) and not measure.process.compat:
@@ -139,10 +140,11 @@ class Work:
         run, _ = heard(lambda: Run(frame, name=self.name, duplicates=self.duplicates))
         n_dropped = len(table) - len(run)
         run.refuse_duplicates(self.plan.depth)
-        rows, starts, sizes = run.ordered(self.plan.depth + 1)
+        # One row more, to detect a tie with the last one, and those that show whether ids of documents match.
+        n_kept = max(self.plan.depth + 1, CHECKED_RANKS)
+        rows, starts, sizes = run.ordered(n_kept)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-        # One row more, to detect a tie with the last one.
-        first = run.frame.iloc[rows[rank <= self.plan.depth]]
+        first = run.frame.iloc[rows[rank < n_kept]]
         kept = pa.Table.from_pandas(first, schema=table.schema, preserve_index=False)
         values, tied, messages = self._at_once(run) if self.plan.at_once else ({}, None, [])
         return Part(kept, values, n_dropped, tied, messages)

@@ -455,7 +455,7 @@ _UNIT = frozenset(
         P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
-        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG
+        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged MarcoRR ES TopIntent WeightedAlphaNDCG
         WeightedERRIA WeightedNRBP DNDCG DSharpNDCG IRec
         BaitRate NonRelCov ObsCov OracleCov RelCov SignalRate TopBait LinkingR
         """,

@@ -412,6 +412,16 @@ class Run:
         ranks[rows] = np.arange(len(rows)) - np.repeat(starts, sizes)
         return ranks
 
+    def ranks_by_docno(self) -> Ints:
+        """Return ranks as :meth:`ranks`, with ties of scores in double precision by ascending docno."""
+        rows, starts, sizes = self.ordered()
+        # Ties in single precision include those in double precision, and have their documents in descending order.
+        topic = np.repeat(np.arange(len(starts)), sizes)
+        order = np.lexsort((-np.arange(len(rows)), -self.score[rows], topic))
+        ranks = np.empty(len(self), dtype=np.int64)
+        ranks[rows[order]] = np.arange(len(rows)) - np.repeat(starts, sizes)
+        return ranks
+
     def _duplicate(self, rows: Ints) -> str:
         first, second = int(rows[0]), int(rows[1])
         places = sorted(1 + int(self.ranks()[row]) for row in (first, second))

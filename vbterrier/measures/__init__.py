@@ -20,6 +20,7 @@ from vbterrier.measures.entity import (
 from vbterrier.measures.estimated import EAP, EERR, ENDCG, EP, EQ, ERBP
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.ms_marco import MarcoRR
 from vbterrier.measures.novelty import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "LinkingF1",
     "LinkingP",
     "LinkingR",
+    "MarcoRR",
     "NDCGBound",
     "NilP",
     "NilR",
@@ -76,7 +78,7 @@ LINKING: tuple[Measure, ...] = (LinkP, LinkR, LinkF1, NilP, NilR, LinkingP, Link
 MEASURES: tuple[Measure, ...] = (
     *(BNDCG, BRBP, BP, BAP, BERR, BQ),
     *(ENDCG, ERBP, EP, EAP, EERR, EQ),
-    *(NDCGBound, Unjudged),
+    *(NDCGBound, Unjudged, MarcoRR),
     *(ES, VB, VarPenalty, TopIntent),
     *(WeightedERRIA, WeightedAlphaNDCG, WeightedNRBP),
     *(DNDCG, DSharpNDCG, IRec),

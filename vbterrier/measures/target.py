@@ -347,7 +347,7 @@ def warn_of_own_queries(target: EvaluationTarget, run: Run) -> None:
 
 _FIRST_ROWS, _FEW = 10_000, 100
 # The documents of a topic, the topics, and the share of judged documents below which ids are of different spaces.
-_CUTOFF, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
+CHECKED_RANKS, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
 # The share of topics without documents from which on a run may be incomplete.
 _MANY_MISSING = 0.1
 # Topics whose documents are looked up at first, and those with examples.
@@ -412,7 +412,7 @@ def mismatch_text(target: EvaluationTarget, run: Run) -> str:
     common = [(own, place[qid]) for own, qid in enumerate(run.topics) if qid in place]
     if len(common) < _LEAST_TOPICS:
         return ""
-    first = run.best_scored(_CUTOFF)
+    first = run.best_scored(CHECKED_RANKS)
     own_topics = np.array([own for own, _ in common])
     n_documents = int(np.count_nonzero(first[own_topics] >= 0))
     wanted, n_judged, begin, size = _LEAST_SHARE * n_documents, 0, 0, _SOME_TOPICS
@@ -428,8 +428,8 @@ def mismatch_text(target: EvaluationTarget, run: Run) -> str:
     retrieved, judged_ones = (examples(ids) for ids in groups[0])
     said = affix_text(groups, "the run", "the qrels")
     return (
-        f"{n_judged} of the first {n_documents:,} documents of {len(common)} topics are judged, at most {_CUTOFF} a "
-        f"topic: it has {retrieved}; qrels has {judged_ones}; "
+        f"{n_judged} of the first {n_documents:,} documents of {len(common)} topics are judged, at most "
+        f"{CHECKED_RANKS} a topic: it has {retrieved}; qrels has {judged_ones}; "
         + (said or "look for other prefixes or suffixes, passages of documents, or another collection")
     )
 

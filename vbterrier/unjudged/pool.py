@@ -80,14 +80,17 @@ class Judgments(LabelFrame):
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
-    def judged_ranks(self, run: Run) -> JudgedRanks:
-        """Look up all documents of a run; ids are not checked. Costs no table of topics by ranks."""
+    def judged_ranks(self, run: Run, ranks: Ints | None = None) -> JudgedRanks:
+        """Look up all documents of a run; ids are not checked. Costs no table of topics by ranks.
+
+        - ``ranks``: the rank of each row, from 0; by default in trec_eval's order
+        """
         run.refuse_duplicates()
         place = places(run.topics, self.topics)
         topic = place[run.topic]
         row = self.lookup.find_one(topic, run.docno)
         judged = np.flatnonzero((row >= 0) & (topic >= 0))
-        rank, topic = run.ranks()[judged], topic[judged]
+        rank, topic = (run.ranks() if ranks is None else ranks)[judged], topic[judged]
         order = np.lexsort((rank, topic))
         sizes = np.zeros(len(self.topics), dtype=np.int64)
         sizes[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
