@@ -22,7 +22,7 @@ from vbterrier.execution.chunks import Work, planned
 from vbterrier.frames.files import blocks
 from vbterrier.frames.files.blocks import Place, RunBlock
 from vbterrier.frames.files.writing import write_qrels
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import CHECKED_RANKS, EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Execution
 
@@ -206,7 +206,7 @@ def test_the_kept_rows_are_few(tmp_path):
     work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
     with pytest.warns(DegenerateWarning, match="tied"):
         found = streaming.streamed([as_files(run, tmp_path, "run")], work, memory=2**26)
-    assert found.run.frame.groupby("qid").size().max() == 6
+    assert found.run.frame.groupby("qid").size().max() == CHECKED_RANKS
     assert set(found.run.topics) == set(run["qid"])
     estimated = planned(measures_from("ENDCG@5", "nDCG@10", "nDCG@1000", "AP"))
     assert estimated.depth == 100
