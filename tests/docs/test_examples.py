@@ -14,7 +14,13 @@ from vbterrier.cli import app
 from vbterrier.demo import copy_demo
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.rst"), *ROOT.glob("vbterrier/pt_docs/*.rst")])
+GENERATED = ("docs/reference/api/", "docs/reference/commands/", "docs/_build/")
+PAGES = sorted(
+    page
+    for pattern in ("docs/**/*.md", "docs/**/*.rst", "vbterrier/pt_docs/*.rst")
+    for page in ROOT.glob(pattern)
+    if not page.relative_to(ROOT).as_posix().startswith(GENERATED)
+)
 RUN = ("python", "sh")
 # What is shown but not run.
 SHOWN = ("console", "bash")
