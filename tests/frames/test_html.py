@@ -99,12 +99,51 @@ def test_rows_beyond_the_limit_are_counted(rows, last):
 
 
 def test_bars_share_one_scale_also_with_rows_that_are_left_out():
-    whole = ends(parsed(notebook.table(FRAME, bar=BAR)))
-    assert ends(parsed(notebook.table(FRAME, bar=BAR, rows=2))) == whole[:2]
-    # 0.1 to 40 on the pixels 4 to 116.
-    assert whole[2] == pytest.approx((4 + 112 * 19.9 / 39.9, 4 + 112 * 29.9 / 39.9, 116), abs=0.06)
+    frame = FRAME.assign(low=FRAME["value"] - 0.1, high=FRAME["value"] + 0.1)
+    whole = ends(parsed(notebook.table(frame, bar=BAR)))
+    assert ends(parsed(notebook.table(frame, bar=BAR, rows=2))) == whole[:2]
+    # 0.1 to 30.1 on the pixels 4 to 116.
+    assert whole[2] == pytest.approx((4 + 112 * 29.8 / 30, 4 + 112 * 29.9 / 30, 116), abs=0.06)
     by = ends(parsed(notebook.table(FRAME, bar=BAR, by="measure")))
     assert by == [pytest.approx(row) for row in ((4, 32, 60), (60, 88, 116), (4, 60, 116))]
+
+
+def axes(table):
+    """The numbers of each axis, and their positions."""
+    return [
+        [(text.text, float(text.get("x"))) for text in group.iter("text")]
+        for group in table.iter("g")
+        if group.get("transform")
+    ]
+
+
+def test_the_last_bar_of_a_scale_has_its_axis():
+    table = parsed(notebook.table(FRAME, bar=BAR, by="measure"))
+    # 0.1 to 0.5 and 20 to 40.
+    assert axes(table) == [
+        [("0.1", 8.1), ("0.2", 32.0), ("0.3", 60.0), ("0.4", 88.0), ("0.5", 111.9)],
+        [("20", 5.4), ("25", 32.0), ("30", 60.0), ("35", 88.0), ("40", 114.6)],
+    ]
+    assert [svg.get("height") for svg in table.iter("svg")] == ["14", "29", "29"]
+    assert len(axes(parsed(notebook.table(FRAME, bar=BAR, by="measure", rows=1)))) == 1
+
+
+def test_the_axis_has_the_number_of_the_dotted_line_also_between_ticks():
+    (numbers,) = axes(parsed(notebook.interval_bar(-0.1, -0.3, 0.1, -0.3, 0.1, rule=-0.07, axis=True)).findall(".")[0])
+    assert numbers[0] == ("-0.07", pytest.approx(4 + 112 * 0.23 / 0.4, abs=0.06))
+    assert "-0.1" not in dict(numbers)
+    assert "0.1" in dict(numbers)
+
+
+def test_one_wide_interval_is_cut_and_leaves_room_for_the_others():
+    frame = pd.DataFrame({"run": [*"abc"], "value": [0.2, 0.4, 0.3], "low": [0.1, 0.3, -9.0], "high": [0.3, 0.5, 8.0]})
+    table = parsed(notebook.table(frame, bar=BAR))
+    # Four times the median distance of .1 from the value: -0.1 to 0.7.
+    assert ends(table)[:2] == [pytest.approx(row) for row in ((32, 46, 60), (60, 74, 88))]
+    paths = [path.get("d") for svg in table.iter("svg") for path in svg.iter("path") if "H" in path.get("d")]
+    assert ["L" in path for path in paths] == [False, False, True]
+    assert paths[2] == "M4 7H116M8 3L4 7L8 11M112 3L116 7L112 11"
+    assert "-9.0000 to 8.0000" in [*table.iter("svg")][2].get("aria-label")
 
 
 def test_a_rule_belongs_to_the_scale():

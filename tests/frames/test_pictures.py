@@ -48,6 +48,20 @@ def test_svg_has_ticks_labels_and_a_text_for_screen_readers():
     assert "<b>" not in IntervalPicture("<b>", (Bar("<b>", 1.0, 0.0, 2.0),), (Rule(1.0, "<b>"),)).svg()
 
 
+def test_one_wide_interval_is_cut_and_ends_in_arrows():
+    narrow = [Bar(name, 0.5, 0.4, 0.6) for name in "abc"]
+    picture = IntervalPicture("x", (*narrow, Bar("wide", 0.5, -9.0, 9.0)))
+    assert picture.span() == pytest.approx((0.1, 0.9))
+    first, *_, wide = picture.text().splitlines()[:4]
+    assert first.count("─") >= 10
+    assert (wide.split()[1][0], wide.rstrip()[-1]) == ("◂", "▸")
+    lines = re.findall(r'<path d="M([\d.]+) [\d.]+H([\d.]+)M[^"]*"', picture.svg())
+    assert "L" not in picture.svg().split("wide</text>")[0]
+    assert picture.svg().split("wide</text>")[1].count("L") == 4
+    widths = [float(right) - float(left) for left, right in lines]
+    assert widths[:3] == pytest.approx([widths[3] / 4] * 3, abs=0.2)
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_round_numbers_within_the_axis(low, span):
     places = ticks(low, low + span)

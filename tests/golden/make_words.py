@@ -1,7 +1,7 @@
 """What the command line and the report say about the demo: ``python tests/golden/make_words.py [--write]``.
 
-The terminal has 80 columns. Prints all texts; ``--write`` keeps them in ``words.json``. Read the difference before you
-commit it: a wrong word is as wrong as a wrong number.
+The terminal has 80 columns, and 200 for commands that end in ``# 200 columns``. Prints all texts; ``--write`` keeps
+them in ``words.json``. Read the difference before you commit it: a wrong word is as wrong as a wrong number.
 """
 
 import contextlib
@@ -124,6 +124,29 @@ COMMANDS = [
     "queries power",
     "queries power --delta .05",
 ]
+# The main commands on a wide terminal, whose tables have columns that a narrow one hides.
+WIDE = " # 200 columns"
+COMMANDS += [
+    f"{command}{WIDE}"
+    for command in (
+        "demo",
+        f"doctor {RUNS} holes.run {QRELS}",
+        f"score {RUNS} {QRELS} {BOTH} -f table",
+        f"score lexical.run dense.run {AMBIGUOUS}",
+        f"compare {RUNS} {QRELS} {BOTH} -f table",
+        f"table {RUNS} {QRELS} -f table",
+        f"rank {RUNS} {QRELS} --draws 200",
+        TRACK,
+        f"{GATE} -b lexical.run --margin .02",
+        f"judge {RUNS} {QRELS} --budget 3",
+        f"audit {RUNS} {QRELS} --judge complete.txt --family lexical,words=old",
+        "agreement qrels.txt complete.txt",
+        "powered predicted.csv labelled.csv --predicts ES@5=success",
+        COVERAGE,
+        "link right.tsv wrong.tsv --gold gold.tsv",
+        "queries power --delta .05 -m nDCG@10",
+    )
+]
 
 
 def files(folder):
@@ -163,8 +186,9 @@ def said(command):
     """The exit code, and the lines of standard output, standard error and the page, without empty lines."""
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     Path("page.html").unlink(missing_ok=True)
-    sys.argv = ["vbterrier", *shlex.split(command)]
-    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS", ""), "80"
+    sys.argv = ["vbterrier", *shlex.split(command, comments=True)]
+    width = "200" if command.endswith(WIDE) else "80"
+    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS", ""), width
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()

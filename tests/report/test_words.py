@@ -32,7 +32,7 @@ def test_each_command_says_what_it_said(command, kept, folder, monkeypatch):
     assert GOLDEN["said"](command) == kept[command]
 
 
-def test_no_line_of_a_terminal_with_80_columns_is_longer(kept):
+def test_no_line_of_a_terminal_is_longer_than_its_columns(kept):
     styles = ("latex", "markdown", "junit", "json", "csv")
     shown = {
         command: lines for command, lines in kept.items() if not command.endswith(tuple(f"-f {s}" for s in styles))
@@ -44,8 +44,21 @@ def test_no_line_of_a_terminal_with_80_columns_is_longer(kept):
         for command, lines in shown.items()
         if not command.startswith("report")
     }
-    assert {command: line for command, lines in said.items() for line in lines if cell_len(line) > 80} == {}
-    assert sum(line.strip().startswith("───") for lines in said.values() for line in lines) == 60
+    columns = {command: 200 if command.endswith(GOLDEN["WIDE"]) else 80 for command in said}
+    assert {
+        command: line for command, lines in said.items() for line in lines if cell_len(line) > columns[command]
+    } == {}
+    narrow = {command: lines for command, lines in said.items() if columns[command] == 80}
+    assert sum(line.strip().startswith("───") for lines in narrow.values() for line in lines) == 60
+
+
+def test_a_wide_terminal_hides_no_column_and_shows_each_table_once(kept):
+    wide = {command: lines for command, lines in kept.items() if command.endswith(GOLDEN["WIDE"])}
+    assert len(wide) > 12
+    for command, lines in wide.items():
+        assert [line for line in lines if "not shown" in line or "hidden" in line.lower()] == [], command
+        heads = [lines[place - 1] for place, line in enumerate(lines) if line.strip().startswith("───")]
+        assert len(set(heads)) == len(heads), command
 
 
 def test_every_command_of_a_table_is_here(kept):

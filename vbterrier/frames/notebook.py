@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
+from vbterrier.frames.pictures import decimals, interval_end, limits, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Callable[[], dict[str, Any]]]
 
 
-# Pixels of an interval bar, and the margin that keeps its points whole.
+# Pixels of an interval bar, the margin that keeps its points whole, and pixels of an axis and of its numbers.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
+AXIS_HEIGHT, _DIGIT, _TICKS = 15, 5.4, 4
 # Longer cells of text are sentences.
 _PROSE = 40
 # Characters of a title of a reliability diagram.
@@ -34,7 +36,7 @@ STYLE = (
     "table.vbterrier.vbterrier :is(th,td).number{text-align:right}"
     "table.vbterrier thead th{border-bottom:1px solid}"
     "table.vbterrier tbody th{font-weight:normal}"
-    "table.vbterrier svg{display:block}"
+    "table.vbterrier svg{display:block;overflow:visible}"
 )
 
 
@@ -87,12 +89,21 @@ def cell(value: object, digits: int = 4) -> str:
 
 
 def interval_bar(
-    value: float, low: float, high: float, least: float, most: float, *, rule: float | None = None, digits: int = 4
+    value: float,
+    low: float,
+    high: float,
+    least: float,
+    most: float,
+    *,
+    rule: float | None = None,
+    digits: int = 4,
+    axis: bool = False,
 ) -> str:
     """Draw an interval as inline SVG on the scale from ``least`` to ``most``, in the colour of the surrounding text.
 
     With a bound of NaN only the point is drawn, with a value of NaN nothing; a dotted line at ``rule`` if it is on the
-    scale. ``digits`` are the decimals of the label for screen readers.
+    scale; an arrow where the interval leaves the scale. ``digits`` are the decimals of the label for screen readers;
+    ``axis`` draws the axis of the scale below.
     """
     value, low, high = float(value), float(low), float(high)
     if math.isnan(value):
@@ -106,12 +117,48 @@ def interval_bar(
         drawn.append(f'<path d="M{x} 0V{HEIGHT}" stroke-dasharray="1 2" opacity=".7"/>')
     if has_interval:
         a, b = _at(low, least, most), _at(high, least, most)
-        drawn.append(f'<path d="M{a} {middle:g}H{b}M{a} 3V{HEIGHT - 3}M{b} 3V{HEIGHT - 3}"/>')
+        half = middle - 3
+        bounds = ((a, low, half, low < least), (b, high, -half, high > most))
+        caps = "".join(interval_end(float(x), middle, size, cut=cut) for x, _, size, cut in bounds)
+        drawn.append(f'<path d="M{a} {middle:g}H{b}{caps}"/>')
     drawn.append(f'<circle cx="{_at(value, least, most)}" cy="{middle:g}" r="2.5" fill="currentColor"/>')
+    height = HEIGHT
+    if axis:
+        drawn.append(f'<g transform="translate(0 {HEIGHT})">{_axis(least, most, rule)}</g>')
+        height += AXIS_HEIGHT
     return (
-        f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
         f'fill="none" stroke="currentColor">{"".join(drawn)}</svg>'
     )
+
+
+def interval_axis(least: float, most: float, *, rule: float | None = None) -> str:
+    """Draw the axis of bars of :func:`interval_bar` as inline SVG: ticks with their numbers, and ``rule`` with its."""
+    dotted = f", dotted line at {rule:g}" if rule is not None and least <= rule <= most else ""
+    return (
+        f'<svg role="img" aria-label="axis from {least:.4g} to {most:.4g}{dotted}" width="{WIDTH}" '
+        f'height="{AXIS_HEIGHT}" viewBox="0 0 {WIDTH} {AXIS_HEIGHT}" fill="none" stroke="currentColor">'
+        f"{_axis(least, most, rule)}</svg>"
+    )
+
+
+def _axis(least: float, most: float, rule: float | None) -> str:
+    places = ticks(least, most, _TICKS)
+    digits = decimals(places)
+    # The number of the dotted line first: others that would touch it are left out.
+    numbers = [(rule, f"{rule:g}")] if rule is not None and least <= rule <= most else []
+    numbers += [(place, f"{place:.{digits}f}") for place in places]
+    taken: list[tuple[float, float]] = []
+    marks = texts = ""
+    for place, text in numbers:
+        x, half = float(_at(place, least, most)), len(text) * _DIGIT / 2
+        middle = min(max(x, half), WIDTH - half)
+        if all(abs(middle - other) >= half + reach + _EDGE for other, reach in taken):
+            taken.append((middle, half))
+            marks += f"M{x:g} 0v3"
+            texts += f'<text x="{middle:g}" y="13" text-anchor="middle">{text}</text>'
+    line = f'<path d="M{_EDGE} 0h{WIDTH - 2 * _EDGE}{marks}" opacity=".6"/>'
+    return f'{line}<g fill="currentColor" stroke="none" font-size="9">{texts}</g>'
 
 
 def reliability_diagrams(bins: pd.DataFrame) -> str:
@@ -210,15 +257,21 @@ def _bars(
     """Return the first ``n`` bars, on the scales of all rows: rows that are left out do not change the rows shown."""
     numbers = frame[list(bar)].apply(pd.to_numeric).astype(float)
     numbers = numbers.where(np.isfinite(numbers))
-    least, most = numbers.min(axis=1), numbers.max(axis=1)
-    if by is not None:
-        least, most = least.groupby(frame[by]).transform("min"), most.groupby(frame[by]).transform("max")
-    else:
-        least, most = pd.Series(least.min(), frame.index), pd.Series(most.max(), frame.index)
-    if rule is not None:
-        least, most = least.clip(upper=rule), most.clip(lower=rule)
-    ends = zip(*(numbers[name].iloc[:n] for name in bar), least.iloc[:n], most.iloc[:n], strict=True)
-    return [interval_bar(*five, rule=rule, digits=digits) for five in ends]
+    groups = np.zeros(len(frame), dtype=int) if by is None else frame[by].factorize(use_na_sentinel=False)[0]
+    rows = list(numbers.itertuples(index=False, name=None))
+    scales = {
+        group: limits(
+            [row for row, one in zip(rows, groups, strict=True) if one == group], [] if rule is None else [rule]
+        )
+        for group in dict.fromkeys(groups)
+    }
+    drawn = [place for place in range(n) if not math.isnan(rows[place][0])]
+    # The last bar of a scale has the axis.
+    last = {groups[place]: place for place in drawn}
+    return [
+        interval_bar(*rows[place], *scales[group], rule=rule, digits=digits, axis=last.get(group) == place)
+        for place, group in enumerate(groups[:n])
+    ]
 
 
 def _at(number: float, least: float, most: float) -> str:

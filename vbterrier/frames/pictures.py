@@ -5,9 +5,13 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from vbterrier.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Characters of the longest name, and of the axis at least and at most.
 _NAME, _LEAST, _MOST = 28, 24, 60
@@ -15,6 +19,8 @@ _WIDTH, _ROW, _LINE = 520, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
 _CHARACTER = 7.2
 _ROUNDING = 1e-9
+# An interval that reaches farther from its value, in multiples of the median distance, would squeeze the others.
+_FARTHEST = 4.0
 # Signs of dotted lines, which the legend below explains.
 _RULES = "┊╎"
 
@@ -52,10 +58,8 @@ class IntervalPicture:
     rules: tuple[Rule, ...] = ()
 
     def span(self) -> tuple[float, float]:
-        """The ends of the axis, which has all intervals and rules."""
-        numbers = [number for bar in self.bars for number in bar[1:] if math.isfinite(number)]
-        numbers += [rule.value for rule in self.rules]
-        low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+        """The ends of the axis, see :func:`limits`."""
+        low, high = limits([bar[1:] for bar in self.bars], [rule.value for rule in self.rules])
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def text(self, columns: int | None = None) -> str:
@@ -66,7 +70,7 @@ class IntervalPicture:
         low, high = self.span()
 
         def at(number: float) -> int:
-            return round((number - low) / (high - low) * (width - 1))
+            return round((min(max(number, low), high) - low) / (high - low) * (width - 1))
 
         lines = []
         for name, bar in zip(names, self.bars, strict=True):
@@ -74,7 +78,7 @@ class IntervalPicture:
             if math.isfinite(bar.low) and math.isfinite(bar.high):
                 first, last = at(bar.low), at(bar.high)
                 row[first : last + 1] = "─" * (last - first + 1)
-                row[first], row[last] = "├", "┤"
+                row[first], row[last] = "◂" if bar.low < low else "├", "▸" if bar.high > high else "┤"
             for rule, sign in zip(self.rules, _RULES, strict=False):
                 row[at(rule.value)] = sign
             if math.isfinite(bar.value):
@@ -100,7 +104,7 @@ class IntervalPicture:
         right, top = _WIDTH - 20, 7 + _LINE * len(self.rules)
 
         def at(number: float) -> float:
-            return round(left + (number - low) / (high - low) * (right - left), 1)
+            return round(left + (min(max(number, low), high) - low) / (high - low) * (right - left), 1)
 
         bottom = top + _ROW * len(self.bars)
         parts = []
@@ -117,7 +121,8 @@ class IntervalPicture:
             parts.append(f'<text x="{left - 10}" y="{y + 4:g}" text-anchor="end">{name}</text>')
             if math.isfinite(bar.low) and math.isfinite(bar.high):
                 a, b = at(bar.low), at(bar.high)
-                parts.append(f'<path d="M{a} {y:g}H{b}M{a} {y - 5:g}v10M{b} {y - 5:g}v10"/>')
+                ends = interval_end(a, y, 5, cut=bar.low < low), interval_end(b, y, -5, cut=bar.high > high)
+                parts.append(f'<path d="M{a} {y:g}H{b}{"".join(ends)}"/>')
             if math.isfinite(bar.value):
                 parts.append(f'<circle cx="{at(bar.value)}" cy="{y:g}" r="4" fill="currentColor" stroke="none"/>')
         places = ticks(low, high)
@@ -138,6 +143,45 @@ class IntervalPicture:
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}" fill="none" stroke="currentColor" font-size="13">'
             f"{drawn}</svg>"
         )
+
+
+def limits(intervals: Iterable[tuple[float, float, float]], rules: Iterable[float] = ()) -> tuple[float, float]:
+    """Return the ends of a scale that has all values and rules, and all intervals but the farthest ends.
+
+    Intervals are (value, low, high); numbers that are not finite are left out. An end that is more than four times as
+    far from its value as the median end is cut there, since one very wide interval would squeeze all others. Without
+    any number, the scale is that from 0 to 1.
+
+    >>> limits([(1.0, 0.5, 1.5), (2.0, 1.5, 2.5), (1.0, -9.0, 8.0)], [0.0])
+    (-1.0, 3.0)
+    """
+    pairs = [(value, end) for value, low, high in intervals for end in (low, high)]
+    distances = [abs(end - value) for value, end in pairs if math.isfinite(value) and math.isfinite(end)]
+    farthest = _FARTHEST * median(distances) if distances else 0.0
+    if farthest == 0:
+        farthest = math.inf
+    numbers = [*rules]
+    for value, end in pairs:
+        if math.isfinite(value):
+            numbers.append(value)
+            if math.isfinite(end):
+                numbers.append(min(max(end, value - farthest), value + farthest))
+        elif math.isfinite(end):
+            numbers.append(end)
+    return min(numbers, default=0.0), max(numbers, default=1.0)
+
+
+def interval_end(x: float, y: float, size: float, *, cut: bool) -> str:
+    """The SVG path of an end of an interval: a line across, or an arrow where the interval goes on.
+
+    ``size`` is half the height; it is negative at the upper end.
+    """
+    half = abs(size)
+    return (
+        f"M{x + size:g} {y - half:g}L{x:g} {y:g}L{x + size:g} {y + half:g}"
+        if cut
+        else f"M{x:g} {y - half:g}v{2 * half:g}"
+    )
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[float]:

@@ -75,16 +75,22 @@ def test_pairs_are_marked_as_significant_by_their_corrected_p_value_and_drawn_on
     values = {"a": rng.random(12) / 10, "b": rng.random(12) / 10, "c": 0.6 + rng.random(12) / 10}
     rows = [(name, f"q{topic}", "AP", value) for name, own in values.items() for topic, value in enumerate(own)]
     found = vbterrier.compare(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]))
-    shown = content._pairs(found, "AP", 100).rows
+    made = content._pairs(found, "AP", 100)
+    shown = made.rows
+    # The axis above the bars has a number at the dotted line.
+    assert re.findall(r'<text x="([\d.]+)"[^>]*>0<', made.columns[1]) == re.findall(
+        r'd="M([\d.]+) 0V14"', shown[0]["bar"]
+    )
     assert [[row["a"], row["b"]] for row in shown] == found.pairs[["name_a", "name_b"]].to_numpy().tolist()
     assert {frozenset(row["a"] + row["b"]) for row in shown if row["significant"]} == {frozenset("ac"), frozenset("bc")}
-    # Differences are as far from the rule as they are from 0, in hundredths of the span of all intervals and 0.
+    # Differences are as far from the rule as they are from 0, on the pixels 4 to 116 of the scale of all.
     low, high = min(found.pairs["low"].min(), 0.0), max(found.pairs["high"].max(), 0.0)
     for row, pair in zip(shown, found.pairs.itertuples(), strict=True):
-        drawn = re.findall(r'd="M(-?[\d.]+) (?:0V12|6H(-?[\d.]+)|2V10)"', row["bar"])
-        (rule, _), (left, right), (mean, _) = drawn
+        (rule,) = re.findall(r'd="M([\d.]+) 0V14"', row["bar"])
+        ((left, right),) = re.findall(r'd="M([\d.]+) 7H([\d.]+)M', row["bar"])
+        (mean,) = re.findall(r'<circle cx="([\d.]+)"', row["bar"])
         for place, value in ((rule, 0.0), (left, pair.low), (right, pair.high), (mean, pair.diff)):
-            assert float(place) == pytest.approx(100 * (value - low) / (high - low), abs=0.06)
+            assert float(place) == pytest.approx(4 + 112 * (value - low) / (high - low), abs=0.06)
 
 
 def rankings_of(data, topic, system):

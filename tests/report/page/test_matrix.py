@@ -16,7 +16,7 @@ def table_of(text):
     for row in re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL):
         cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
         rows[re.search(r"<bdi>(.*?)</bdi>", row).group(1)] = {
-            re.sub(" <.*", "", name): {
+            re.sub(" ?<.*", "", name): {
                 "mean": "".join(re.findall(r'class="mean[^"]*">([^<]*)', cell)),
                 "best": "best" in cell,
                 "mark": "".join(re.findall(r'class="mark"[^>]*>([^<]*)', cell)),
@@ -47,6 +47,16 @@ def test_means_and_intervals_are_those_of_score(demo_page, demo_scores):
         assert cell["ends"] == wanted
         assert cell["lines"] == 1 + len(part)
     assert n_sources == 3
+
+
+def test_each_measure_has_the_scale_of_its_bars(demo_page, demo_scores):
+    head = re.search(r'<table id="means">.*?</thead>', demo_page[1], re.DOTALL)[0]
+    shown = re.findall(r'<th scope="col">(\S+?)(?: <span class="aside">[^<]*</span>)?<div[^>]*>bars: ([^<]*)', head)
+    wanted = {
+        measure: f"{in_text(part['low'].min())} to {in_text(part['high'].max())}"
+        for measure, part in demo_scores.intervals.groupby("measure")
+    }
+    assert dict(shown) == wanted
 
 
 def test_the_best_mean_is_bold_and_nothing_else(demo_page):

@@ -14,6 +14,8 @@ from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.verdicts import FLAGGED, best_system, better, counted
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.notebook import interval_axis, interval_bar
+from vbterrier.frames.pictures import limits
 from vbterrier.frames.ranking import places
 from vbterrier.report.captions import methods_of
 from vbterrier.report.page.evaluated import rows_of, wide_of
@@ -60,16 +62,13 @@ def number(value: float, decimals: int = 3) -> str:
     return "" if pd.isna(value) else f"{value:.{decimals}f}".replace("-", "−")
 
 
-def drawing(
-    value: float, ends: list[tuple[float, float]], scale: tuple[float, float], rule: float | None = None
-) -> Markup:
-    """A number and its intervals, below each other, on a scale; ``rule`` is the place of a dotted line."""
+def drawing(value: float, ends: list[tuple[float, float]], scale: tuple[float, float]) -> Markup:
+    """A number and its intervals, below each other, on a scale."""
 
     def x(at: float) -> str:
-        return f"{100 * (at - scale[0]) / (scale[1] - scale[0] or 1):.1f}"
+        return f"{100 * (min(max(at, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0] or 1):.1f}"
 
-    lines = "" if rule is None else f'<path class="rule" d="M{x(rule)} 0V12"/>'
-    lines += "".join(f'<path d="M{x(low)} {6 + 4 * place}H{x(high)}"/>' for place, (low, high) in enumerate(ends))
+    lines = "".join(f'<path d="M{x(low)} {6 + 4 * place}H{x(high)}"/>' for place, (low, high) in enumerate(ends))
     # Safe: the markup contains only numbers.
     return Markup(  # noqa: S704
         f'<svg viewBox="-2 0 104 12" preserveAspectRatio="none" aria-hidden="true">{lines}'
@@ -100,15 +99,18 @@ def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
-    numbers = frame[["diff", "low", "high"]]
-    scale = min(numbers.min().min(), 0.0), max(numbers.max().max(), 0.0)
+    numbers = frame[["diff", "low", "high"]].astype(float)
+    scale = limits(numbers.itertuples(index=False, name=None), [0.0])
     rows = [
         {
             "a": printable(row["name_a"]),
             "b": printable(row["name_b"]),
             "diff": number(row["diff"], _DECIMALS),
             "interval": "" if pd.isna(row["low"]) else between(row["low"], row["high"], _DECIMALS),
-            "bar": "" if pd.isna(row["low"]) else drawing(row["diff"], [(row["low"], row["high"])], scale, 0.0),
+            # Safe: the markup contains only numbers.
+            "bar": ""
+            if pd.isna(row["low"])
+            else Markup(interval_bar(row["diff"], row["low"], row["high"], *scale, rule=0.0)),  # noqa: S704
             "p": "" if pd.isna(p := row["p_adjusted"]) else f"{p:.4f}" if p >= _LEAST else f"< {_LEAST:g}",
             "significant": bool(row["significant"]),
             "effect": "" if pd.isna(row["effect_size"]) else f"{row['effect_size']:.2f}".replace("-", "−"),
@@ -136,7 +138,8 @@ def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
         "Won/lost/tied: numbers of topics from the point of view of a.",
         *[reduced] * bool(reduced),
     )
-    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, notes, tuple(rest))
+    axis = Markup(interval_axis(*scale, rule=0.0))  # noqa: S704 - numbers alone
+    return Table(measure, caption, (f"{100 * one['level']:g}% interval", axis), rows, notes, tuple(rest))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -372,9 +375,9 @@ class SystemRow(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Columns (a measure, and what is special about it), rows with the best system first, and notes."""
+    """Columns (a measure, what is special about it, the scale of its bars), rows, the best system first, and notes."""
 
-    columns: list[tuple[str, str]]
+    columns: list[tuple[str, str, str]]
     rows: list[SystemRow]
     notes: list[str]
 
@@ -407,15 +410,19 @@ def matrix(numbers: ReportNumbers) -> Matrix:
         rows.append(SystemRow(*about, counts.get(name, 0), missing.get(name, 0)))
     ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
     heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
-    said = [(measure, ", ".join(of)) for measure, of in zip(measures, heads, strict=True)]
+    scales = [between(*_scale_of(frame[frame["measure"] == measure])) for measure in measures]
+    said = [(measure, ", ".join(of), scale) for measure, of, scale in zip(measures, heads, scales, strict=True)]
     return Matrix(said, rows, list(_notes_of(numbers, frame, flags)))
+
+
+def _scale_of(frame: pd.DataFrame) -> tuple[float, float]:
+    """The ends of the scale of a measure's bars."""
+    return limits(frame[["value", "low", "high"]].astype(float).itertuples(index=False, name=None))
 
 
 def _cells_of(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
     """The cells of a measure by system."""
-    # Infinite ratios cannot be drawn.
-    numbers = frame[["value", "low", "high"]].replace([np.inf, -np.inf], np.nan)
-    scale = float(numbers.min().min()), float(numbers.max().max())
+    scale = _scale_of(frame)
     marks = _marks(report, measure)
     direction = better(measure)
     values = frame.drop_duplicates("name").set_index("name")["value"]

@@ -26,7 +26,7 @@ const PARTS = {
 const plain = (element) => {
   if (element.dataset.name) return element.dataset.name;
   const copy = element.cloneNode(true);
-  for (const one of copy.querySelectorAll("[aria-hidden=true]")) one.remove();
+  for (const one of copy.querySelectorAll("[aria-hidden=true], svg")) one.remove();
   return copy.textContent.replace(/\s+/g, " ").trim();
 };
 const quoted = (text) => {
