@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from fetching import BESIDE, data_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+FETCH = "python -m tests.data"
+# Number of tests that need collections and were deselected without them.
+_DESELECTED = pytest.StashKey[int]()
 # Share of a property's examples that a Hypothesis profile tries.
 EXAMPLES = {"default": 0.1, "ci": 0.1, "thorough": 1.0, "nightly": 10.0}
 settings.register_profile("default", deadline=None)
@@ -38,14 +42,28 @@ def closed_figures():
         plt.close("all")
 
 
+class _Cache(type(Path())):
+    """A folder that may lack files: ``folder / name`` skips the test, or fails it if VBTERRIER_REQUIRE_DATA is set."""
+
+    def __truediv__(self, name):
+        path = super().__truediv__(name)
+        if not path.exists():
+            _without_data(path)
+        return path
+
+
+def _without_data(path):
+    required = os.environ.get("VBTERRIER_REQUIRE_DATA")
+    (pytest.fail if required else pytest.skip)(f"{path} is missing: {FETCH} fetches public collections")
+
+
 @pytest.fixture(scope="session")
 def shared_data():
-    """Return the folder of data sets beside the repository; skip without it, unless VBTERRIER_REQUIRE_DATA is set."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not folder.is_dir():
-        required = os.environ.get("VBTERRIER_REQUIRE_DATA")
-        (pytest.fail if required else pytest.skip)(f"{folder} is missing: tests on real data need it")
-    return folder
+    """Return the folder of collections: beside the repository, VBTERRIER_DATA, or the cache they are fetched into."""
+    folder = data_folder()
+    if folder is None:
+        _without_data(BESIDE)
+    return folder if folder == BESIDE else _Cache(folder)
 
 
 @pytest.fixture(scope="session")
@@ -113,14 +131,39 @@ def pytest_collection():
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Try the profile's share of the examples of every property."""
+    """Deselect tests whose collections are missing; try the profile's share of the examples of every property."""
+    if data_folder() is None and not os.environ.get("VBTERRIER_REQUIRE_DATA"):
+        need_data = [item for item in items if "shared_data" in getattr(item, "fixturenames", ())]
+        if need_data:
+            config.hook.pytest_deselected(items=need_data)
+            items[:] = [item for item in items if "shared_data" not in getattr(item, "fixturenames", ())]
+        config.stash[_DESELECTED] = len(need_data)
+        if hasattr(config, "workeroutput"):
+            config.workeroutput["need_data"] = len(need_data)
     share = EXAMPLES.get(config.getoption("--hypothesis-profile", None) or "default", 1.0)
     properties = {item.function for item in items if hasattr(getattr(item, "function", None), "hypothesis")}
     for test in properties:
         chosen = test._hypothesis_internal_use_settings
         examples = max(round(share * chosen.max_examples), min(chosen.max_examples, 10))
         test._hypothesis_internal_use_settings = settings(chosen, max_examples=examples)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Take the number of deselected tests from a worker: all workers collect the same tests."""
+    node.config.stash[_DESELECTED] = getattr(node, "workeroutput", {}).get("need_data", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Report in one line how many tests need collections that are not there."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    n_tests = config.stash.get(_DESELECTED, 0) + sum(FETCH in reason for reason in skipped)
+    if n_tests:
+        terminalreporter.write_line(
+            f"{n_tests} tests need collections that are missing: {FETCH} fetches the public ones"
+        )
 
 
 def _require(extra, *names):
