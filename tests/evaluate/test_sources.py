@@ -1,14 +1,17 @@
 """Runs in folders, patterns, lists of files and datasets: one value, read whole or in blocks."""
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as arrow_dataset
+import pyarrow.parquet as pq
 import pytest
 from ir_measures import AP, nDCG
 
 import vbterrier
 from vbterrier import BNDCG, Execution, read_qrels, read_run
-from vbterrier.errors import InputError
+from vbterrier.errors import FileError, InputError
+from vbterrier.settings import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 
@@ -121,3 +124,47 @@ def test_several_systems_in_a_dataset_are_several_runs(demo):
 
 def _table(frame):
     return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+# The value of a run in a file at entrances that read files.
+ENTRANCES = {
+    "score": lambda run, qrels: vbterrier.score({"a": run}, qrels, ["nDCG@5"]).means().iloc[0, 0],
+    "memory": lambda run, qrels: (
+        vbterrier.score({"a": run}, qrels, ["nDCG@5"], execution=Execution(memory="64 MiB")).means().iloc[0, 0]
+    ),
+    "system": lambda run, qrels: (
+        vbterrier.score(run, qrels, ["nDCG@5"], data=Data(system="engine")).means().loc["QL", "nDCG@5"]
+    ),
+    "fit": lambda run, qrels: (
+        vbterrier.score(
+            {"a": run}, qrels, ["nDCG@5", "ENDCG@5"], data=Data(model=vbterrier.unjudged.fit({"a": run}, qrels))
+        )
+        .means()
+        .iloc[0, 0]
+    ),
+    "Experiment": lambda run, qrels: vbterrier.Experiment(
+        [run], pd.DataFrame({"qid": ["1"], "query": "words"}), qrels, ["nDCG@5"]
+    ).iloc[0, 1],
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_columns_that_no_evaluation_reads_are_not_read(tmp_path, entrance):
+    broken = pa.array([b"\xff", b"\xff"]).view(pa.string())  # no UTF-8: reading it fails
+    ids = {"qid": pa.array(["1", "1"]), "docno": pa.array(["d1", "d2"])}
+    run = {**ids, "score": pa.array([2.0, 1.0]), "engine": pa.array(["BM25", "QL"]), "text": broken}
+    qrels = {**ids, "grade": pa.array([0, 1]), "text": broken}
+    paths = [tmp_path / "run.parquet", tmp_path / "qrels.parquet"]
+    for path, columns, read in zip(paths, (run, qrels), (read_run, read_qrels), strict=True):
+        pq.write_table(pa.table(columns), path)
+        with pytest.raises(FileError, match="Invalid UTF8"):
+            read(path)
+    value = ENTRANCES[entrance](*paths)
+    assert value == pytest.approx(1 if entrance == "system" else 1 / np.log2(3))
+
+
+def test_a_missing_column_of_systems_is_refused_with_the_names_of_all_columns(tmp_path):
+    pd.DataFrame({"qid": ["1"], "docno": ["d"], "score": [1.0], "Engine": ["QL"]}).to_parquet(tmp_path / "a.parquet")
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d"], "label": [1]})
+    with pytest.raises(InputError, match=r"no column 'engine'.*found qid, docno, score, Engine"):
+        vbterrier.score(tmp_path / "a.parquet", qrels, ["P@1"], data=Data(system="engine"))

@@ -275,7 +275,7 @@ def judgments_of(
 ) -> Any:
     """Qrels as a path, or as a frame if labels below 0 mean that documents are unjudged, or labels are fractions."""
     from vbterrier.frames.contracts import CONTRADICTIONS, NEGATIVE
-    from vbterrier.frames.files.reading import read_qrels
+    from vbterrier.frames.files.reading import evaluated_qrels
     from vbterrier.measures.text import require_proportional
 
     choice("--negative", negative, NEGATIVE)
@@ -284,7 +284,7 @@ def judgments_of(
         return qrels
     if unit != 1:
         require_proportional(measures)
-    return read_qrels(qrels, negative=negative, contradictions=contradictions, unit=unit)
+    return evaluated_qrels(qrels, negative=negative, contradictions=contradictions, unit=unit)
 
 
 def labels_of(texts: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:

@@ -27,7 +27,7 @@ from vbterrier.evaluate.value_tables import (
 from vbterrier.evaluate.verdicts import too_few, verdict_of
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
-from vbterrier.frames.files.reading import read_qrels, read_values
+from vbterrier.frames.files.reading import evaluated_qrels, read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of, queries_of_topics
@@ -323,7 +323,7 @@ def compare(
             require_baseline(part, baseline, system)
         if not all(isinstance(measure, LinkingMeasure) for measure in asked):
             # Answers of linkers have their own reader.
-            parts = {name: (split_runs(part, system), judged) for name, (part, judged) in parts.items()}
+            parts = {name: (split_runs(part, system, extra=False), judged) for name, (part, judged) in parts.items()}
             system = ONE
         for part, _ in parts.values():
             pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
@@ -331,7 +331,7 @@ def compare(
         sampled = _sampled_topics(queries) if sampled is None else sampled
         if sampled is not None and on_topics != "common":
             # Before the runs are scored; judgments are read once.
-            parts = {name: (part, read_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
+            parts = {name: (part, evaluated_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
             qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
             _queries_table(sampled, qids, interval, test)
         wanted = distinct_measures([*asked, *answered_by(map(str, asked))])

@@ -9,7 +9,7 @@ from vbterrier.errors import ParameterError, unheard
 from vbterrier.evaluate.inputs import is_path, named_systems, subtopics_of
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, systems_of
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.intents.sources import iterations_of, names_subtopics, unequal
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.unjudged.model import is_identified
@@ -69,7 +69,7 @@ def judgments_and_measures(
     """Return judgments, read if they decide on the measures, and the measures: named ones, or those they support."""
     if is_named(measures):
         return qrels, distinct_measures(measures)
-    frame = None if qrels is None else read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
+    frame = None if qrels is None else evaluated_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     if (frame is None and intents is None) or (frame is not None and "docno" not in frame.columns):
         raise ParameterError("no measures; name at least one, as 'BNDCG@10', or give judgments of documents")
     n_systems = len(list(systems_of(named_systems(runs))))

@@ -30,7 +30,7 @@ from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.parts import is_in_files
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline
@@ -283,7 +283,7 @@ def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> t
     """Systems and their names, with each system of a table of several."""
     every: list[tuple[Any, Any]] = []
     for name, source in zip(shown, systems, strict=True):
-        tables = {name: source} if is_pipeline(source) else system_tables(str(name), source, system)
+        tables = {name: source} if is_pipeline(source) else system_tables(str(name), source, system, extra=False)
         if len(tables) > 1:
             every += tables.items()
         else:
@@ -364,7 +364,7 @@ def _filtered(
     """Topics and qrels, restricted to each other as asked."""
     if isinstance(qrels, LinkedPool):
         qrels = qrels.to_frame()
-    judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
+    judged = evaluated_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     require(judged, ("qid",), "qrels")
     where = "topics column 'qid'", "qrels column 'qid'"
     if len(judged):

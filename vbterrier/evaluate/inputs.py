@@ -16,7 +16,7 @@ from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
 from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
-from vbterrier.frames.files.reading import read_qrels, read_subtopics
+from vbterrier.frames.files.reading import evaluated_qrels, read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import input_of, is_pipeline, retrieved
@@ -65,26 +65,29 @@ def named_systems(systems: Any) -> Any:
     return [(_name_of(system), system) for system in systems]
 
 
-def named_runs(runs: Any, topics: Any = None, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:
+def named_runs(
+    runs: Any, topics: Any = None, system: str | None = None, *, reads: bool = True, extra: bool = True
+) -> dict[str, Any]:
     """Frames of runs by name, see :func:`split_runs`; pipelines are run on the topics, and refused without topics."""
-    systems = split_runs(runs, system, reads=reads)
+    systems = split_runs(runs, system, reads=reads, extra=extra)
     if topics is not None and not any(map(is_pipeline, systems.values())):
         # Refused alike, whether runs need them or not.
         input_of(topics)
     return retrieved(systems, topics)
 
 
-def split_runs(runs: Any, system: str | None = None, *, reads: bool = True) -> dict[str, Any]:
+def split_runs(runs: Any, system: str | None = None, *, reads: bool = True, extra: bool = True) -> dict[str, Any]:
     """Pipelines and frames of runs by name, each of one system.
 
     Tables of several systems are split, see :func:`vbterrier.frames.systems.split_systems`. Without ``reads``, files
-    stay paths, and datasets stay as they are, to be read in chunks.
+    stay paths, and datasets stay as they are, to be read in chunks. ``extra``: as in
+    :func:`vbterrier.frames.ranking.system_tables`.
     """
 
     def tables(item: tuple[str, Any]) -> dict[str, Any]:
         name, source = item
         is_kept = is_pipeline(source) or (is_in_files(source) and not reads)
-        return {name: source} if is_kept else system_tables(name, source, system)
+        return {name: source} if is_kept else system_tables(name, source, system, extra=extra)
 
     every = in_threads(tables, list(systems_of(named_systems(runs))))
     return named_once(pair for runs_of_table in every for pair in runs_of_table.items())
@@ -96,14 +99,14 @@ def require_baseline(runs: Any, baseline: Any, system: str | None = None) -> Non
         pairs_of([name for name, _ in systems_of(named_systems(runs))], baseline)
     except ParameterError:
         with suppress(InputError):
-            pairs_of(list(split_runs(runs, system)), baseline)
+            pairs_of(list(split_runs(runs, system, extra=False)), baseline)
             return
         raise
 
 
 def loaded_runs(runs: Any, duplicates: str = "everywhere", system: str | None = None) -> dict[str, Run]:
     """Runs by name, read and checked."""
-    tables = named_runs(runs, system=system)
+    tables = named_runs(runs, system=system, extra=False)
     return {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
 
 
@@ -161,7 +164,7 @@ def target_of(
     qrels: Any,
     intents: Any,
     tags: Any,
-    read: Callable[[Any], pd.DataFrame] = read_qrels,
+    read: Callable[[Any], pd.DataFrame] = evaluated_qrels,
     *,
     subtopics: Any = None,
 ) -> EvaluationTarget:

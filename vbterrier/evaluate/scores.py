@@ -23,7 +23,7 @@ from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import is_linearised, systems_of
-from vbterrier.frames.files.reading import read_answers, read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
@@ -412,7 +412,7 @@ def scored_runs(
     on_topics, progress = data.on_topics, execution.progress
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in measures)
-    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=data.subtopics)
+    judged = target_of(qrels, intents, tags, read_answers if linking else evaluated_qrels, subtopics=data.subtopics)
     of_model: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
     asked = [measure for measure in measures if measure.params.get("stat") != VARIANCE_PART]
     require_use(asked, **of_model)

@@ -589,7 +589,7 @@ class Scorer:
 
         def read(item: tuple[str, Any]) -> list[tuple[str, Run]]:
             # Frames are runs of one system each, see named_runs.
-            tables = system_tables(*item, self.system) if is_in_files(item[1]) else dict([item])
+            tables = system_tables(*item, self.system, extra=False) if is_in_files(item[1]) else dict([item])
             runs = [
                 (name, Run(table, name=f"run {name!r}", duplicates=self.duplicates)) for name, table in tables.items()
             ]

@@ -15,10 +15,11 @@ from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.blocks import READ
 from vbterrier.frames.files.parts import is_parts, table_of_parts
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
-from vbterrier.frames.systems import columns_of_systems, named_once, split_systems, varies
+from vbterrier.frames.systems import ONE, EvaluatedColumns, columns_of_systems, named_once, split_systems, varies
 from vbterrier.kernels import fingerprints, rankings
 from vbterrier.remedies import FIRST_DUPLICATE
 
@@ -566,10 +567,19 @@ def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
     return Run(next(iter(tables.values())), name=f"run {name!r}", duplicates=duplicates)
 
 
-def system_tables(name: str, run: Any, system: str | None = None) -> dict[str, Any]:
-    """Return the runs in a frame, a file or the files of one run by name; ``system`` as in :func:`split_systems`."""
+def system_tables(name: str, run: Any, system: str | None = None, *, extra: bool = True) -> dict[str, Any]:
+    """Return the runs in a frame, a file or the files of one run by name; ``system`` as in :func:`split_systems`.
+
+    Without ``extra``, files are read without the columns that no evaluation reads, such as texts.
+    """
     what = f"run {name!r}"
-    frame = table_of_parts(run) if is_parts(run) else frame_of(run, what, RUN)
+    if is_parts(run):
+        frame = table_of_parts(run, None if extra else EvaluatedColumns(frozenset(READ), system))
+        if not extra and system not in (None, ONE, *frame.columns):
+            # The message lists all columns.
+            frame = table_of_parts(run)
+    else:
+        frame = frame_of(run, what, RUN)
     return split_systems(name, frame, system, what)
 
 
@@ -586,7 +596,7 @@ def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
         for own, frame in named_once(
             pair
             for name, run in retrieved(runs, topics).items()
-            for pair in ([(name, run)] if name in piped else system_tables(name, run).items())
+            for pair in ([(name, run)] if name in piped else system_tables(name, run, extra=False).items())
         ).items()
     }
     if not loaded:

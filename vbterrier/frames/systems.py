@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,18 @@ def columns_of_systems(names: Iterable[Any], system: str | None) -> list[Any]:
     if system is not None:
         return [name for name in names if str(name) == system]
     return [name for name in names if simplified(name) in NAMES]
+
+
+@dataclass(frozen=True)
+class EvaluatedColumns:
+    """The columns of runs that evaluations read beside those of every run: optional ones, and names of systems."""
+
+    optional: frozenset[str]
+    system: str | None = None
+
+    def __contains__(self, name: object) -> bool:
+        """Return True for a column that is read."""
+        return name in self.optional or bool(columns_of_systems([name], self.system))
 
 
 def split_systems(name: str, frame: pd.DataFrame, system: str | None = None, what: str = "run") -> dict[str, Any]:

@@ -28,7 +28,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.files.source import (
     MAX_BYTES,
     Source,
@@ -532,7 +532,7 @@ def fit(
     if pool_cutoff is not None:
         whole("pool_cutoff", pool_cutoff, high=MOST_RANKS)
     whole("seed", seed, low=0)
-    judgments = Judgments(read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
+    judgments = Judgments(evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
     depth = None if cutoff is None else max(DEPTH, cutoff, pool_cutoff or 0)
     cut = {}
     for name, run in runs_of(runs, topics).items():

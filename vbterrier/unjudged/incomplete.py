@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError, agreeing, examples, excerpt, nearest, warn, whole
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places, runs_of
 from vbterrier.kernels import fingerprints
@@ -49,7 +49,9 @@ class _Pool:
     """The rows of qrels, with a lookup of retrieved documents."""
 
     def __init__(self, qrels: Any) -> None:
-        self.frame = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+        self.frame = (
+            evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+        )
         require(self.frame, ("qid", "docno", "label"), "qrels")
         self.qid, self.docno = (ids_of(self.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
         self.relevant = integers_of(self.frame["label"], "qrels column 'label'") > 0

@@ -26,7 +26,7 @@ from vbterrier.frames.files.tables import require_columns
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -41,7 +41,7 @@ class FileKind:
     columns: tuple[str, ...]  # the first columns of the frame, in order
     numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
-    others: tuple[str, ...] | None = None  # the other columns that are kept; ``None`` for all
+    others: Container[str] | None = None  # the other columns that are kept; ``None`` for all
     # The layouts of TREC files, of which the first that recognises a line is taken: of lines with more fields than
     # ``fields`` has.
     trec: tuple[LineLayout, ...] = ()

@@ -173,8 +173,10 @@ def _parquet(opened: _Opened, _: Any) -> Loaded:
     has_all = set(kind.required) <= set(kind.renamed(columns))
     if kind.others is not None and has_all and len(set(columns)) == len(columns):
         # Columns that no caller reads may be many.
-        kept = {*kind.columns, *kind.vocabulary.optional, *kind.near, *kind.others}
-        wanted = [name for name, own in zip(columns, kind.renamed(columns), strict=True) if own in kept]
+        kept = {*kind.columns, *kind.vocabulary.optional, *kind.near}
+        wanted = [
+            name for name, own in zip(columns, kind.renamed(columns), strict=True) if own in kept or own in kind.others
+        ]
     table = whole_table(source, wanted or None)
     columns = table.column_names
     table = table.rename_columns(kind.renamed(columns))

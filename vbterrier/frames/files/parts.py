@@ -21,7 +21,7 @@ from vbterrier.frames.files.source import Source, is_folder, is_there
 from vbterrier.frames.systems import columns_of_systems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
 # Batches that Arrow reads ahead; more would take the memory that ``memory=`` limits.
 _AHEAD = 1
@@ -104,12 +104,12 @@ def _is_pattern(run: str | os.PathLike[str]) -> bool:
     return glob.has_magic(str(run)) and not is_there(run)
 
 
-def table_of_parts(run: Any) -> pd.DataFrame:
-    """Read the table of a run from its file or files, see :func:`parts_of`."""
+def table_of_parts(run: Any, others: Container[str] | None = None) -> pd.DataFrame:
+    """Read the table of a run from its file or files, see :func:`parts_of`, with ``others``, by default all columns."""
     if isinstance(run, (str, os.PathLike)) and (is_dataset(run) or not (is_folder(run) or _is_pattern(run))):
-        return run_table(run)
+        return run_table(run, others=others)
     paths = parts_of(run)
-    frames = [run_table(path) for path in paths]
+    frames = [run_table(path, others=others) for path in paths]
     for path, frame in zip(paths, frames, strict=True):
         require_alike(path, list(frame.columns), list(frames[0].columns))
     return pd.concat(frames, ignore_index=True)

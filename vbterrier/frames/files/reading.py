@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,15 @@ from vbterrier.frames.files.source import MAX_BYTES
 from vbterrier.frames.systems import systems_in
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
     import pandas as pd
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.files.kinds import FileKind
+
+# The columns of judgments that evaluations read beside those of QRELS: of subtopics and of linked pools.
+EVALUATED = ("prob", "entity_id", "rank", "weight")
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -101,9 +107,14 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     return frame
 
 
-def run_table(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    """Read the table of a run, which may hold several systems, as :func:`read_run` does."""
-    return _read(path, max_bytes, RUN)
+def run_table(
+    path: StrPath, *, max_bytes: int | None = MAX_BYTES, others: Container[str] | None = None
+) -> pd.DataFrame:
+    """Read the table of a run, which may hold several systems, as :func:`read_run` does.
+
+    ``others``: the other columns to keep; all by default.
+    """
+    return _read(path, max_bytes, RUN if others is None else replace(RUN, others=others))
 
 
 def read_qrels(
@@ -154,10 +165,23 @@ def read_qrels(
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
+    return _qrels(path, negative, contradictions, unit, max_bytes, None)
+
+
+def evaluated_qrels(
+    path: StrPath, *, negative: str = "nonrelevant", contradictions: str = "error", unit: float = 1.0
+) -> pd.DataFrame:
+    """Read judgments as :func:`read_qrels` does, with the columns that evaluations read; others may be many."""
+    return _qrels(path, negative, contradictions, unit, MAX_BYTES, EVALUATED)
+
+
+def _qrels(
+    path: StrPath, negative: str, contradictions: str, unit: float, max_bytes: int | None, others: Sequence[str] | None
+) -> pd.DataFrame:
     if number("unit", unit, low=0, open_low=True) == 1:
-        frame = _read(path, max_bytes, QRELS)
+        frame = _read(path, max_bytes, replace(QRELS, others=others))
     else:
-        frame = _read(path, max_bytes, FRACTIONS)
+        frame = _read(path, max_bytes, replace(FRACTIONS, others=others))
         steps, odd = steps_of(frame["label"].to_numpy(), unit)
         if odd.any():
             raise FileError(Path(path), misfit_of(frame, odd, unit))

@@ -32,7 +32,7 @@ from vbterrier.execution.parallel import Workers
 from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.columns import DOCUMENTS, QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
-from vbterrier.frames.files.reading import read_documents, read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels, read_documents
 from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, system_tables
@@ -299,7 +299,7 @@ def _cut_runs(
     for source_name, source in systems.items():
         tables = in_chunks.get(source_name, {source_name: source})
         if source_name not in in_chunks and isinstance(source, (str, os.PathLike)):
-            tables = system_tables(source_name, source, system)
+            tables = system_tables(source_name, source, system, extra=False)
         for name, table in tables.items():
             run = Run(table, name=f"run {name!r}", duplicates=duplicates)
             if source_name not in in_chunks:
@@ -334,7 +334,7 @@ def _texts(frame: pd.DataFrame, key: str, column: str) -> dict[str, str]:
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
-    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
 
 
 def _linked(links: Any, qrels: Any) -> LinkedPool:
