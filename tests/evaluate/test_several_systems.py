@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.systems import split_systems
 from vbterrier.settings import Data, Execution, Inference
 
@@ -76,13 +76,22 @@ def test_each_system_of_a_file_is_a_run(tmp_path, form):
     require_expected(vbterrier.score(written(tmp_path, table(shuffled=True), form), QRELS, MEASURES).means())
 
 
-@pytest.mark.parametrize("form", ["trec", "parquet"])
+@pytest.mark.parametrize("form", ["trec", "parquet", "csv", "jsonl"])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_memory_and_resume_change_nothing(tmp_path, form, shuffled):
     path = written(tmp_path, table(shuffled=shuffled), form)
     for resume in (None, tmp_path / "resume", tmp_path / "resume"):
         execution = Execution(memory="64 MiB", resume=resume) if resume else Execution(memory="64 MiB")
         require_expected(vbterrier.score(path, QRELS, MEASURES, execution=execution).means())
+
+
+def test_warnings_about_a_file_of_several_systems_are_issued_once_in_blocks(tmp_path):
+    path = written(tmp_path, table(ranks=False).drop(columns="score"), "jsonl")
+    with pytest.warns(DegenerateWarning) as caught:
+        vbterrier.score(path, QRELS, MEASURES, execution=Execution(memory="64 MiB"))
+    assert [str(one.message) for one in caught] == [
+        f"{path}: no column score or rank; documents are ranked in the order of rows"
+    ]
 
 
 @pytest.mark.slow

@@ -163,6 +163,16 @@ def test_columns_that_no_evaluation_reads_are_not_read(tmp_path, entrance):
     assert value == pytest.approx(1 if entrance == "system" else 1 / np.log2(3))
 
 
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_names_of_columns_and_ranks_mean_the_same_in_blocks(tmp_path, has_scores):
+    run = pd.DataFrame({"query_id": "1", "doc_id": ["d1", "d2"], "rank": [2, 1], "score": [1.0, 2.0]})
+    (run if has_scores else run.drop(columns="score")).to_parquet(tmp_path / "a.parquet")
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [1]})
+    for memory in (None, "64 MiB"):
+        result = vbterrier.score(tmp_path / "a.parquet", qrels, ["P@1"], execution=Execution(memory=memory))
+        assert result.means().iloc[0, 0] == 1
+
+
 def test_a_missing_column_of_systems_is_refused_with_the_names_of_all_columns(tmp_path):
     pd.DataFrame({"qid": ["1"], "docno": ["d"], "score": [1.0], "Engine": ["QL"]}).to_parquet(tmp_path / "a.parquet")
     qrels = pd.DataFrame({"qid": ["1"], "docno": ["d"], "label": [1]})

@@ -171,8 +171,17 @@ def test_other_kinds_of_runs_are_scored_whole(tmp_path, content):
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
     means = score([path, tmp_path / "other.csv"], qrels, ["P@1"], execution=Execution(n_jobs=2)).means()
     assert means["P@1"].to_dict() == {"mine": 1, "other": 0.5}
-    with pytest.raises(FileError, match="which are read whole: leave out memory="):
+    in_memory = score([path, tmp_path / "other.csv"], qrels, ["P@1"], execution=Execution(memory="64 MiB")).means()
+    pd.testing.assert_frame_equal(in_memory, means)
+
+
+def test_tables_larger_than_memory_are_refused(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("qid,docno,score\nq1,d1,2\nq2,d1,1\n" + "\n" * 2**21)
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
+    with pytest.raises(FileError, match="which are read whole, and memory= leaves 2,097,152 bytes"):
         score([path], qrels, ["P@1"], execution=Execution(memory="64 MiB"))
+    assert score([path], qrels, ["P@1"], execution=Execution(memory="128 MiB")).means().iloc[0, 0] == 1
 
 
 HEADER = "# ir_metadata.start\n# tag: a  b\n# platform:\n#   kernel: 5\t4\n# ir_metadata.end\n"

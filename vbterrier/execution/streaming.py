@@ -23,7 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, ParameterError, heard, printable, warn
+from vbterrier.errors import FileError, ParameterError, heard, printable, unheard, warn
 from vbterrier.execution.checkpoint import (
     Checkpoint,
     PendingChunk,
@@ -372,7 +372,9 @@ def streamed_systems(
         yield name, result(name, paths, SystemColumns(system))
     except SystemsError:
         with opened(None) as folder:
-            files = split_by_system(paths, folder, max(memory // _PER_BLOCK, LEAST_BLOCK), system, f"run {name!r}")
+            # Warnings about a file are issued where it is first read.
+            with unheard():
+                files = split_by_system(paths, folder, max(memory // _PER_BLOCK, LEAST_BLOCK), system, f"run {name!r}")
             if files is None:
                 yield name, result(name, paths, SystemColumns(ONE))
             for own, file in (files or {}).items():

@@ -18,11 +18,12 @@ from vbterrier.errors import FileError, InputError, ParameterError, excerpt, pri
 from vbterrier.frames.files.kinds import RUN, first_line
 from vbterrier.frames.files.lines import line_layout
 from vbterrier.frames.files.loading import is_read_whole
+from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ids import Ids
-from vbterrier.frames.systems import ONE, columns_of_systems, missing_system, systems_in
+from vbterrier.frames.systems import ONE, EvaluatedColumns, columns_of_systems, missing_system, systems_in
 from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def blocks(
 ) -> Iterator[RunBlock]:
     """Yield the rows of a run in blocks, file by file.
 
-    - ``paths``: files of TREC text, plain or compressed, or Parquet files; the content decides
+    - ``paths``: files of TREC text, plain or compressed, Parquet files, or tables of text and JSON that one block
+      holds; the content decides
     - ``systems``: columns that may name systems; by default they are not read
     """
     systems = systems or SystemColumns(ONE)
@@ -118,7 +120,7 @@ def blocks(
     for file in range(start.file, len(paths)):
         source = Source.at(paths[file], None)
         offset, row = (start.offset, start.row) if file == start.file else (0, 0)
-        read = _rows if source.is_parquet else _lines
+        read = _rows if source.is_parquet else _whole if is_read_whole(source) else _lines
         for at, rows in read(source, n_bytes, offset, systems):
             table = systems.checked(rows)
             columns = columns or table.column_names
@@ -155,12 +157,6 @@ def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
 
 def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of whole lines, each with the byte of its start."""
-    if is_read_whole(source):
-        message = (
-            "is a table with a header, a spreadsheet, JSON lines or of three columns, which are read whole: leave out "
-            "memory=, or write it as TREC first with `vbterrier convert FILE -o NEW --kind run --to trec`"
-        )
-        raise FileError(source.path, message)
     layout = replace(line_layout(RUN.trec, source.path, *first_line(RUN, source)), comment=RUN.comment)
     rest, is_last = b"", False
     with source.stream(start=start) as stream:
@@ -175,6 +171,31 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
                 names = [*KEYS, *(name for name in READ if name in table.column_names)]
                 yield start, table.select([*names, *systems.among(table.column_names)])
             start, rest = start + stop, content[stop:]
+
+
+def _whole(source: Source, n_bytes: int, _: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
+    """Yield the table of a file that its reader reads whole, if it is small enough for one block."""
+    size = 0
+    if not source.is_workbook:
+        with source.stream() as stream:
+            while size <= n_bytes and (data := stream.read(n_bytes)):
+                size += len(data)
+    if source.is_workbook or size > n_bytes:
+        message = (
+            "is a table with a header, a spreadsheet, JSON or of three columns, which are read whole, and memory= "
+            f"leaves {n_bytes:,} bytes for that, and none for spreadsheets: leave out memory=, give 32 times the "
+            "unpacked size, or write it as TREC first with `vbterrier convert FILE -o NEW --kind run --to trec`"
+        )
+        raise FileError(source.path, message)
+    frame = run_table(source.path, max_bytes=None, others=EvaluatedColumns(frozenset(READ), systems.system))
+    if systems.system not in (None, ONE, *frame.columns):
+        raise FileError(source.path, missing_system(str(systems.system), frame.columns))
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException as error:
+        raise FileError(source.path, f"has a column of values of several types ({error}): leave out memory=") from error
+    names = [*KEYS, *(name for name in READ if name in frame.columns), *systems.among(table.column_names)]
+    yield 0, typed_table(source, table.select(names), KEYS, RUN.numeric)
 
 
 def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -> Any:
@@ -193,14 +214,18 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        require_columns(source.path, every, KEYS)
+        columns = RUN.renamed(every)
+        by_rank = "score" not in columns and "rank" in columns
+        require_columns(source.path, columns, ("qid", "docno", "rank") if by_rank else KEYS, original=every)
         of_systems = systems.among(every)
         if systems.system not in (None, ONE) and not of_systems:
             raise FileError(source.path, missing_system(str(systems.system), every))
-        names = [name for name in every if name in (*KEYS, *READ, *of_systems)]
-        others = [name for name in names if name not in KEYS]
-        for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
-            table = batch.slice(max(start - at, 0))
+        read = {name: own for name, own in zip(every, columns, strict=True) if own in (*KEYS, *READ, *of_systems)}
+        others = [name for name in read.values() if name not in KEYS]
+        for at, batch in batches(source, list(read), n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
+            table = batch.slice(max(start - at, 0)).rename_columns(list(read.values()))
+            if by_rank:
+                table = table.append_column("score", pc.negate(pc.cast(table["rank"], pa.float64())))
             before = at + len(batch) - len(table)
             if len(table):
                 checked = typed_table(source, table, KEYS, RUN.numeric, before)
