@@ -53,7 +53,7 @@ napoleon_preprocess_types = True
 # Read the Docs reads the whole inventories; elsewhere a build needs no network.
 intersphinx_mapping = mapping(online="READTHEDOCS" in os.environ)
 
-plot_formats = [("png", 110)]
+plot_formats = [("png", 150)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
 

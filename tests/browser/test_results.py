@@ -95,3 +95,21 @@ def test_a_page_is_as_wide_as_its_screen_and_can_be_read(page, place, size, sche
     paper, ink = page.execute_script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
     assert paper != ink
+
+
+def test_tables_of_notebooks_scroll_in_their_own_boxes_and_captions_are_within_the_screen(chromium, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text(f'<meta name="viewport" content="width=device-width">{Result()._repr_html_()}', encoding="utf-8")
+    emulated(chromium, PHONE)
+    chromium.get(path.as_uri())
+    widths = "return [document.documentElement.scrollWidth, innerWidth]"
+    page, screen = chromium.execute_script(widths)
+    assert page <= screen
+    boxes = chromium.execute_script(
+        "return [...document.querySelectorAll('table')].map(e => [e.parentElement, e.caption])"
+        ".map(([box, caption]) => [box.scrollWidth, box.clientWidth, caption.getBoundingClientRect().right])"
+    )
+    (inner, outer, caption), *_ = boxes
+    assert inner > outer
+    assert caption <= screen
+    emulated(chromium, WIDE)

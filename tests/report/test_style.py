@@ -104,3 +104,9 @@ def test_names_that_would_look_the_same_are_cut_where_they_differ():
     assert len(style.distinct([f"{a}{'-' * 40}{b}{'-' * 40}" for a in "ab" for b in "ab"], space)) == 4
     long = ["a" * 500 + sign + "b" * 500 for sign in "xy"]
     assert [text[1] for text in style.distinct(long, space)] == ["x", "y"]
+
+
+def test_text_of_new_figures_has_12_pixels_on_a_screen():
+    with style.canvas(None, style.COLUMN, 1.0) as ax:
+        pass
+    assert ax.figure.dpi * style.SMALL / 72 >= 12

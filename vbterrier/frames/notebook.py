@@ -31,8 +31,11 @@ _LONGEST_TITLE = 30
 # Styles of all tables. Notebooks align every cell to the right by rules with the specificity of two classes.
 STYLE = (
     "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
-    "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit}"
-    "table.vbterrier.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle}"
+    # A table that is wider than its place scrolls; its caption does not.
+    "div.vbterrier{overflow-x:auto}"
+    "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit;max-width:90vw}"
+    "table.vbterrier.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle;white-space:nowrap}"
+    "table.vbterrier.vbterrier td.prose{white-space:normal;min-width:20em}"
     "table.vbterrier.vbterrier :is(th,td).number{text-align:right}"
     "table.vbterrier thead th{border-bottom:1px solid}"
     "table.vbterrier tbody th{font-weight:normal}"
@@ -258,7 +261,7 @@ def _bars(
     numbers = frame[list(bar)].apply(pd.to_numeric).astype(float)
     numbers = numbers.where(np.isfinite(numbers))
     groups = np.zeros(len(frame), dtype=int) if by is None else frame[by].factorize(use_na_sentinel=False)[0]
-    rows = list(numbers.itertuples(index=False, name=None))
+    rows: list[tuple[float, float, float]] = list(numbers.itertuples(index=False, name=None))
     scales = {
         group: limits(
             [row for row, one in zip(rows, groups, strict=True) if one == group], [] if rule is None else [rule]
@@ -328,8 +331,10 @@ class Panel:
             rule=self.rule,
             joined=joined,
         )
+        # A page has its own boxes, and folds its sections itself.
+        if not joined:
+            shown = f'<div class="vbterrier">{shown}</div>'
         shown = f"{shown}\n{self.figure}" if self.figure else shown
-        # A page folds its sections itself.
         folded = self.folded and not joined
         return f"<details><summary>{cell(self.title)}</summary>{shown}</details>" if folded else shown
 

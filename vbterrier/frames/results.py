@@ -139,7 +139,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())
-        return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n{self.answer().html()}\n{tables}\n</div>'
+        return f"<div><style>{STYLE}</style>\n{self.answer().html()}\n{tables}\n</div>"
 
     def page(self) -> str:
         """Return the result as one HTML page with the parts of the report: verdict, caveats, contents, tables.
