@@ -115,6 +115,105 @@ def test_services_are_asked_as_documented(service, shared_data, kind, options, n
     assert asked.headers["Accept"] == "application/json"
 
 
+SEAL = "Seal sang"
+FISHED = {
+    "entities": [
+        {"rawName": "Seal", "offsetStart": 0, "offsetEnd": 4, "wikipediaExternalRef": "7", "nerd_score": "0.5"}
+    ]
+}
+CANDIDATES = [
+    {"@uri": "Seal_(singer)", "@finalScore": "0.75", "@priorScore": "2.5E-1"},
+    {"@uri": "Seal_(animal)", "@finalScore": "0.25", "@priorScore": "5.0E-1"},
+]
+
+
+def candidates(resource):
+    """Return Spotlight's answer with one mention, which is then no list."""
+    return {"annotation": {"@text": SEAL, "surfaceForm": {"@name": "Seal", "@offset": "0", "resource": resource}}}
+
+
+ANNOTATED = {
+    "Resources": [{"@URI": "http://dbpedia.org/resource/Seal_(singer)", "@surfaceForm": "Seal", "@offset": "0"}]
+}
+ANNOTATED["Resources"][0]["@similarityScore"] = "0.75"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "options", "answer", "sent", "rows", "scale"),
+    [
+        (WATClient, "/tag", {"score": "prior"}, jordan("Seal"), form(SEAL), [("Michael_Jordan", 0.25)], "probability"),
+        (TagMeClient, "/tag", {"ids": "wikipedia_id"}, jordan("Seal"), form(SEAL), [("20455", 0.5)], "score"),
+        (
+            RELClient,
+            "/",
+            {},
+            [[0, 4, "Seal", "Seal_(singer)", 0.5, 0.75, "PER"]],
+            {"text": SEAL, "spans": []},
+            [("Seal_(singer)", 0.5)],
+            "score",
+        ),
+        (
+            EntityFishingClient,
+            "/",
+            {"short": True, "nbest": True},
+            FISHED,
+            {"shortText": SEAL, "nbest": True, "language": {"lang": "en"}},
+            [("7", 0.5)],
+            "score",
+        ),
+        (EntityFishingClient, "/", {"lang": ""}, FISHED, {"text": SEAL, "nbest": False}, [("7", 0.5)], "score"),
+        (
+            SpotlightClient,
+            "/annotate",
+            {"confidence": 0.3, "support": 5},
+            ANNOTATED,
+            {"text": [SEAL], "confidence": ["0.3"], "support": ["5"]},
+            [("Seal_(singer)", 0.75)],
+            "score",
+        ),
+        (SpotlightClient, "/annotate", {}, {"@text": SEAL}, None, [], "score"),
+        (
+            SpotlightClient,
+            "/candidates",
+            {},
+            candidates(CANDIDATES),
+            None,
+            [("Seal_(singer)", 0.75), ("Seal_(animal)", 0.25)],
+            "probability",
+        ),
+        (
+            SpotlightClient,
+            "/candidates",
+            {"score": "priorScore"},
+            candidates(CANDIDATES[1]),
+            None,
+            [("Seal_(animal)", 0.5)],
+            "score",
+        ),
+    ],
+)
+def test_services_are_asked_and_their_answers_read(service, kind, path, options, answer, sent, rows, scale):
+    """Invented answers in the documented formats: numbers as text, one object instead of a list, nothing found."""
+    service.answers(answer)
+    links = kind(service.url + path, **options).link([SEAL])
+    assert list(links.frame[["entity_id", "score"]].itertuples(index=False, name=None)) == rows
+    assert links.frame["mention"].tolist() == ["Seal"] * len(rows)
+    assert links.scale == scale
+    [asked] = service.asked
+    assert (asked.method, asked.path) == ("GET" if kind is WATClient else "POST", path)
+    assert sent is None or (asked.params or json.loads(asked.body)) == sent
+
+
+def test_endpoints_and_scores_of_spotlight_are_checked(service):
+    service.answers(candidates(CANDIDATES))
+    links = SpotlightClient(service.url + "/candidates/", edition="nl").link([SEAL])
+    assert (links.id_space, links.scale) == ("dbpedia:nl", "probability")
+    with pytest.raises(ParameterError, match=r"ends in /annotate or /candidates"):
+        SpotlightClient(service.url + "/rest")
+    with pytest.raises(ParameterError, match="score='similarityScore': wanted one of 'finalScore'"):
+        SpotlightClient(service.url + "/candidates", score="similarityScore")
+
+
 def test_warnings_are_given_once_a_client(service):
     service.answers({"annotations": [{"start": 0, "end": 1, "spot": "a", "id": 0, "rho": 0.1}]})
     client = TagMeClient(service.url + "/tag")
