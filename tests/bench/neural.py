@@ -28,11 +28,12 @@ from vbterrier.entities import (
     NeuralReranker,
     OverlapReranker,
     TokenVectors,
+    Training,
     cross_validated,
     entity_labels,
     link_pool,
 )
-from vbterrier.entities.cross_validation import Folds
+from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fresh
 from vbterrier.entities.neural.batches import Texts
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.neural.raw import RawTexts
@@ -59,6 +60,7 @@ def aida(data, first_stage):
     meant = found.intents.loc[found.intents.groupby("qid", sort=False)["p"].idxmax(), ["qid", "entity_id"]]
     entities = pd.read_csv(found.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
     return SimpleNamespace(
+        first_stage=first_stage,
         run=run.assign(query=run["qid"].map(query), text=run["docno"].map(text).fillna("")),
         qrels=found.qrels,
         meant=meant.rename(columns={"entity_id": "docno"}).assign(score=1.0),
@@ -67,22 +69,44 @@ def aida(data, first_stage):
     )
 
 
-def trained(found, links, entities, model, encoded, variant):
-    """The run of a model in five folds, its parameters, and CPU seconds without encoding texts."""
-    stage = NeuralReranker(links, entities, model=model, variant=variant, names=found.names)
-    # Texts are encoded once for all models, as in one process that compares them.
-    stage._encoded = encoded
-    if variant == "reference":
-        stage._scoring = REFERENCE[model](encoded, {})
-    start = time.process_time()
-    run = stage.cross_validated(found.run, found.qrels, folds=FOLDS)
-    seconds = time.process_time() - start
-    some = found.run[found.run["qid"].isin(found.run["qid"].unique()[:20])]
-    stage.epochs = 1
-    return run, {"parameters": stage.fit(some, found.qrels).n_parameters, "CPU s": seconds}
+def trained(found, links, entities, model, encoded, variant, checkpoints=None):
+    """The run of a model in five folds, its parameters, and CPU seconds without encoding texts.
+
+    With a folder of ``checkpoints``, each fold that is done is a file there and is not computed again.
+    """
+
+    def stage_of(training):
+        stage = NeuralReranker(links, entities, model=model, variant=variant, names=found.names, training=training)
+        # Texts are encoded once for all models, as in one process that compares them.
+        stage._encoded = encoded
+        if variant == "reference":
+            stage._scoring = REFERENCE[model](encoded, {})
+        return stage
+
+    stage, seconds, parts = stage_of(Training()), 0.0, []
+    topics, labels = RowsByTopic(found.run, "run"), RowsByTopic(found.qrels, "qrels")
+    for fold in Folds(FOLDS, topics.names, 0):
+        file = None if checkpoints is None else checkpoints.with_name(f"{checkpoints.name}-{fold.number}.csv")
+        if file is not None and file.exists():
+            part = pd.read_csv(file, dtype={"qid": str, "docno": str}, keep_default_na=False)
+        else:
+            start, each = time.process_time(), fresh(stage)
+            judged = labels.rows(fold.training | fold.validation)
+            training, validation, test = map(topics.rows, (fold.training, fold.validation, fold.test))
+            Teaching(training, judged, validation, judged, 0).fit(each)
+            part = each.transform(test)[["qid", "docno", "score", "rank"]]
+            part = part.assign(seconds=time.process_time() - start, parameters=each.n_parameters)
+            if file is not None:
+                part.to_csv(file.with_suffix(".part"), index=False)
+                file.with_suffix(".part").replace(file)
+        seconds += part["seconds"].iloc[0]
+        parts.append(part)
+        print(model, "fold", fold.number, f"{part['seconds'].iloc[0]:.0f} CPU s", flush=True)
+    run = pd.concat(parts, ignore_index=True)
+    return run, {"parameters": int(run["parameters"].max()), "CPU s": seconds}
 
 
-def table(found, linker, models, encoded, variant):
+def table(found, linker, models, encoded, variant, checkpoints=None):
     """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
     links = link_pool(found.run, found.tags[linker])
     consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
@@ -100,7 +124,10 @@ def table(found, linker, models, encoded, variant):
         systems = {FIRST: found.run, "overlap": OverlapReranker(links, entities)(found.run)}
         costs = {}
         for model in models:
-            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant)
+            cell = (
+                None if checkpoints is None else checkpoints / f"{found.first_stage}-{variant}-{model}-{linker}-{kind}"
+            )
+            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant, cell)
             print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
             systems,
@@ -210,9 +237,14 @@ def main():
     asked.add_argument("--run", default="bm25", choices=["bm25", "dph"], help="the first stage")
     asked.add_argument("--models", nargs="*", help="models (default: all of the variant)")
     asked.add_argument("--variant", default="compact", choices=VARIANTS)
+    asked.add_argument(
+        "--checkpoints", type=Path, help="a folder for the folds of the models, which a later call resumes"
+    )
     asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
     asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
     given = asked.parse_args()
+    if given.checkpoints is not None:
+        given.checkpoints.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", DegenerateWarning)
     found = aida(given.data, given.run)
     is_reference = given.variant == "reference"
@@ -228,7 +260,7 @@ def main():
     for linker in given.links:
         print(f"\n{linker} links")
         if given.models:
-            made = table(found, linker, given.models, encoded, given.variant)
+            made = table(found, linker, given.models, encoded, given.variant, given.checkpoints)
             print(made.round(4).to_string(), documented(made), sep="\n\n", flush=True)
         if given.flipped:
             print(flipped(found, linker, encoded).to_string(index=False), flush=True)
