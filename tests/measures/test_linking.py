@@ -20,7 +20,9 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
 from vbterrier.frames import read_values, write_qrels, write_run
-from vbterrier.kernels.resample import resamples, stream
+from vbterrier.frames.contracts import is_linearised
+from vbterrier.frames.score_table import answers_by
+from vbterrier.kernels.resample import poisson_weights, resamples, stream
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
@@ -277,3 +279,114 @@ def test_codes_of_answers_are_those_of_the_table_of_counts():
     codes = score({"mine": SYSTEM}, GOLD, [LinkingR(part="answer")]).values["value"].astype(int)
     counts = linking_report({"mine": SYSTEM}, GOLD).counts.iloc[:, 3:].to_numpy().ravel()
     assert np.bincount(codes, minlength=8).tolist() == counts.tolist()
+
+
+# Ratios of sums over resampled, exchanged, weighted and selected queries
+
+SMALL = GOLD.head(9).assign(entity_id=["A", "A", "B", "B", "NIL", "NIL", "A", "NIL", "B"])
+ONE = SMALL.assign(entity_id=["A", "B", "B", "NIL", "NIL", "A", "A", "NIL", "A"])
+TWO = SMALL.assign(entity_id=["A", "A", "B", "A", "A", "NIL", "B", "NIL", "NIL"])
+
+
+def f1_of(gold, answer):
+    return of_lists(list(gold), list(answer))["LinkF1"]
+
+
+def test_randomisation_exchanges_answers_and_recomputes_both_ratios():
+    gold, one, two = (each["entity_id"].to_numpy() for each in (SMALL, ONE, TWO))
+    flips = [np.array(each) for each in itertools.product([False, True], repeat=9)]
+    gaps = [abs(f1_of(gold, np.where(at, two, one)) - f1_of(gold, np.where(at, one, two))) for at in flips]
+    observed = abs(f1_of(gold, one) - f1_of(gold, two))
+    options = {"test": "randomisation", "correction": "none", "n_resamples": 600}
+    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], **grouped("compare", **options)).pairs.iloc[0]
+    assert row["p_value"] == pytest.approx(np.mean([gap > observed - 1e-9 for gap in gaps]), abs=1e-12)
+    values = score({"one": ONE, "two": TWO}, SMALL, ["LinkF1"]).values
+    assert compare(values, **grouped("compare", **options)).pairs["p_value"].iloc[0] == row["p_value"]
+
+
+def test_the_bootstrap_test_recomputes_ratios_and_their_standard_errors():
+    gold, one, two = (each["entity_id"].to_numpy() for each in (SMALL, ONE, TWO))
+
+    def difference(rows):
+        """The difference of F1, and its standard error by derivatives of right, predicted and gold links."""
+        change, values = np.zeros(len(rows)), []
+        for sign, answer in ((1, one[rows]), (-1, two[rows])):
+            is_link, is_gold = answer != "NIL", gold[rows] != "NIL"
+            right = is_link & (answer == gold[rows])
+            total = is_link.sum() + is_gold.sum()
+            values.append(2 * right.sum() / total)
+            change += sign * (2 * right / total - 2 * right.sum() * (is_link * 1.0 + is_gold) / total**2)
+        return values[0] - values[1], math.sqrt((change**2).sum())
+
+    counts = np.concatenate(list(resamples(9, 200, stream(0, "bootstrap test")))).astype(int)
+    drawn = [difference(np.repeat(np.arange(9), each)) for each in counts]
+    observed, error = difference(np.arange(9))
+    t = [abs(each - observed) / spread for each, spread in drawn]
+    options = {"test": "bootstrap", "correction": "none", "n_resamples": 200}
+    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], **grouped("compare", **options)).pairs.iloc[0]
+    expected = (1 + sum(each > abs(observed) / error - 1e-9 for each in t)) / 201
+    assert row["p_value"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_tests_that_resample_need_the_answers():
+    values = score({"one": ONE, "two": TWO}, SMALL, ["LinkF1"]).values[["name", "qid", "measure", "value"]]
+    with pytest.raises(InputError, match="keep the columns gold and answer of vbterrier"):
+        compare(values, **grouped("compare", test="randomisation"))
+    assert compare(values, **grouped("compare", test="moderated")).pairs["n_qids"].tolist() == [9]
+
+
+def test_segments_and_weights_have_the_ratio_of_their_queries():
+    part, weight = ["x"] * 4 + ["y"] * 5, np.arange(1.0, 10.0)
+    queries = SMALL[["qid"]].assign(segment=part, weight=weight)
+    systems = {"one": ONE, "two": TWO}
+    gold, answers = SMALL["entity_id"], {name: each["entity_id"] for name, each in systems.items()}
+    often = np.repeat(np.arange(9), weight.astype(int))
+    expected = {name: f1_of(gold[often], answers[name][often]) for name in systems}
+    found = score(systems, SMALL, ["LinkF1"], data=Data(queries=queries))
+    assert found.intervals.set_index("name")["value"].to_dict() == pytest.approx(expected, abs=1e-12)
+    pairs = compare(systems, SMALL, ["LinkF1"], data=Data(queries=queries))
+    assert abs(pairs.pairs["diff"].iloc[0]) == pytest.approx(abs(expected["one"] - expected["two"]), abs=1e-12)
+    plain = queries.drop(columns="weight")
+    found = score(systems, SMALL, ["LinkF1"], data=Data(queries=plain)).segments.set_index(["name", "segment"])["value"]
+    pairs = compare(systems, SMALL, ["LinkF1"], data=Data(queries=plain)).segments.set_index("segment")
+    for segment in ("x", "y"):
+        rows = np.array(part) == segment
+        ratios = {name: f1_of(gold[rows], answers[name][rows]) for name in systems}
+        for name, ratio in ratios.items():
+            assert found[name, segment] == pytest.approx(ratio, abs=1e-12)
+        a, b = (ratios[pairs.loc[segment, side]] for side in ("name_a", "name_b"))
+        assert pairs.loc[segment, "diff"] == pytest.approx(a - b, abs=1e-12)
+
+
+def test_poisson_and_studentised_intervals_recompute_the_ratio():
+    gold, one = SMALL["entity_id"].to_numpy(), ONE["entity_id"].to_numpy()
+
+    def row(method):
+        inference = Inference(interval=method, n_resamples=300)
+        return score({"one": ONE}, SMALL, ["LinkF1"], inference=inference).intervals.iloc[0][["low", "high"]].tolist()
+
+    weights = poisson_weights(SMALL["qid"], 300, 0)[:, 1:].astype(int).T
+    ratios = [f1_of(gold[rows], one[rows]) for rows in (np.repeat(np.arange(9), each) for each in weights)]
+    assert row("poisson") == pytest.approx(np.quantile(ratios, [0.025, 0.975]), abs=1e-12)
+
+    def estimate(rows):
+        is_link, is_gold = one[rows] != "NIL", gold[rows] != "NIL"
+        right, total = is_link & (one[rows] == gold[rows]), is_link.sum() + is_gold.sum()
+        change = 2 * right / total - 2 * right.sum() * (is_link * 1.0 + is_gold) / total**2
+        return 2 * right.sum() / total, math.sqrt((change**2).sum())
+
+    counts = np.concatenate(list(resamples(9, 300, stream(0, "")))).astype(int)
+    drawn = [estimate(np.repeat(np.arange(9), each)) for each in counts]
+    point, error = estimate(np.arange(9))
+    t = [(each - point) / spread if spread > 1e-12 else np.sign(each - point) * 1e9 for each, spread in drawn]
+    high, low = np.quantile(t, [0.025, 0.975])
+    expected = np.clip([point - low * error, point - high * error], 0, 1)
+    assert row("studentised") == pytest.approx(expected, abs=1e-9)
+
+
+def test_names_of_answers_are_those_of_the_measures():
+    asked = [*LINKING, LinkP(nil="O", undefined="zero", unanswered="nil"), LinkF1(multiple_answers="any")]
+    # Recall is a mean, whose values need no answers.
+    ratios = [measure for measure in asked if is_linearised(str(measure))]
+    assert {"LinkingF1", "LinkF1", "NilP"} < {measure.NAME for measure in ratios}
+    assert answers_by(map(str, asked)) == {str(measure): str(measure.answers) for measure in ratios}

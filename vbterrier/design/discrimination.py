@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
 from vbterrier.frames.contracts import frame_of, is_linearised, require
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.score_table import ScoreTable, answer_codes
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 ORDERS = ("given", "random")
 # The kinds of queries and answers.
 ANSWER_COLUMNS = ("gold", "answer")
-GOLD, ANSWERS = linking.GOLD, linking.ANSWERS
 # Default number of sizes.
 _N_SIZES = 20
 # Numbers in memory at a time: 32 MB.
@@ -85,7 +84,7 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
     which are counted by kind.
     """
     if not set(ANSWER_COLUMNS) <= set(getattr(values, "columns", ())):
-        for measure, names, _, table in ScoreTable.of_frame(values).views(by_id=by_id):
+        for measure, names, _, table, _ in ScoreTable.of_frame(values).views(by_id=by_id):
             if is_linearised(measure):
                 raise InputError(
                     f"values: {measure} is a ratio of sums, which the values of some queries do not give; keep the "
@@ -103,7 +102,7 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
             yield from _tables(rows.drop(columns=list(ANSWER_COLUMNS)), by_id=by_id)
             continue
         coded = rows[["name", "qid", "measure"]].assign(value=answer_codes(rows).astype(np.float64))
-        ((_, names, _, table),) = ScoreTable.of_frame(coded).views(by_id=by_id)
+        ((_, names, _, table, _),) = ScoreTable.of_frame(coded).views(by_id=by_id)
         counted = (table[:, :, None] == np.arange(linking.N_ANSWERS)).reshape(len(table), -1).astype(np.float64)
         shape, place = (len(names), linking.N_ANSWERS), linking.FIGURES.index(figure)
         yield measure, names, counted, partial(_figures, shape=shape, place=place)
@@ -112,19 +111,6 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
 def _figures(means: Floats, *, shape: tuple[int, int], place: int) -> Floats:
     """A figure of m systems from the shares of their answers, (..., m) of (..., 8 m)."""
     return linking.figure(means.reshape(*means.shape[:-1], *shape), place=place)
-
-
-def answer_codes(frame: pd.DataFrame) -> Ints:
-    """Return the cell of a table of answers of each row, from its columns gold and answer."""
-    cells = {(gold, answer): 4 * at + place for at, gold in enumerate(GOLD) for place, answer in enumerate(ANSWERS)}
-    cell = np.array([cells.get(pair, -1) for pair in zip(frame["gold"], frame["answer"], strict=True)], dtype=np.int64)
-    if (cell < 0).any():
-        row = int(np.argmax(cell < 0))
-        raise InputError(
-            f"values: row {row} has gold {frame['gold'].iloc[row]!r} and answer {frame['answer'].iloc[row]!r}, wanted "
-            "those of the values of vbterrier.score or of the answers of a linking_report"
-        )
-    return cell
 
 
 @with_usual_errors

@@ -17,22 +17,23 @@ from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, 
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures
 from vbterrier.evaluate.scores import Scores, sample_by, scored_runs, warn_of_weights
 from vbterrier.evaluate.value_tables import (
-    answered_by,
     count_answers,
+    counted_by,
     flagged,
+    plain_mean,
     require_means,
     suspect_runs,
     views_of,
 )
 from vbterrier.evaluate.verdicts import too_few, verdict_of
 from vbterrier.frames.answer import Caveat
-from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
+from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of, queries_of_topics
 from vbterrier.frames.results import Shown
-from vbterrier.frames.score_table import ScoreTable, table_of_views
+from vbterrier.frames.score_table import ScoreTable, answers_by, relinearised, table_of_views, with_answers
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import distinct_measures, measures_from
@@ -42,12 +43,16 @@ from vbterrier.stats.comparisons import check_tests, compared, is_significant, l
 from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, TOPIC_METHODS, UNSEEN, interval_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from vbterrier.annotations import Ints
     from vbterrier.evaluate.scores import ScoredRuns
     from vbterrier.frames.results import Figures
     from vbterrier.frames.score_table import View
+    from vbterrier.kernels.mean_limits import SampledQueries
     from vbterrier.remedies import Call
+
+    Sample = Callable[[Sequence[str]], SampledQueries] | None
 
 
 _LOG = logging.getLogger(__name__)
@@ -269,8 +274,9 @@ def compare(
     ``letters`` is a compact letter display (Piepho, *J. Comput. Graph. Stat.* 13, 2004).
 
     wins, losses and ties of linking measures count the queries that system a alone, b alone, or both or neither answer
-    correctly. For scores and values, they are missing unless LinkingR is among the measures. Sign flips exchange
-    linearised values; :func:`vbterrier.linking.linking_report` exchanges the answers themselves.
+    correctly. For scores and values, they are missing unless LinkingR is among the measures. Tests that resample
+    exchange or draw the answers, and recompute these ratios of sums each time; other tests and intervals are those of
+    linearised values (the delta method), see :data:`vbterrier.LinkP`.
 
     Examples
     --------
@@ -334,7 +340,7 @@ def compare(
             parts = {name: (part, evaluated_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
             qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
             _queries_table(sampled, qids, interval, test)
-        wanted = distinct_measures([*asked, *answered_by(map(str, asked))])
+        wanted = distinct_measures([*asked, *counted_by([str(measure) for measure in asked])])
         results |= {"on_topics": on_topics, "duplicates": duplicates, "system": system}
         scored = {
             name: scored_runs(
@@ -354,8 +360,7 @@ def compare(
         asked = _defined(table, list(map(str, wanted)), asked)
     views = views_of(table, asked, common=on_topics == "common")
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
-    warn_of_weights(queries_of_views)
-    options["sample"] = sample_by(queries_of_views)
+    views, options["sample"] = _sampled(views, queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
     pairs = unordered(count_answers(compared(views, **compared_by), table), guessed)
     _warn_of_few_topics(pairs, test)
@@ -417,7 +422,7 @@ def _by_segment(
     level, rows = options["level"], []
     for name, qids in parts.items():
         of_part = [
-            view._replace(qids=[view.qids[row] for row in rows_of], values=view.values[rows_of])
+            _weighted(_part(view, rows_of), options["sample"])
             for view in views
             if len(rows_of := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
         ]
@@ -428,6 +433,24 @@ def _by_segment(
         pairs.insert(0, "segment", name)
         rows.append(pairs)
     return unordered(pd.concat(rows, ignore_index=True), guessed) if rows else pd.DataFrame()
+
+
+def _part(view: View, rows: Ints) -> View:
+    """The view of some topics."""
+    answers = None if view.answers is None else view.answers[rows]
+    return view._replace(qids=[view.qids[row] for row in rows], values=view.values[rows], answers=answers)
+
+
+def _sampled(views: Sequence[View], queries: pd.DataFrame | None) -> tuple[list[View], Sample]:
+    """The views at the weights of their topics, and how these were sampled."""
+    warn_of_weights(queries)
+    sample = sample_by(queries)
+    return [_weighted(view, sample) for view in views], sample
+
+
+def _weighted(view: View, sample: Sample) -> View:
+    """The view with ratios linearised on its topics, at their weights."""
+    return relinearised(view, plain_mean if sample is None else sample(view.qids).mean)
 
 
 def _joined(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
@@ -510,8 +533,10 @@ def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]
             f"run retrieved nothing), or ask for {COMMON_TOPICS.text()}"
         )
     if isinstance(data, Scores):
-        return ScoreTable.of_frame(data.values), data.missing
-    return ScoreTable.of_frame(read_values(data) if is_path(data) else data), None
+        return with_answers(ScoreTable.of_frame(data.values), data.values), data.missing
+    values = read_values(data) if is_path(data) else data
+    table = ScoreTable.of_frame(values)
+    return (with_answers(table, frame_of(values, "values")) if answers_by(table.measures) else table), None
 
 
 def _defined(table: ScoreTable, scored: Sequence[str], asked: Sequence[ir_measures.Measure]) -> list[str]:

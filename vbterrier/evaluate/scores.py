@@ -18,6 +18,7 @@ from vbterrier.evaluate.default_measures import judgments_and_measures
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
+from vbterrier.evaluate.value_tables import linearised_on
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
@@ -291,8 +292,9 @@ def score(
 
     Notes
     -----
-    Linking measures are ratios of sums over all queries: intervals ``"percentile"`` and ``"bca"`` recompute the ratio
-    for each resample and without each query; others are those of the mean of linearised values (the delta method).
+    Linking measures are ratios of sums over all queries, also of weighted queries and of the queries of a segment:
+    intervals that resample recompute the ratio for each resample and without each query; ``"unseen"`` and ``"normal"``
+    are Student's t over linearised values (the delta method, :data:`vbterrier.LinkP`), whose mean is the ratio.
 
     Results do not depend on the number of processes and workers. ``memory`` bounds each process; in the calling
     process, chunks queued for workers take at most an eighth of it.
@@ -680,13 +682,14 @@ def _by_segment(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The C frame of all queries, and that of each segment."""
     warn_of_weights(table)
-    whole_frame = _intervals(scores, measures, names, interval, sample=sample_by(table), **drawn)
+    sample = sample_by(table)
+    whole_frame = _intervals(linearised_on(scores, sample), measures, names, interval, sample=sample, **drawn)
     parts = []
     if table is not None and "segment" in table.columns:
         weight = table["weight"] if "weight" in table.columns else pd.Series(1.0, index=table.index)
         for segment, rows in table[table["segment"] != ""].groupby("segment").groups.items():
-            part = scores.on(set(rows))
-            frame = _intervals(part, measures, names, interval, sample=sample_by(table), **drawn)
+            part = linearised_on(scores.on(set(rows)), sample)
+            frame = _intervals(part, measures, names, interval, sample=sample, **drawn)
             parts.append(frame.assign(segment=str(segment), weight=weight.loc[rows].sum() / weight.sum()))
     return whole_frame, pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -715,10 +718,12 @@ def _intervals(
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
         if is_linearised(str(measure)) and interval in RATIO_METHODS and len(values) > 1:
-            cells = scores.scores_of(name, str(measure.answers))
-            place = linking.FIGURES.index(measure.NAME)
-            # Shown topics alone: all of them, or those of a segment.
-            limits = ratio_limits(cells, partial(linking.figure, place=place), interval, **drawn)
+            answers = scores.rows(str(measure.answers), [name], scores.qids)
+            ((_, qids, cells),) = ScoreTable(["answers"], [name], scores.qids, answers[None]).columns()
+            figure, slopes = (
+                partial(each, place=linking.FIGURES.index(measure.NAME)) for each in (linking.figure, linking.slopes)
+            )
+            limits = np.clip(ratio_limits(cells[:, 0], qids, figure, slopes, interval, **drawn), 0, 1)
             ends = [(*limits, f"topics ({interval})", n_resamples)] if np.isfinite(limits).all() else ends
         variance = _variance_of(measure)
         # Variances of weighted means are those of the gate alone.

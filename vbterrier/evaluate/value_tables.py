@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -11,17 +12,18 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.contracts import is_linearised
-from vbterrier.frames.score_table import by_mean
+from vbterrier.frames.score_table import answered, answers_by, by_mean, linearised, relinearised
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.score_table import ScoreTable, View
+    from vbterrier.kernels.mean_limits import SampledQueries
 
 
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
@@ -31,9 +33,12 @@ def views_of(scores: ScoreTable, asked: Sequence[Any], *, common: bool = False) 
     """Views by measure, the highest mean first; ``common`` drops topics that some system lacks, instead of raising."""
     if len(scores.names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise InputError(f"wanted at least two systems, found {examples(scores.names) or 'none'}; give another")
-    wanted = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in asked)) or scores.measures
+    of_answers = answers_by(scores.measures).values()
+    every = [measure for measure in scores.measures if measure not in of_answers]
+    wanted = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in asked)) or every
     require_means(wanted)
-    return [by_mean(view) for view in scores.of(wanted).views(common=common, of_all=True)]
+    views = answered(scores.of(wanted).views(common=common, of_all=True), scores)
+    return [by_mean(relinearised(view, plain_mean)) for view in views]
 
 
 def _named_as(measure: Any, measures: Sequence[str]) -> str:
@@ -123,6 +128,27 @@ def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(flag=texts)
 
 
+def linearised_on(scores: ScoreTable, sample: Callable[[Sequence[str]], SampledQueries] | None = None) -> ScoreTable:
+    """The table with ratios linearised on its topics, and at their weights: means of values are the ratios.
+
+    Systems without answers keep their values.
+    """
+    made = scores.values.copy()
+    for measure, of_answers in answers_by(scores.measures).items():
+        answers = scores.rows(of_answers, scores.names, scores.qids)
+        for values, own in zip(made[scores.measures.index(measure)], answers, strict=True):
+            topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(own))
+            if len(topics):
+                how = None if sample is None else sample([scores.qids[topic] for topic in topics])
+                values[topics] = linearised(own[topics], measure, plain_mean if how is None else how.mean)
+    return replace(scores, values=made)
+
+
+def plain_mean(values: Floats) -> Floats:
+    """Return the mean of the rows."""
+    return np.asarray(values.mean(axis=0))
+
+
 def answered_by(measures: Iterable[str]) -> list[str]:
     """For linearised linking measures, LinkingR with the same parameters, whose value is 1 for a correct answer.
 
@@ -133,6 +159,11 @@ def answered_by(measures: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(re.sub(r"^\w+", str(LinkingR), measure) for measure in linearised))
 
 
+def counted_by(measures: Sequence[str]) -> list[str]:
+    """The measures of correct answers, and of answers, that comparisons of linking measures need."""
+    return [*answered_by(measures), *answers_by(measures).values()]
+
+
 def count_answers(pairs: pd.DataFrame, scores: ScoreTable) -> pd.DataFrame:
     """Fill wins, losses and ties of linearised measures with queries that one, the other, or both or neither answer.
 
@@ -141,7 +172,7 @@ def count_answers(pairs: pd.DataFrame, scores: ScoreTable) -> pd.DataFrame:
     counts = ["wins", "losses", "ties"]
     table = pairs.copy()
     for measure in filter(is_linearised, pairs["measure"].unique()):
-        for _, names, qids, correct in scores.of(answered_by([measure])).views(common=True):
+        for _, names, qids, correct, _ in scores.of(answered_by([measure])).views(common=True):
             wide = pd.DataFrame(correct, index=qids, columns=names)
             rows = table.index[table["measure"] == measure]
             a, b = (wide[table.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))

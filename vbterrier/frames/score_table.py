@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, examples
+from vbterrier.frames.contracts import is_linearised
 from vbterrier.frames.values import KEY, values_of
+from vbterrier.kernels import linking
 from vbterrier.remedies import COMMON_TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
 
@@ -22,13 +26,21 @@ if TYPE_CHECKING:
 _PLACES = 12
 
 
+# The parameter of LinkingR whose values are the answers.
+ANSWER_PART = "part='answer'"
+
+
 class View(NamedTuple):
-    """The values of some systems by one measure on the same topics, shape (n_topics, n_systems)."""
+    """The values of some systems by one measure on the same topics, shape (n_topics, n_systems).
+
+    ``answers``: of a ratio of sums over topics, the kind of the answer of each system, of the same shape.
+    """
 
     measure: str
     names: list[str]
     qids: list[str]
     values: Floats
+    answers: Floats | None = None
 
 
 class Columns(NamedTuple):
@@ -187,7 +199,78 @@ def by_mean(view: View) -> View:
     """The view with the system with the highest mean first."""
     means = view.values.mean(axis=0).round(_PLACES)
     order = sorted(range(len(view.names)), key=lambda at: (-means[at], view.names[at]))
-    return view._replace(names=[view.names[at] for at in order], values=np.take(view.values, order, axis=1))
+    answers = None if view.answers is None else np.take(view.answers, order, axis=1)
+    names, values = [view.names[at] for at in order], np.take(view.values, order, axis=1)
+    return view._replace(names=names, values=values, answers=answers)
+
+
+def answers_by(measures: Iterable[str]) -> dict[str, str]:
+    """For ratios of sums over topics (linking measures), the measure of the answers that they count.
+
+    >>> answers_by(["LinkP(nil='O',undefined='zero')", "AP"])
+    {"LinkP(nil='O',undefined='zero')": "LinkingR(nil='O',part='answer')"}
+    """
+    made = {}
+    for measure in filter(is_linearised, measures):
+        options = [each for each in measure.partition("(")[2].rstrip(")").split(",") if each]
+        own = [each for each in options if not each.startswith("undefined=")]
+        made[measure] = f"LinkingR({','.join([*own, ANSWER_PART])})"
+    return made
+
+
+def answer_codes(frame: pd.DataFrame) -> Ints:
+    """Return the cell of a table of answers of each row, from its columns gold and answer."""
+    pairs = product(range(len(linking.GOLD)), range(len(linking.ANSWERS)))
+    cells = {(linking.GOLD[gold], linking.ANSWERS[place]): 4 * gold + place for gold, place in pairs}
+    cell = np.array([cells.get(pair, -1) for pair in zip(frame["gold"], frame["answer"], strict=True)], dtype=np.int64)
+    if (cell < 0).any():
+        row = int(np.argmax(cell < 0))
+        raise InputError(
+            f"values: row {row} has gold {frame['gold'].iloc[row]!r} and answer {frame['answer'].iloc[row]!r}, wanted "
+            "those of the values of vbterrier.score or of the answers of a linking_report"
+        )
+    return cell
+
+
+def with_answers(table: ScoreTable, values: pd.DataFrame) -> ScoreTable:
+    """Add the answers that a V frame has in its columns gold and answer."""
+    own = answers_by(table.measures)
+    if not own or not {"gold", "answer"} <= set(values.columns):
+        return table
+    rows = values[values["measure"].astype(str).isin(list(own)).to_numpy()]
+    measure = rows["measure"].astype(str).map(own)
+    coded = rows[["name", "qid"]].assign(measure=measure, value=answer_codes(rows).astype(np.float64))
+    coded = coded.drop_duplicates(["name", "qid", "measure"])
+    return ScoreTable.of_frame(pd.concat([table.frame(), coded], ignore_index=True))
+
+
+def answered(views: Iterable[View], table: ScoreTable) -> list[View]:
+    """Views with the answers of ratios, if the table has them for all of their systems and topics."""
+    made = []
+    for view in views:
+        own = answers_by([view.measure])
+        answers = table.rows(own.get(view.measure, ""), view.names, view.qids).T
+        made.append(view._replace(answers=answers) if own and not np.isnan(answers).any() else view)
+    return made
+
+
+def relinearised(view: View, mean: Callable[[Floats], Floats]) -> View:
+    """The view of a ratio with values linearised on its topics, whose mean is the ratio; other views as they are.
+
+    ``mean``: the mean of rows of topics, (n, m) to (m,), which has the weights of topics.
+    """
+    if view.answers is None:
+        return view
+    values = np.stack([linearised(each, view.measure, mean) for each in view.answers.T], axis=1)
+    return view._replace(values=values)
+
+
+def linearised(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) -> Floats:
+    """The value of each topic of a ratio of the answers of some topics, shape (n,); NaN if it is undefined."""
+    kind, figure = answers.astype(np.int64), linking.FIGURES.index(re.split(r"[(@]", measure, maxsplit=1)[0])
+    shares = mean(np.eye(linking.N_ANSWERS)[kind])
+    values = linking.influence(shares.reshape(2, -1)).reshape(-1, len(linking.FIGURES))[kind, figure]
+    return np.where(np.isnan(values), 0.0, values) if "undefined='zero'" in measure else values
 
 
 def table_of_views(views: Sequence[View]) -> ScoreTable:

@@ -69,26 +69,38 @@ def figures(counts: Any) -> Floats:
 
 def figure(shares: Any, *, place: int) -> Floats:
     """The figure at a place of ``FIGURES`` of shares of the first answers, (...) of (..., at most 8)."""
-    shares = np.asarray(shares)
+    return figures(_tables(np.asarray(shares)))[..., place]
+
+
+def _tables(shares: Floats) -> Floats:
+    """Tables of the first answers, (..., 2, 4) of (..., at most 8)."""
     tables = np.zeros((*shares.shape[:-1], N_ANSWERS))
     tables[..., : shares.shape[-1]] = shares
-    return figures(tables.reshape(*shares.shape[:-1], len(GOLD), len(ANSWERS)))[..., place]
+    return tables.reshape(*shares.shape[:-1], len(GOLD), len(ANSWERS))
 
 
 def influence(counts: Any) -> Floats:
-    """The pseudo-value of a query of each cell of a table for each figure, shape (2, 4, 8).
+    """The pseudo-value of a query of each cell of tables for each figure, shape (..., 2, 4, 8).
 
     ``v_q = θ + n ∇θ · x_q`` with the gradient of the figure θ with respect to the sums, and the query's contribution
     x_q to the sums. Figures are homogeneous of degree 0 in the counts, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of
-    v_q is θ. To first order, the sampling variation of θ is that of this mean, including that of the gold weights.
+    v_q is θ; with weighted counts, the weighted mean is. To first order, the sampling variation of θ is that of this
+    mean, including that of the gold weights.
 
-    - ``counts``: the table, shape (2, 4)
+    - ``counts``: the tables, shape (..., 2, 4)
     """
-    parts: Floats = np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
-    values: Floats = figures(counts) + parts
+    n = np.sum(counts, axis=(-2, -1))[..., None, None, None]
+    values: Floats = figures(counts)[..., None, None, :] + n * np.einsum("...fs,sij->...ijf", _gradients(counts), _SUMS)
     # Recall over all queries is a mean: 1 for right answers and 0 for others, without rounding errors.
-    values[:, :, FIGURES.index("LinkingR")] = _SUMS[4] + _SUMS[5]
+    values[..., FIGURES.index("LinkingR")] = _SUMS[4] + _SUMS[5]
     return values
+
+
+def slopes(shares: Any, *, place: int) -> Floats:
+    """The derivative of a figure by each of the first shares of answers, (..., k) of (..., k), k at most 8."""
+    shares = np.asarray(shares)
+    made: Floats = np.einsum("...s,sc->...c", _gradients(_tables(shares))[..., place, :], _SUMS.reshape(6, -1))
+    return made[..., : shares.shape[-1]]
 
 
 # Swaps that are enumerated.
@@ -144,26 +156,27 @@ def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _gradients(counts: Any) -> Floats:
-    """The derivative of each figure by each sum, shape (8, 6); NaN for undefined figures."""
+    """The derivative of each figure by each sum, shape (..., 8, 6); NaN for undefined figures."""
     gold, predicted, right = _sums(counts)
     precision, recall, _ = weighted_scores(gold, predicted, right)
-    n, made = gold.sum(), np.zeros((len(FIGURES), 6))
-    at = {name: made[place] for place, name in enumerate(FIGURES)}
+    n, made = gold.sum(axis=-1), np.zeros((*gold.shape[:-1], len(FIGURES), 6))
+    at = {name: made[..., place, :] for place, name in enumerate(FIGURES)}
     for kind, name in enumerate(("Link", "Nil")):
+        its_gold, its_predicted, its_right = (each[..., kind] for each in (gold, predicted, right))
         # The derivatives of a ratio a/b: 1/b by a, -a/b² by b.
-        for figure, below, by in ((f"{name}P", 2, predicted[kind]), (f"{name}R", 0, gold[kind])):
-            at[figure][4 + kind] = _ratio(1.0, by)
-            at[figure][below + kind] = -_ratio(right[kind], by**2)
+        for figure, below, by in ((f"{name}P", 2, its_predicted), (f"{name}R", 0, its_gold)):
+            at[figure][..., 4 + kind] = _ratio(1.0, by)
+            at[figure][..., below + kind] = -_ratio(its_right, by**2)
         # The precision of a kind that is never predicted is constant.
-        at["LinkingP"] += gold[kind] / n * np.nan_to_num(at[f"{name}P"])
-        at["LinkingP"][kind] += (np.nan_to_num(_ratio(right[kind], predicted[kind])) - precision) / n
-    links = predicted[0] + gold[0]
-    at["LinkF1"][4] = _ratio(2.0, links)
-    at["LinkF1"][[0, 2]] = -_ratio(2 * right[0], links**2)
-    at["LinkingR"][:] = np.array([-recall, -recall, 0, 0, 1, 1]) / n
-    both = precision + recall
-    if both > 0:
-        at["LinkingF1"][:] = 2 * (recall**2 * at["LinkingP"] + precision**2 * at["LinkingR"]) / both**2
+        at["LinkingP"] += (its_gold / n)[..., None] * np.nan_to_num(at[f"{name}P"])
+        at["LinkingP"][..., kind] += (np.nan_to_num(_ratio(its_right, its_predicted)) - precision) / n
+    links = predicted[..., 0] + gold[..., 0]
+    at["LinkF1"][..., 4] = _ratio(2.0, links)
+    at["LinkF1"][..., [0, 2]] = -_ratio(2 * right[..., 0], links**2)[..., None]
+    at["LinkingR"][..., :2] = -(recall / n)[..., None]
+    at["LinkingR"][..., 4:] = (1 / n)[..., None]
+    weighted = recall[..., None] ** 2 * at["LinkingP"] + precision[..., None] ** 2 * at["LinkingR"]
+    at["LinkingF1"] += np.nan_to_num(_ratio(2 * weighted, ((precision + recall) ** 2)[..., None]))
     return made
 
 

@@ -114,10 +114,14 @@ class _LinkP(_Part):
     Linking measures θ are ratios over all queries, but hosts can only average values of single queries. The value of a
     query is therefore its contribution to the measure, ``v_q = θ + n ∇θ · x_q``
     (:func:`vbterrier.kernels.linking.influence`): the mean over all queries **is** the measure, and intervals and
-    paired tests over the values are those of the delta method. A single value is not a score: it may be outside [0, 1]
-    and depends on all answers of the system. ir_measures and ``pt.Experiment``, which may evaluate some of the queries,
-    are refused; use :func:`vbterrier.score`, :func:`vbterrier.Experiment` or
-    :func:`vbterrier.linking.linking_report`.
+    paired tests over the values are those of the delta method; resamples recompute the ratio. Nominal 95 % intervals by
+    Student's t over the values (``"normal"``) cover the value of the population with 50 and 250 queries in .89 and .94
+    (LinkP), .92 and .95 (LinkF1), and .93 and .94 (LinkingF1) of 400 samples with the answers of the paper's Random
+    Document set, the default (``"unseen"``) in .92 and .97, .97 and .97, and .97 and .97.
+
+    A single value is not a score: it may be outside [0, 1] and depends on all answers of the system. ir_measures and
+    ``pt.Experiment``, which may evaluate some of the queries, are refused; use :func:`vbterrier.score`,
+    :func:`vbterrier.Experiment` or :func:`vbterrier.linking.linking_report`.
 
     Undefined for all queries if the system predicts no link.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import ceil
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import (
+    InputError,
     ParameterError,
     check_level,
     choice,
@@ -22,11 +23,12 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
-from vbterrier.frames.score_table import ScoreTable
-from vbterrier.kernels.mean_limits import p_value
+from vbterrier.frames.contracts import frame_of, is_linearised, require_difference, score_bounds
+from vbterrier.frames.score_table import ScoreTable, answered, relinearised, with_answers
+from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
+from vbterrier.stats.ratio_tests import ratio_pairs
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.contracts import Bounds
     from vbterrier.frames.score_table import View
-    from vbterrier.kernels.mean_limits import Moments, SampledQueries
+    from vbterrier.kernels.mean_limits import Moments
     from vbterrier.stats.paired_tests import TTest
+    from vbterrier.stats.ratio_tests import RatioPair
 
 
 _LETTER = re.compile(r"[a-z]\d*")
@@ -157,6 +160,11 @@ def comparisons(
     for topics that were not sampled and differ by the range of the measure: without a difference, at least 299 topics
     are needed for a margin of .01. Differences below 1e-12 of the values are rounding errors and count as ties.
 
+    Linking measures such as LinkF1 are ratios of sums over topics. Sign flips exchange the answers of both systems, and
+    the bootstrap draws them; each recomputes both ratios (and the bootstrap its standard error), and values need the
+    columns gold and answer of :func:`vbterrier.score`. Student's t, signed ranks and intervals are those of linearised
+    values (the delta method); intervals exclude 0 where the test rejects, as for means.
+
     Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the
     observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,
     algorithm 2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
@@ -169,7 +177,11 @@ def comparisons(
     options: dict[str, Any] = {"test": test, "correction": correction, "family": family, "level": level}
     options |= {"margin": margin, "n_resamples": n_resamples, "seed": seed}
     check_tests(**options, is_sampled=sample is not None)
-    return compared(ScoreTable.of_frame(values).views(), baseline=baseline, **options, sample=sample)
+    table = ScoreTable.of_frame(values)
+    views = answered(table.views(), with_answers(table, frame_of(values, "values")))
+    if sample is not None:
+        views = [relinearised(view, sample(view.qids).mean) for view in views]
+    return compared(views, baseline=baseline, **options, sample=sample)
 
 
 def compared(
@@ -187,14 +199,20 @@ def compared(
 ) -> pd.DataFrame:
     """Return :func:`comparisons` of checked values and options."""
     tables = []
-    for measure, names, qids, table in views:
+    for measure, names, qids, table, answers in views:
+        if answers is None and is_linearised(measure) and test in RESAMPLED:
+            raise InputError(
+                f"{measure}: a ratio of sums, which resamples of values do not give; keep the columns gold and answer "
+                "of vbterrier.score, or use test='moderated'"
+            )
         if margin is not None:
             require_difference("margin", margin, measure)
         if pairs := pairs_of(names, baseline):
-            a, b = (table[:, [names.index(pair[side]) for pair in pairs]] for side in (0, 1))
+            columns = [(names.index(first), names.index(second)) for first, second in pairs]
+            a, b = (table[:, [each[side] for each in columns]] for side in (0, 1))
             differences = a - b
             differences[np.abs(differences) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
-            tables.append(_Table(measure, pairs, qids, differences))
+            tables.append(_Table(measure, pairs, qids, differences, columns, answers))
     groups = [tables] if family == "all" and tables else [[table] for table in tables]
     same_topics = all(table.qids == group[0].qids for group in groups for table in group)
     if correction == "max-t" and not same_topics:
@@ -247,12 +265,24 @@ def check_tests(
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Differences of pairs by one measure, a row for each topic."""
+    """Differences of pairs by one measure, a row for each topic.
+
+    ``columns``: the places of the systems of a pair; ``answers``: of a ratio, the answers of systems by place.
+    """
 
     measure: str
     pairs: list[tuple[str, str]]
     qids: list[str]
     differences: Floats
+    columns: list[tuple[int, int]]
+    answers: Floats | None
+
+    def ratios(self, sample: SampledQueries | None) -> Sequence[RatioPair | None]:
+        """The answers of pairs in the units that are flipped or drawn, topics or clusters; ``None`` for means."""
+        if self.answers is None:
+            return [None] * len(self.pairs)
+        of_units = SampledQueries.equal(len(self.qids)).of_clusters if sample is None else sample.of_clusters
+        return ratio_pairs(self.measure, self.columns, self.answers, of_units)
 
 
 def _of_family(
@@ -283,13 +313,17 @@ def _of_family(
         for table, how, ends in zip(family, samples, bounds, strict=True)
     ]
     is_single = sum(len(table.pairs) for table in family) == 1
+    ratios = [
+        table.ratios(how) if is_resampled else [None] * len(table.pairs)
+        for table, how in zip(family, samples, strict=True)
+    ]
     if correction == "max-t":
-        p_values, corrected = max_t(np.hstack(units), test, **options)
+        p_values, corrected = max_t(np.hstack(units), test, **options, ratios=list(chain.from_iterable(ratios)))
     else:
         p_values = np.concatenate(
             [
-                tests.p_value if test in {"t", "moderated"} else paired_p(unit, test, **options)
-                for unit, tests in zip(units, of_t, strict=True)
+                tests.p_value if test in {"t", "moderated"} else paired_p(unit, test, **options, ratios=own)
+                for unit, tests, own in zip(units, of_t, ratios, strict=True)
             ]
         )
         corrected = adjusted(p_values, correction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,11 @@ from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream,
 from vbterrier.stats.agreement import EQUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.kernels.mean_limits import Moments
+    from vbterrier.stats.ratio_tests import RatioPair
 
 
 # The tests and their names in the P frame.
@@ -39,7 +40,9 @@ _EQUAL = 1e-12
 _PRIOR = 4
 
 
-def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> Floats:
+def paired_p(
+    differences: Floats, test: str, *, n_resamples: int, seed: int, ratios: Sequence[RatioPair | None] = ()
+) -> Floats:
     """Two-sided p-values of the hypothesis that the differences of a pair are centred at 0, shape (k,).
 
     ``differences`` has a row for each topic, a column for each pair. ``"randomisation"``: the proportion of sign flips
@@ -51,12 +54,15 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
     ``"wilcoxon"``: signed ranks as in SciPy: differences of 0 are dropped; the null distribution is exact up to 50
     topics without ties and up to 13 with ties, and normal without continuity correction beyond.
 
+    ``ratios``: of pairs whose differences are linearised ratios of sums, their answers, which tests that resample
+    exchange and draw instead.
+
     Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, see :func:`t_test`.
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1])
     if test in RESAMPLED:
-        return max_t(differences, test, n_resamples=n_resamples, seed=seed)[0]
+        return max_t(differences, test, n_resamples=n_resamples, seed=seed, ratios=ratios)[0]
     if test == "wilcoxon":
         return _wilcoxon(differences)
     return t_test(differences, moderated=test == "moderated").p_value
@@ -147,7 +153,9 @@ def t_test(
     return TTest(mean, error, of.df, of.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), of, bounds)
 
 
-def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
+def max_t(
+    differences: Floats, test: str, *, n_resamples: int, seed: int, ratios: Sequence[RatioPair | None] = ()
+) -> tuple[Floats, Floats]:
     """Unadjusted and max-T adjusted p-values of each pair, under joint sign flips or resamples, shape (k,).
 
     Westfall and Young's step-down (1993, algorithm 2.8): the observed ``|t|`` of a pair is compared with the largest
@@ -156,8 +164,9 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1]), np.ones(differences.shape[1])
-    order = np.argsort(null_distribution(differences, test, n_resamples, seed).observed, kind="stable")
-    null = null_distribution(differences[:, order], test, n_resamples, seed)
+    pairs = list(ratios) or [None] * differences.shape[1]
+    order = np.argsort(null_distribution(differences, test, n_resamples, seed, pairs).observed, kind="stable")
+    null = null_distribution(differences[:, order], test, n_resamples, seed, [pairs[at] for at in order])
     as_extreme, max_as_extreme = np.zeros((2, len(order)))
     for block in null.blocks:
         maximum = np.zeros(len(block))
@@ -178,9 +187,43 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     return p_values[0], p_values[1]
 
 
-def null_distribution(differences: Floats, test: str, n_resamples: int, seed: int) -> NullDistribution:
+def null_distribution(
+    differences: Floats, test: str, n_resamples: int, seed: int, ratios: Sequence[RatioPair | None] = ()
+) -> NullDistribution:
     """The null distribution of a resampling test."""
-    return (_sign_flips if test == "randomisation" else _bootstrap)(differences, n_resamples, seed)
+    null = (_sign_flips if test == "randomisation" else _bootstrap)(differences, n_resamples, seed)
+    return _of_ratios(null, differences, test, ratios) if any(ratios) else null
+
+
+def _of_ratios(
+    null: NullDistribution, differences: Floats, test: str, ratios: Sequence[RatioPair | None]
+) -> NullDistribution:
+    """The null distribution with the statistics of ratios, which are on the scale of those of differences."""
+    observed, n = null.observed.copy(), len(differences)
+    # Sign flips do not change the standard error of linearised differences.
+    scale = n / np.maximum(np.sqrt((differences**2).sum(axis=0)), _EQUAL)
+
+    def statistic(block: Floats, at: int, ratio: RatioPair) -> Floats:
+        return ratio.flipped(block) * scale[at] if test == "randomisation" else ratio.resampled(block)
+
+    def drawn(block: Floats, these: slice) -> Floats:
+        made = null.drawn(block, these)
+        for row, at in enumerate(range(len(observed))[these]):
+            ratio = ratios[at]
+            if ratio is not None:
+                made[row] = statistic(block, at, ratio)
+        return made
+
+    for at, ratio in enumerate(ratios):
+        if ratio is not None:
+            whole = np.ones((1, n))
+            if test == "randomisation":
+                observed[at] = statistic(whole, at, ratio)[0]
+            else:
+                difference, spread = (float(np.abs(each[0])) for each in ratio.difference(whole))
+                none = 0.0 if difference <= _EQUAL else ENDLESS
+                observed[at] = difference / spread if spread > _EQUAL else none
+    return replace(null, observed=observed, drawn=drawn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -356,28 +356,51 @@ def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_re
 
 
 # The methods that recompute a ratio of sums.
-RATIO_METHODS = ("percentile", "bca")
+RATIO_METHODS = ("percentile", "bca", "studentised", "poisson")
 
 
 def ratio_limits(
-    cells: Floats, figure: Callable[[Floats], Floats], method: str, *, level: float, n_resamples: int, seed: int
+    cells: Floats,
+    qids: Sequence[str],
+    figure: Callable[[Floats], Floats],
+    slopes: Callable[[Floats], Floats],
+    method: str,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> tuple[float, float]:
     """Return the limits of an interval of a ratio of sums, which each resample of topics and each jackknife recomputes.
 
-    - ``cells``: the kind of each topic, a whole number, shape (n,)
+    - ``cells``, ``qids``: the kind of each topic, a whole number, and its id, shape (n,)
     - ``figure``: the ratio from shares of the kinds, (...) of (..., n_kinds); NaN if undefined
-    - ``method``: ``"percentile"`` or ``"bca"``
+    - ``slopes``: the derivative of the ratio by each share, (..., n_kinds) of (..., n_kinds), the standard error of
+      ``"studentised"``, which each resample recomputes, too
+    - ``method``: one of ``RATIO_METHODS``
 
     Both limits are NaN if the ratio is undefined, or the same for all resamples.
     """
     kinds = np.arange(int(cells.max()) + 1)
     is_kind = (cells[:, None] == kinds).astype(np.float64)
     share, n, tails = is_kind.mean(axis=0), len(cells), tail_probabilities(level)
-    replicas = figure(resampled_means(is_kind, n_resamples, stream(seed, "")))
-    replicas = replicas[np.isfinite(replicas)]
-    point = figure(share)
+    draws = _draws(method, seed, "", qids)()
+    if method == "poisson":
+        shares = means_of(*draws(is_kind, n_resamples))[1:]
+    else:
+        shares = resampled_means(is_kind, n_resamples, draws)
+    replicas, point = figure(shares), figure(share)
+    shares, replicas = shares[np.isfinite(replicas)], replicas[np.isfinite(replicas)]
     if not np.isfinite(point) or not len(replicas) or np.ptp(replicas) <= _EQUAL:
         return np.nan, np.nan
+    if method == "studentised":
+        # Ratios do not depend on the sum of the shares, so that the mean slope is 0.
+        error, errors = (np.sqrt((of * slopes(of) ** 2).sum(axis=-1)) for of in (share, shares))
+        distance = replicas - point
+        flat = np.where(np.abs(distance) <= _EQUAL, 0.0, np.copysign(ENDLESS, distance))
+        t = np.quantile(np.divide(distance, errors, out=flat, where=errors > _EQUAL), tails[::-1])
+        t[np.abs(t) > ENDLESS * _EQUAL] *= np.inf
+        return float(point - t[0] * error), float(point - t[1] * error)
+    method = "percentile" if method == "poisson" else method
     if method == "percentile":
         low, high = np.quantile(replicas, tails)
         return float(low), float(high)
