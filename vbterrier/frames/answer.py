@@ -181,13 +181,14 @@ def _kind(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text that begins with a capital letter and ends with a full stop; names such as nDCG stay.
+    """Return a text that begins with a capital letter and ends with a full stop or question mark; names as nDCG stay.
 
-    >>> sentence("two runs differ"), sentence("nDCG@10 does not")
-    ('Two runs differ.', 'nDCG@10 does not.')
+    >>> sentence("two runs differ"), sentence("nDCG@10 does not"), sentence("are they equal?")
+    ('Two runs differ.', 'nDCG@10 does not.', 'Are they equal?')
     """
     first = text.partition(" ")[0]
-    return (text.capitalize()[:1] + text[1:] if first.isalpha() and first.islower() else text).rstrip(".") + "."
+    begun = text.capitalize()[:1] + text[1:] if first.isalpha() and first.islower() else text
+    return begun if begun.endswith(("?", "!")) else begun.rstrip(".") + "."
 
 
 def text_key(text: str) -> str:
