@@ -123,6 +123,26 @@ def test_a_query_without_ratings_is_unrated(cases):
     assert found.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
 
 
+@QUIET
+def test_queries_without_ratings_or_results_are_reported_and_excluded(tmp_path):
+    ratings, snapshot = tmp_path / "ratings.csv", tmp_path / "snapshot.csv"
+    ratings.write_text('query,docid,rating\ncoat,a,2.0\ncoat,b,0.0\n"cap, wool",c,1.0\n"cap, wool",d,0.0\nbelt,,\n')
+    head = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position,title\n"
+    rows = ["coat,b,1,x", "coat,a,2,x", '"cap, wool",c,1,x', '"cap, wool",d,2,x', "belt,,,"]
+    snapshot.write_text(head + "".join(f"S,t,1,{row}\n" for row in rows))
+    with pytest.warns(DegenerateWarning, match="1 row without a rating is left out"):
+        assert set(vbterrier.read_qrels(ratings)["qid"]) == {"coat", "cap, wool"}
+    with pytest.warns(DegenerateWarning, match="1 query without results is left out"):
+        assert set(vbterrier.read_run(snapshot)["qid"]) == {"coat", "cap, wool"}
+    ideal = pd.DataFrame(
+        {"qid": ["coat", "coat", "cap, wool", "cap, wool"], "docno": list("abcd"), "score": [2.0, 1.0] * 2}
+    )
+    gate = release_gate(snapshot, ratings, "nDCG@10", baseline={"base": ideal}, margin=0.05)
+    # The snapshot has the relevant document of one of two queries at rank 2.
+    assert gate.pairs["diff"].item() == pytest.approx((1 / np.log2(3) - 1) / 2, abs=1e-12)
+    assert gate.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
+
+
 BASE = 0.7967784125602342
 
 

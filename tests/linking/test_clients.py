@@ -214,6 +214,13 @@ def test_endpoints_and_scores_of_spotlight_are_checked(service):
         SpotlightClient(service.url + "/candidates", score="similarityScore")
 
 
+def test_a_probability_above_1_is_refused(service):
+    service.answers(candidates(CANDIDATES[0] | {"@finalScore": "1.5"}))
+    message = r"wanted a probability as finalScore, 0 to 1 \(it is 1\.5\)"
+    with pytest.raises(ServiceError, match=message):
+        SpotlightClient(service.url + "/candidates").link([SEAL])
+
+
 def test_warnings_are_given_once_a_client(service):
     service.answers({"annotations": [{"start": 0, "end": 1, "spot": "a", "id": 0, "rho": 0.1}]})
     client = TagMeClient(service.url + "/tag")

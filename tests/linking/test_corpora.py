@@ -102,6 +102,16 @@ def test_spans_of_real_linkers(shared_data):
         assert set(frame["weight"]) == {1.0}
 
 
+def test_spans_without_an_entity_are_counted_kept_or_left_out(write):
+    spans = [[0, 4, "Q1", "Seal"], [5, 8, "<NIL>"], [9, 12, "Unknown1"], [13, 15, "Q2"]]
+    path = write({"doc": "d1", "links": spans}, {"doc": "d2", "links": []})
+    known = [["d1", "Q1", 1.0, 0, 4, "Seal"], ["d1", "Q2", 1.0, 13, 15, ""]]
+    with pytest.warns(DegenerateWarning, match=r"links\.jsonl: 2 mentions without an entity are left out"):
+        assert read_spans(path).to_numpy().tolist() == known
+    assert read_spans(path, nil="drop").to_numpy().tolist() == known
+    assert read_spans(path, nil="keep")["entity_id"].tolist() == ["Q1", "<NIL>", "Unknown1", "Q2"]
+
+
 def article(**changes):
     mention = {"span": [0, 5], "recognized_by": "NER", "id": "Q60036", "linked_by": "WAT", "candidates": ["Q1"]}
     label = {"id": 0, "span": [10, 14], "entity_id": "Q218091", "name": "Seal", "parent": None, "children": []}
@@ -132,6 +142,19 @@ def test_rel_results(write, shared_data):
     assert len(read_rel(write({"d": nil}))) == 0
     with pytest.raises(FileError, match=r"links\.jsonl:1: .*wanted conf_ed from 0 to 1 \(or pass weight=None\)"):
         read_rel(write(results), weight="conf_ed")
+
+
+def test_rel_results_have_weights_within_their_range(write):
+    linked, confident = (
+        [0, 4, "Seal", "Seal_(singer)", 0.25, 0.5, "PER"],
+        [5, 9, "Kiss", "Kiss_(band)", 1.5, 1.0, "ORG"],
+    )
+    path = write({"d1": [linked, [5, 8, "NIL", "NIL", 0.5, 0.5, "PER"]], "d2": []})
+    for weight, value in ((None, 1.0), ("conf_ed", 0.25), ("conf_md", 0.5)):
+        frame = read_rel(path, weight=weight)
+        assert frame.to_numpy().tolist() == [["d1", "Seal_(singer)", value, 0, 4, "Seal (singer)"]]
+    with pytest.raises(FileError, match=r"links\.jsonl:1: .*wanted conf_ed from 0 to 1 \(or pass weight=None\)"):
+        read_rel(write({"d1": [linked, confident]}), weight="conf_ed")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,33 @@ def test_the_sample_of_rel_comes_out_as_its_decoded_twin(decoded, rel_sample, tm
         assert n_found.tolist() == [own["n_candidates"] for own in decoded.values()]
 
 
+@pytest.mark.parametrize("batch", [2, 1000])
+def test_titles_of_probability_0_are_counted_and_left_out(tmp_path, monkeypatch, batch):
+    """Priors of REL sum to more than 1, and most titles have none; rows are written in batches."""
+    monkeypatch.setattr("vbterrier.linking.kb.staging._BATCH", batch)
+    rows = [
+        ("fox", coded([["Fox", 0.9], ["Fox_Network", 0.3], ["Fox_(film)", 0.0], ["Fox,_Alaska", 0.0]]), "fox", 3),
+        ("dog", coded([["Dog", 0.75], ["Dog_(film)", 0.25]]), "dog", 2),
+        ("cat", coded([["Cat", 1.0], ["Cat_(film)", 0.0]]), "cat", 1),
+    ]
+    source = database(tmp_path / "rel.db", "rel", rows)
+    with pytest.warns(DegenerateWarning) as caught:
+        base = kb_from_rel(tmp_path / "rel.kb", source)
+    messages = sorted(str(one.message) for one in caught)
+    assert messages[0] == "rel.kb: left out 3 titles of probability 0 (keep_zeros=True keeps them)"
+    assert messages[1].startswith("the priors of 1 alias ")
+    assert len(messages) == 2
+    with base:
+        found = base.lookup(["fox", "dog", "cat"], how="exact")
+    scores = {(row.text, row.entity_id): row.score for row in found.itertuples()}
+    expected = {(0, "Fox"): 0.75, (0, "Fox_Network"): 0.25, (1, "Dog"): 0.75, (1, "Dog_(film)"): 0.25, (2, "Cat"): 1.0}
+    assert scores == pytest.approx(expected)
+    with pytest.warns(DegenerateWarning, match="the priors of 1 alias "):
+        base = kb_from_rel(tmp_path / "all.kb", source, keep_zeros=True)
+    with base:
+        assert len(base.lookup(["fox", "dog", "cat"], how="exact")) == 8
+
+
 def test_mentions_of_a_form_are_weighed_by_how_often_they_occur(tmp_path):
     rows = [
         ("fox", coded([["Fox", 1.0]]), "fox", 30),
