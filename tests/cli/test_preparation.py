@@ -86,6 +86,23 @@ def test_tags_of_documents_that_runs_show(command):
     assert f"of {firsts.nunique()} documents" in out
 
 
+def test_documents_of_each_system_of_a_run_are_tagged(command, tmp_path):
+    rows = [("q01", f"{engine}{rank}", 10.0 * (engine == "a") - rank, engine) for engine in "ab" for rank in (1, 2)]
+    rows.append(("q01", "a1", -3.0, "b"))
+    pd.DataFrame(rows, columns=["qid", "docno", "score", "engine"]).to_csv("both.csv", index=False)
+    (tmp_path / "texts.tsv").write_text(
+        "docno\ttext\n" + "".join(f"{name}\tMercury\n" for name in ("a1", "a2", "b1", "b2"))
+    )
+    call = ("tag", "texts.tsv", *KB, "-o", "x.tsv")
+    for column, systems in (("engine", ("--system", "engine")), ("tag", ())):
+        Path("both.csv").write_text(Path("both.csv").read_text().replace("engine", column, 1))
+        code, out, err = command(*call, "--run", "both.csv", "--depth", 1, *systems)
+        assert code == 0, err
+        assert "of 2 documents" in out
+        assert set(vbterrier.read_tags("x.tsv")["docno"]) == {"a1", "b1"}
+    assert "--system applies to runs: wanted --run too" in command(*call, "--system", "tag")[2]
+
+
 def test_mentions_with_tied_candidates_are_left_out(command):
     dense = ("--run", "demo/dense.run", "--depth", 1)
     command("tag", "demo/documents.tsv", *KB, "-o", "guessed.tsv", *dense)

@@ -29,6 +29,19 @@ def test_intents_and_tags_alone():
     assert found == pytest.approx({"ES@1": 0.3, "ES@2": 0.55, "VB@2": (1 + 0.1 - 0.3) / 2})
 
 
+@pytest.mark.parametrize("names", [["QID", "ENTITY_ID", "PROB"], ["Query ID", "Entity", "probabilities"]])
+def test_intents_have_the_names_of_columns_of_runs(tmp_path, names):
+    frame = INTENTS.set_axis(names, axis=1)
+    frame.to_csv(tmp_path / "intents.csv", index=False)
+    for intents in (frame, tmp_path / "intents.csv"):
+        assert means({"mine": RUN}, measures=["ES@2"], intents=intents, tags=TAGS)["ES@2"] == pytest.approx(0.55)
+
+
+def test_intents_without_rows_are_refused_by_their_name():
+    with pytest.raises(InputError, match=r"^intents: no rows"):
+        means({"mine": RUN}, measures=["ES@2"], intents=INTENTS.iloc[:0], tags=TAGS)
+
+
 def test_judgments_and_intents_in_one_call():
     found = means({"mine": RUN}, QRELS, ["nDCG@2", "ES@2"], intents=INTENTS, tags=TAGS)
     assert found == pytest.approx({"nDCG@2": 0.5, "ES@2": 0.55})

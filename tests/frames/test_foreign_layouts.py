@@ -675,6 +675,7 @@ def test_ratings_with_fractions_are_counted_in_steps(tmp_path, form):
 REFUSED = {
     "prels": ("1 d1 1 1 0.25\n1 d2 0 1 0.5\n", "is a sample of judgments .prels"),
     "prefs": ("1 0 1 d1 2\n1 0 1 d2 1\n", "holds preference judgments .prefs"),
+    "prefs or a blank": ("1 0 a d1 2\n", "unless these are preference judgments"),
     "prefs, named judges": ("1 ann a 7 0.5\n1 ann a 9 1.0\n", "holds preference judgments .prefs"),
     "a blank in an id": ("1 0 my d1 2\n", "an id seems to hold a blank"),
     "NTCIREVAL, one topic": ("d1 L1\nd2 L0\n", "judgments of one topic of NTCIREVAL.*write the topic"),

@@ -275,6 +275,7 @@ def tag(
     depth: Annotated[
         int | None, Option(help="With --run: tag this many documents per query; all by default.", min=1, metavar="N")
     ] = None,
+    system: option.System = None,
     candidates: Annotated[
         Path | None, Option("--intents", help="Keep only tags that are candidate intents of some query.")
     ] = None,
@@ -296,13 +297,15 @@ def tag(
         raise ParameterError(f"--descriptions applies to --linker context, found --linker {linker}")
     if depth is not None and not run:
         raise ParameterError("--depth applies to runs: wanted --run too")
+    if system is not None and not run:
+        raise ParameterError("--system applies to runs: wanted --run too")
     texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
     columns = ", ".join(texts.columns)
     for name in fields:
         if name not in texts.columns:
             raise InputError(f"{documents}: no column {name!r}, found {columns}; name the text with --field")
     if run:
-        texts = _retrieved(texts, run, depth, documents)
+        texts = _retrieved(texts, run, depth, documents, system)
     with _opened(knowledge, id_space) as base:
         options = vbterrier.intents.TagOptions(cutoff, on_ties=on_ties, min_margin=min_margin, weights=weights)
         stage = vbterrier.TagEntities(_linker(linker, base, descriptions), fields=fields, options=options)
@@ -525,17 +528,20 @@ def _number_or_word(text: str) -> str | float:
         return text
 
 
-def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: Path) -> pd.DataFrame:
-    """Keep the documents that runs retrieve."""
+def _retrieved(
+    texts: pd.DataFrame, runs: list[Path], depth: int | None, where: Path, system: str | None
+) -> pd.DataFrame:
+    """Keep the documents that runs retrieve, each system of a file to this depth."""
     import pandas as pd
 
-    from vbterrier.frames.ranking import Run
+    from vbterrier.frames.ranking import Run, system_tables
 
     retrieved = []
     for path in runs:
-        frame = Run(vbterrier.read_run(path), name=f"run {path}")
-        rows = frame.top(depth).rows
-        retrieved.append(frame.frame["docno"].iloc[rows[rows >= 0]])
+        for name, table in system_tables(str(path), path, system, extra=False).items():
+            ranking = Run(table, name=f"run {name!r}")
+            rows = ranking.top(depth).rows
+            retrieved.append(ranking.frame["docno"].iloc[rows[rows >= 0]])
     wanted = pd.concat(retrieved).drop_duplicates()
     missing = ~wanted.isin(texts["docno"].unique())
     if missing.all():

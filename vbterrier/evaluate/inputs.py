@@ -176,6 +176,8 @@ def target_of(
     intents, tags = intents_and_tags(intents, tags)
     if intents is not None:
         intents = named("intents", intents)
+        if not len(intents):
+            raise InputError("intents: no rows; give at least one candidate (qid, entity_id, prob) of a query")
     if tags is not None:
         tags = named("tags", tags)
     if qrels is None:

@@ -159,8 +159,10 @@ def _streamed_parts(
     """
     folder = None if resume is None else _folder_of(resume, name)
     own_folder = None if folder is None else folder / "parts"
-    is_resumed = own_folder is not None and own_folder.exists()
-    if not (workers.are_processes or is_resumed) or (folder is not None and (folder / "journal.jsonl").exists()):
+    # Path.exists would raise for a name that is too long for a file.
+    is_resumed = own_folder is not None and os.path.exists(own_folder)  # noqa: PTH110
+    is_begun_whole = folder is not None and os.path.exists(folder / "journal.jsonl")  # noqa: PTH110
+    if is_begun_whole or not (workers.are_processes or is_resumed):
         return None
     # The folder names files by their content.
     parts = independent_parts(run) if resume is None or is_parts(run) else ()

@@ -146,6 +146,7 @@ def like_counts(columns: Sequence[str]) -> list[str]:
 RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
 QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
 LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
+INTENTS = ColumnNames(("qid", "entity_id"), ("prob",), {"entity_id": "entity"})
 QUERIES = ColumnNames(("qid",), ("weight", "cluster", "segment", "drawn", "covariate"), _PAIR)
 TOPICS = ColumnNames(
     ("qid", "query"),

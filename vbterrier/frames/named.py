@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.columns import INTENTS
+from vbterrier.frames.contracts import frame_of, known_columns
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
 from vbterrier.frames.ids import numbers_of
 
@@ -103,6 +104,8 @@ def named(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(source, (str, os.PathLike)):
         frame = frame_of(source, kind)
+        if kind == "intents" and not {"qid", "entity_id", "prob"} <= set(frame.columns):
+            frame = known_columns(frame, INTENTS)
         if "prob" in frame.columns and not pd.api.types.is_float_dtype(frame["prob"].dtype):
             # As readers give it, so that nothing behind compares texts.
             frame = frame.assign(prob=numbers_of(frame["prob"], f"{kind} column 'prob'", _candidates(frame)))

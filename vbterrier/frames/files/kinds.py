@@ -289,7 +289,7 @@ INTENTS = FileKind(
     fields=(("qid", "entity_id", "prob"),),
     remedy="name the columns in a header line, as qid<tab>entity_id<tab>prob, or remove the extra fields",
     markup=equal_intents,
-    vocabulary=_ENTITIES,
+    vocabulary=columns.INTENTS,
 )
 SUBTOPICS = FileKind(
     ("qid", "entity_id"),
