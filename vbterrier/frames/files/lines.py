@@ -177,8 +177,8 @@ _WHOLE_QRELS = Layout(
     ("label",),
     remedies={
         3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
-        5: "an id seems to hold a blank: replace it, unless these are preference judgments (qid judge group docno label), "
-        "which no measure here reads",
+        5: "an id seems to hold a blank: replace it, unless these are preference judgments (qid judge group docno "
+        "label), which no measure here reads",
         6: "a run is read with read_run",
     },
 )
