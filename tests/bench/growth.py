@@ -3,7 +3,8 @@
 ``python tests/bench/growth.py docs/developers/growth.json``. Every size is measured in a separate process: the peak of
 memory of the first call on its data, after a call on small data, and the median CPU seconds of three more. Slopes are
 those of a line through logarithms, with the standard error of least squares. Writes the JSON of the figure and prints
-the tables of docs/developers/growth.md.
+the tables of docs/developers/growth.md. ``growth.py docs/developers/growth.json many`` replaces the rows of many
+systems alone, which are one call each.
 """
 
 import json
@@ -103,6 +104,44 @@ def one(name, by, size):
     return {"cpu": median(times.cpu), "peak": peak}
 
 
+# Calls of many systems on 100 topics by 100 documents, and their sizes.
+MANY_SYSTEMS = (300, 600, 1000)
+MANY = (
+    ("compare", ["nDCG@10"]),
+    ("leaderboard", "nDCG@10"),
+    ("rank_systems", BY_10),
+    ("rank_systems", "BNDCG@10"),
+)
+CALLS = {
+    "compare": vbterrier.compare,
+    "leaderboard": vbterrier.evaluate.leaderboard,
+    "rank_systems": vbterrier.rank_systems,
+}
+
+
+def many(call, measure, n_systems):
+    """The peak and the seconds of one call of many systems, in this process, after a call of four."""
+    function = CALLS[call]
+    systems(function, measure, 4)()
+    made = systems(function, measure, n_systems)
+    before = processor_seconds()
+    peak = peak_above(made)
+    return {"cpu": processor_seconds() - before, "peak": peak}
+
+
+def many_systems():
+    """A record for each call and number of systems, each in a separate process."""
+    found = []
+    for call, measure in MANY:
+        for n_systems in MANY_SYSTEMS:
+            command = [sys.executable, __file__, "many", call, json.dumps(measure), str(n_systems)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+            name = measure if isinstance(measure, str) else measure[0]
+            found.append({"call": f"{call} {name}", "systems": n_systems} | json.loads(done.stdout))
+            print(found[-1], file=sys.stderr, flush=True)
+    return found
+
+
 def fitted(sizes, values):
     """The slope of the logarithms, and its standard error."""
     b, x = slope(sizes, values), np.log(sizes) - np.mean(np.log(sizes))
@@ -190,11 +229,16 @@ def tables(found):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
+    if sys.argv[1] == "many":
+        print(json.dumps(many(sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4]))))
+    elif sys.argv[2:] == ["many"]:
+        result = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")) | {"many": many_systems()}
+        Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    elif len(sys.argv) == 4:
         print(json.dumps(one(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
     else:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         versions = {"python": sys.version.split()[0], "numpy": np.__version__, "pandas": pd.__version__}
-        result = {"made": now, "versions": versions, "growth": grown(), "parts": parts()}
+        result = {"made": now, "versions": versions, "growth": grown(), "parts": parts(), "many": many_systems()}
         Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(tables(result))
