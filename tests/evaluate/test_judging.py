@@ -62,7 +62,7 @@ def test_a_difference_is_about_two_runs_alone():
     assert found.difference == ("other", "mine")
     reasons = dict(zip(found.documents["docno"], found.documents["reason"], strict=True))
     assert reasons["n1"].startswith("rank 1 of mine, rank 2 of other; ")
-    assert reasons["n4"].startswith("rank 4 of other, not in the cut of mine; ")
+    assert reasons["n4"].startswith("rank 4 of other, beyond the cutoff of mine; ")
     # n2 and n3 have the same rank in both runs; with infinite strength their judgments change nothing.
     assert set(found.documents["docno"]) == {"n1", "n4"}
 

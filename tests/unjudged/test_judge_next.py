@@ -355,7 +355,7 @@ def test_reasons_are_sentences():
     shared = told.query("n_runs == 2")["reason"]
     start = r"rank \d+ of ance, rank \d+ of bm25; relevant with probability 50%; "
     assert shared.str.match(start + ".* interval of the difference by").all()
-    assert told.query("n_runs == 1")["reason"].str.contains("not in the cut of").all()
+    assert told.query("n_runs == 1")["reason"].str.contains("beyond the cutoff of").all()
     assert len(shared) > 2
     assert "difference" not in alone.documents["reason"].item()
 

@@ -91,7 +91,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     def _wanted(self, *, too_large: bool = False) -> str:
         if self.legal:
             return f"one of {', '.join(map(repr, self.legal))}"
-        kind = {str: "a text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
+        kind = {str: "text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
         if self.low is not None and self.high is not None and (too_large or self.high < _ENDLESS):
             return f"{kind} from {self.low:g} to {self.high:{',' if self.dtype is int else 'g'}}"
         return kind if self.low is None else f"{kind} of at least {self.low:g}"

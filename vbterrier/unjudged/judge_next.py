@@ -274,7 +274,7 @@ class _Documents:
         said = [f"rank {rank} of {self.names[run]}" for run, rank in places]
         if self._signed:
             there = {run for run, _ in places}
-            said += [f"not in the cut of {name}" for run, name in enumerate(self.names) if run not in there]
+            said += [f"beyond the cutoff of {name}" for run, name in enumerate(self.names) if run not in there]
         elif len(said) > 1:
             said = [said[0], f"in {len(said) - 1} more run{'s' if len(said) > 2 else ''}"]  # noqa: PLR2004
         what = f"the interval{' of the difference' if self._signed else ''}"
