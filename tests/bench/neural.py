@@ -24,6 +24,7 @@ from sklearn.model_selection import KFold
 
 import vbterrier
 from vbterrier.entities import (
+    Architecture,
     NeuralEntityRanker,
     NeuralReranker,
     OverlapReranker,
@@ -76,7 +77,8 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None):
     """
 
     def stage_of(training):
-        stage = NeuralReranker(links, entities, model=model, variant=variant, names=found.names, training=training)
+        options = {"names": found.names, "training": training, "architecture": Architecture(variant=variant)}
+        stage = NeuralReranker(links, entities, model=model, **options)
         # Texts are encoded once for all models, as in one process that compares them.
         stage._encoded = encoded
         if variant == "reference":

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.entities import EntitySelector, NeuralReranker
 from vbterrier.entities.coverage import Selection, at_cutoff, reached_shares
+from vbterrier.entities.fingerprints import of_texts, of_vectors
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
@@ -121,3 +123,47 @@ def test_discrimination_with_the_links_of_refined_as_delivered(shared_data):
     report = vbterrier.coverage_report({"consensus": entities}, link_pool(run, tags, qrels))
     value = report.to_frame().set_index("measure")["value"]
     assert value[["DiscRatio@20", "NonRelCov@20"]].tolist() == pytest.approx([1.198, 0.797], abs=6e-4)
+
+
+# Saved models
+
+
+def trained_links(prefix):
+    rows = [(f"q{q}", f"d{q}.{d}", -d, f"{prefix}{q}{d // 2 + 1}", int(d > 1)) for q in range(6) for d in range(4)]
+    pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
+    return pool, pool[["docno", "entity_id"]].drop_duplicates()
+
+
+def test_a_saved_model_refuses_links_to_another_id_space(tmp_path):
+    pool, tags = trained_links("Q1")
+    run, qrels = pool[["qid", "docno", "score"]], pool[["qid", "docno", "label"]]
+
+    def links_of(some):
+        return link_pool(run, some)
+
+    options = {"features": ["rank_support"], "rounds": 2, "parameters": {"min_data_in_leaf": 1}}
+    selector = EntitySelector(links_of(tags), **options)
+    first = ConsensusEntities(links_of(tags), min_documents=1)(run)
+    selector.fit(first, qrels).save(tmp_path)
+    assert json.loads((tmp_path / "model.json").read_text())["space"] == "wikidata"
+    for prefix in ("http://dbpedia.org/resource/E", "https://en.wikipedia.org/wiki/E"):
+        with pytest.raises(InputError, match=r"training to entities of wikidata.*--kind links --ids wiki"):
+            EntitySelector.load(tmp_path, links_of(trained_links(prefix)[1]))
+    # Addresses of the same space, and names whose form says none.
+    for prefix in ("wd:Q1", "E"):
+        assert EntitySelector.load(tmp_path, links_of(trained_links(prefix)[1]))._topics == selector._topics
+    assert EntitySelector.load(tmp_path, links_of(trained_links("wd:Q1")[1]))(first).equals(selector(first))
+
+
+def test_tags_without_a_pool_have_an_id_space():
+    entities = pd.DataFrame({"qid": ["q1"], "docno": ["x"], "score": [1.0]})
+    for entity, space in (("Q1", "wikidata"), ("dbr:Paris", "dbpedia"), ("Paris", "")):
+        assert NeuralReranker(tags_of(entity), entities, encoder=lambda _: [[1.0]])._id_space() == space
+
+
+def test_fingerprints_find_the_texts_and_vectors_of_other_spellings():
+    ids = ["wd:Q42", "http://dbpedia.org/resource/Paris"]
+    texts, plain = {"Q42": "a", "Paris": "b"}, ["Q42", "Paris"]
+    assert list(of_texts(texts, ids).values()) == list(of_texts(texts, plain).values())
+    vectors = {"Q42": [1.0], "Paris": [2.0]}
+    assert len(of_vectors(vectors, ids)) == 2

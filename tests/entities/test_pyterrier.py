@@ -16,6 +16,7 @@ from pandas.testing import assert_frame_equal
 from words import encoder, linked
 
 from vbterrier.entities import (
+    Architecture,
     ConsensusEntities,
     EntitySelector,
     EntitySimilarity,
@@ -176,7 +177,7 @@ def test_pyterrier_finds_trained_selectors(tmp_path, installed):
     with pytest.raises(FileError, match="holds a stage 'Other'; there are EntitySelector"):
         TrainedStage(tmp_path).stage(given.links)
     (tmp_path / "model.json").write_text(json.dumps(made | {"topics": 3}))
-    with pytest.raises(FileError, match="is not a saved stage of format 4"):
+    with pytest.raises(FileError, match="is not a saved stage of format 5"):
         TrainedStage(tmp_path).stage(given.links)
 
 
@@ -291,7 +292,7 @@ def test_every_model_refuses_bad_input(model, neural, tmp_path):
             given.links, given.every, model=model, encoder=lambda _: [[np.nan]]
         ).fit(run, qrels),
         "has the score -1, wanted at least 0 as a weight": lambda: reranker(
-            given.every.assign(score=-1.0), model, entity_weight="score"
+            given.every.assign(score=-1.0), model, architecture=Architecture(entity_weight="score")
         ).fit(run, qrels),
         "missing query|wanted columns|query": lambda: learner.fit(run.drop(columns="query"), qrels),
     }

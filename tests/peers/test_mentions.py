@@ -31,6 +31,44 @@ def test_values_are_those_of_neleval(tmp_path):
         assert figures[[f"{kind}{each}" for each in ("P", "R", "F1")]].tolist() == pytest.approx(values, abs=1e-12)
 
 
+# neleval's clustering measures on the same files, with the filter is_nil for clusters of NIL.
+CLUSTERS = {
+    ("nil", "B3"): (0.75, 1.0, 0.8571428571428571),  # b_cubed:is_nil
+    ("nil", "CEAFm"): (0.75, 1.0, 0.8571428571428571),  # mention_ceaf:is_nil
+    ("nil", "CEAFe"): (0.6666666666666666, 1.0, 0.8),  # entity_ceaf:is_nil
+    ("nil", "MUC"): (1.0, 1.0, 1.0),  # muc:is_nil
+    ("nil", "Pairs"): (1.0, 1.0, 1.0),  # pairwise:is_nil
+    ("all", "B3"): (0.6875, 0.53125, 0.5993589743589743),  # b_cubed
+    ("all", "CEAFm"): (0.625, 0.625, 0.625),  # mention_ceaf
+    ("all", "CEAFe"): (0.5333333333333333, 0.6666666666666666, 0.5925925925925926),  # entity_ceaf
+    ("all", "MUC"): (0.6666666666666666, 0.5, 0.5714285714285715),  # muc
+    ("all", "Pairs"): (0.6666666666666666, 0.2857142857142857, 0.4),  # pairwise
+    ("all", "B3+"): (0.4375, 0.40625, 0.4212962962962963),  # b_cubed_plus
+    ("all", "CEAFm+"): (0.5, 0.5, 0.5),  # mention_ceaf_plus
+}
+
+
+def clusters_of(tmp_path, gold, system):
+    for name, text in (("gold", gold), ("system", system)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return mention_report({"a": tmp_path / "system"}, tmp_path / "gold", inference=FEW).clusters
+
+
+def test_clusters_have_the_values_of_neleval(tmp_path):
+    table = clusters_of(tmp_path, GOLD, SYSTEM).set_index(["mentions", "measure"])
+    assert set(table.index) == set(CLUSTERS)
+    for key, values in CLUSTERS.items():
+        assert table.loc[key, ["precision", "recall", "f1"]].tolist() == pytest.approx(values, abs=1e-12), key
+
+
+def test_clusters_of_nil_are_numbered(tmp_path):
+    # Unnumbered NILs of a system are clusters of their own, which neleval joins; those of gold say nothing of clusters.
+    apart = clusters_of(tmp_path, GOLD, SYSTEM.replace("NIL1", "NIL")).set_index(["mentions", "measure"])
+    assert apart.loc[("nil", "B3")].to_dict() == {"name": "a", "precision": 0.75, "recall": 2 / 3, "f1": 12 / 17}
+    assert clusters_of(tmp_path, GOLD.replace("NIL2", "NIL"), SYSTEM).empty
+    assert clusters_of(tmp_path, GOLD.replace("NIL", "Q9"), SYSTEM).empty
+
+
 def hipe(words):
     """A table of HIPE of (number of words, entity) pairs, words without an entity have an empty one."""
     lines = ["TOKEN\tNE-COARSE-LIT\tNEL-LIT\tMISC", "#\thipe2022:document_id\t=\tEXP"]

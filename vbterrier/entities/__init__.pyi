@@ -5,6 +5,7 @@ from .neural.checkpoints import TokenVectors as TokenVectors
 from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities
 from .neural.entity_ranker import NeuralEntityRanker as NeuralEntityRanker
 from .neural.entity_ranker import judge_entities as judge_entities
+from .neural.reranker import Architecture as Architecture
 from .neural.reranker import NeuralReranker as NeuralReranker
 from .neural.reranker import Training as Training
 from .pool import LinkedPool as LinkedPool

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.frames.id_spaces import keys_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # Texts whose vectors identify an encoder: its weights, its tokenizer and its pooling.
 PROBES = ("capital of France", "The Nile (النيل) flows 6,650 km north-wards; its source was long disputed.", "B2B")
@@ -28,16 +29,21 @@ def sampled(ids: Iterable[str]) -> list[str]:
     return sorted(set(ids), key=lambda each: (_digest(each.encode()), each))[:_N_ENTITIES]
 
 
-def of_texts(texts: Mapping[str, str] | None, ids: Iterable[str]) -> dict[str, str] | None:
+def of_texts(texts: Mapping[str, str] | None, ids: Sequence[str]) -> dict[str, str] | None:
     """Return the digests of the texts of entities by id, ``None`` without texts."""
-    return None if texts is None else {each: _digest(str(texts[each]).encode()) for each in ids if each in texts}
+    return None if texts is None else {each: _digest(str(texts[key]).encode()) for each, key in _keys(texts, ids)}
 
 
-def of_vectors(vectors: Mapping[str, Any] | None, ids: Iterable[str]) -> dict[str, str] | None:
+def of_vectors(vectors: Mapping[str, Any] | None, ids: Sequence[str]) -> dict[str, str] | None:
     """Return the digests of the vectors of entities by id, in single precision, ``None`` without vectors."""
     if vectors is None:
         return None
-    return {each: _digest(np.asarray(vectors[each], dtype="<f4").tobytes()) for each in ids if each in vectors}
+    return {each: _digest(np.asarray(vectors[key], dtype="<f4").tobytes()) for each, key in _keys(vectors, ids)}
+
+
+def _keys(table: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the ids that a table has, as themselves, an address or a name, each with its key there."""
+    return [(each, key) for each, key in zip(ids, keys_in(table, ids), strict=True) if key in table]
 
 
 def of_encoder(encode: Callable[[str], Any]) -> list[list[float]]:

@@ -21,6 +21,8 @@ from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
 from vbterrier.frames.files.source import content_of, json_of, require_regular
 from vbterrier.frames.files.writing import folder_of_files, replace_files
+from vbterrier.frames.id_spaces import entity_ids
+from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 META, FORMAT, TRAINED = "pt_meta.json", "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
-_VERSION = 4
+_VERSION = 5
 # The size of the files of a stage: parameters with the topics of the training, and trees as text.
 MOST_BYTES = 1 << 30
 
@@ -73,7 +75,7 @@ def stored(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
-    kinds |= {"entities": list, "inputs": dict}
+    kinds |= {"entities": list, "space": str, "inputs": dict}
     is_own = isinstance(made, dict) and made.get("format") == _VERSION
     if not is_own or not all(isinstance(made.get(name), kind) for name, kind in kinds.items()):
         raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_VERSION}; write it with save")
@@ -82,6 +84,16 @@ def stored(folder: Path) -> dict[str, Any]:
 
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _require_same_space(stage: str, before: str, now: str) -> None:
+    """Refuse links to entities of another id space than those of the training."""
+    if before and now and before != now:
+        raise InputError(
+            f"{stage}: links are to entities of {now}, those of the training to entities of {before}: ids of different "
+            f"spaces are different entities; bring the links to that space with `vbterrier convert IN OUT --kind links "
+            f"--ids {before} --mapping TABLE` or read_entity_links(ids=, mapping=)"
+        )
 
 
 def _require_digest(path: Path, wanted: str) -> None:
@@ -237,6 +249,14 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             return sampled(links["entity_id"].astype(str))
         return sampled(links.entities.text.to_pylist()) if isinstance(links, LinkedPool) else []
 
+    def _id_space(self) -> str:
+        """Return the id space of the entities of the links, empty if their form does not say it."""
+        links = getattr(self, "links", None)
+        if isinstance(links, pd.DataFrame):
+            column = "links column 'entity_id'"
+            return entity_ids(ids_of(links["entity_id"], column), column).space
+        return links.space if isinstance(links, LinkedPool) else ""
+
     def _stored(self) -> dict[str, Any]:
         """Return the parameters that a folder stores, by name.
 
@@ -278,7 +298,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             name = f"model-{digest}{self.SUFFIX}"
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
         ids = self._entity_ids()
-        made |= {"entities": ids, "inputs": self._fingerprints(ids)}
+        made |= {"entities": ids, "space": self._id_space(), "inputs": self._fingerprints(ids)}
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
             replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
@@ -300,7 +320,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         FileError
             A file that is missing or has other contents.
         InputError
-            Another encoder, or other texts or vectors of entities, than those of the training, by their fingerprints.
+            Another encoder, or other texts or vectors of entities, than those of the training, by their fingerprints;
+            links to entities of another id space.
         """
         folder = path_of("path", path)
         require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
@@ -322,6 +343,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         except (TypeError, ParameterError) as error:
             raise FileError(folder / _PARAMETERS, f"{error}") from error
         stage._require_learned(learned)
+        _require_same_space(cls.__name__, made["space"], stage._id_space())
         require_same_inputs(cls.__name__, made["inputs"], stage._fingerprints(made["entities"]))
         stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))
         return stage

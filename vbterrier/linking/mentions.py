@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of, requi
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
 from vbterrier.kernels.resample import constant_limits, stream
+from vbterrier.linking.clusters import SCORES, cluster_scores
 from vbterrier.linking.quality import checked_nil, plain_entities
 from vbterrier.settings import Inference, with_defaults
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 MATCHES = ("strong", "weak")
 AVERAGES = ("micro", "macro")
+# Scores of clusters that are also reported with the right entity, as neleval's b_cubed_plus and mention_ceaf_plus.
+_PLUS = ("B3", "CEAFm")
+_CLUSTERS = ("name", "mentions", "measure", "precision", "recall", "f1")
 # The mentions that each measure counts: those with an entity, those without, all, and all as spans alone.
 KINDS = ("Link", "Nil", "All", "Span")
 _INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
@@ -178,10 +182,13 @@ class MentionReport(Shown):
     - ``counts``: one row per system and kind: name, kind, gold, predicted, right (mentions)
     - ``intervals``: one row per system and measure: name, measure, value, low, high, level, method, n_qids (documents,
       which are resampled), n_resamples, seed; NaN if a measure is undefined
+    - ``clusters``: if all NILs of the gold standard have a number (NIL0012), in a strong match: one row per system,
+      mentions (``"nil"`` or ``"all"``) and score: name, mentions, measure, precision, recall, f1
     """
 
     counts: pd.DataFrame
     intervals: pd.DataFrame
+    clusters: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_CLUSTERS)))
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``intervals``: a row per system and measure."""
@@ -194,6 +201,8 @@ class MentionReport(Shown):
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.intervals, title="Figures")
         yield Panel("Mentions", self.counts, heads=2)
+        if len(self.clusters):
+            yield Panel("Clusters", self.clusters, heads=3)
 
     def _figures(self) -> Figures:
         is_f1 = self.intervals["measure"].str.endswith("F1")
@@ -245,7 +254,7 @@ def mention_report(
     Returns
     -------
     MentionReport
-        ``intervals``: a row per system and measure; ``counts`` of gold, predicted and right mentions.
+        ``intervals``: a row per system and measure; ``counts`` of gold, predicted and right mentions; ``clusters``.
 
     Raises
     ------
@@ -259,7 +268,16 @@ def mention_report(
     -----
     Documents are those of the gold standard and of the system: links in a document without gold mentions are wrong.
     Intervals are percentiles over resampled documents, and every resample is a ratio of its own sums; those of figures
-    of 0 or 1 are the limits of Clopper and Pearson for the number of documents. HIPE-scorer
+    of 0 or 1 are the limits of Clopper and Pearson for the number of documents.
+
+    NIL0012 and NIL0013 are different clusters of mentions without an entity, and one answer in the figures. If all NILs
+    of the gold standard have a number, ``clusters`` has the scores of :func:`.cluster_scores`
+    for clusters of NIL (neleval's ``b_cubed:is_nil:span`` and others) and for all clusters, entities included
+    (``b_cubed``, ``mention_ceaf``, ``entity_ceaf``, ``muc``, ``pairwise``), and B3+ and CEAFm+ for mentions that also
+    have the right entity (``b_cubed_plus``, ``mention_ceaf_plus``). A NIL without a number is a cluster of its own;
+    neleval puts all of them into one. They have no intervals.
+
+    HIPE-scorer
     differs in two cases: a prediction that overlaps a mention whose exact span follows counts as right there, and equal
     spans do not take precedence over those that begin before them.
 
@@ -288,10 +306,13 @@ def mention_report(
     right = MentionSet(gold, "gold", nil=nil)
     if not len(right):
         raise InputError("gold: no rows; wanted the mentions over which systems are evaluated")
-    numbers, rows = [], []
+    numbers, rows, clusters = [], [], []
+    nils = pd.Series(right.ids.text.to_pylist(), dtype=object)[right.is_nil]
+    has_clusters = match == "strong" and len(nils) > 0 and nils.str.fullmatch(r"NIL\d+").all()
     for name, system in systems_of(systems):
         own = MentionSet(system, f"system {name!r}", nil=nil, space=right.space)
         _require_comparable(right, own)
+        clusters += [(name, *row) for row in _clusters(right, own)] if has_clusters else []
         for kind in KINDS:
             counts = matched(right, own, match, kind)
             numbers.append((name, kind, *counts.sum(axis=0).tolist()))
@@ -304,7 +325,33 @@ def mention_report(
     return MentionReport(
         pd.DataFrame(numbers, columns=["name", "kind", "gold", "predicted", "right"]),
         pd.DataFrame(rows, columns=list(_INTERVALS)),
+        pd.DataFrame(clusters, columns=list(_CLUSTERS)),
     )
+
+
+def _clusters(gold: MentionSet, system: MentionSet) -> list[tuple[str, str, float, float, float]]:
+    """Rows of the clusters of NIL, and of all clusters, with "+" of those whose mentions also have the right entity.
+
+    A mention without an entity and without a number of a cluster is a cluster of its own.
+    """
+    spaces = {gold.space, system.space} - {""}
+    sides = []
+    for one in (gold, system):
+        entity = np.array(one.entities_in(next(iter(spaces), "")).text.to_pylist(), dtype=object)
+        docs = np.array(one.docs, dtype=object)[one.doc]
+        mention = pd.Series(list(zip(docs, one.start.tolist(), one.end.tolist(), strict=True)), dtype=object)
+        is_single = one.is_nil & ~pd.Series(entity).str.fullmatch(r"NIL\d+").to_numpy(dtype=bool)
+        cluster = np.where(is_single, [f"\0{at}" for at in range(len(one))], entity)
+        frame = pd.DataFrame({"mention": mention, "cluster": cluster, "is_nil": one.is_nil})
+        frame["linked"] = list(zip(mention, np.where(one.is_nil, "", entity), strict=True))
+        sides.append(frame)
+    rows: list[tuple[str, str, float, float, float]] = []
+    for mentions, plus in (("nil", False), ("all", False), ("all", True)):
+        used = [side[side["is_nil"]] if mentions == "nil" else side for side in sides]
+        first, second = (side.assign(mention=side["linked"]) if plus else side for side in used)
+        named = zip(SCORES, cluster_scores(first, second).tolist(), strict=True)
+        rows += [(mentions, f"{name}{'+' * plus}", *values) for name, values in named if not plus or name in _PLUS]
+    return rows
 
 
 def _require_comparable(gold: MentionSet, system: MentionSet) -> None:

@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 from planted import planted_collection
 from scipy.stats import ttest_rel
 
-from vbterrier.entities import NeuralReranker, Training
+from vbterrier.entities import Architecture, NeuralReranker, Training
 from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural import models
 from vbterrier.entities.neural.batches import Batch
@@ -82,8 +82,9 @@ def stage(model, entities="signal", pool=None, variant="compact", switches=None,
     # The convolutions are the only features that are computed in every epoch.
     training = ({"epochs": 4, "patience": 2, "rate": 0.02} if model == "edrm-convknrm" else {}) | training
     inputs = data.pool if pool is None else pool, data.entities[entities]
-    options = {"vectors": data.vectors, "encoder": encoder, "training": Training(**training), "switches": switches}
-    return NeuralReranker(*inputs, model=model, variant=variant, **options)
+    architecture = Architecture(variant=variant, switches=switches)
+    options = {"vectors": data.vectors, "encoder": encoder, "training": Training(**training)}
+    return NeuralReranker(*inputs, model=model, architecture=architecture, **options)
 
 
 @cache
@@ -222,6 +223,8 @@ def test_options_of_the_other_variant_are_refused():
     for options, message in (
         ({"switches": {"bilinear": False}}, "switches: an option of the reference variant"),
         ({"layers": 1}, "layers: an option of the reference variant"),
+        ({"types": {"Q1": ["city"]}}, "types: an option of the reference variant"),
+        ({"variant": "reference", "entity_weight": "score"}, "'score': an option of the compact variant"),
         ({"variant": "reference", "model": "esdrank"}, "model='esdrank': wanted one of"),
         (
             {"variant": "reference", "model": "qder", "switches": {"attention": 1}},
@@ -232,15 +235,22 @@ def test_options_of_the_other_variant_are_refused():
         ({"variant": "reference", "model": "qder", "layers": 1}, "a function has no layers to train"),
         ({"variant": "published"}, "variant='published': wanted one of 'compact'"),
     ):
+        own = {
+            name: options.pop(name) for name in ("variant", "layers", "switches", "entity_weight") if name in options
+        }
+        inputs = collection().pool, collection().entities["signal"]
         with pytest.raises(ParameterError, match=message):
-            NeuralReranker(collection().pool, collection().entities["signal"], encoder=encoder, **options)
+            NeuralReranker(*inputs, encoder=encoder, architecture=Architecture(**own), **options)
+    with pytest.raises(ParameterError, match=r"architecture: wanted settings as Architecture\(...\), found str"):
+        NeuralReranker(*inputs, architecture="reference")
 
 
 @pytest.mark.parametrize("model", ["dreq", *map(at_night, ("qder", "eva"))])
 def test_layers_of_the_encoder_are_trained(model, tmp_path):
     data = collection()
     some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:2])].groupby("qid").head(6)
-    options = {"model": model, "variant": "reference", "layers": 1, "training": Training(epochs=1, rate=1e-3)}
+    architecture = Architecture(variant="reference", layers=1)
+    options = {"model": model, "architecture": architecture, "training": Training(epochs=1, rate=1e-3)}
     inputs = data.pool, data.entities["signal"]
     learner = NeuralReranker(*inputs, vectors=data.vectors, **options).fit(some, data.qrels["true"])
     layer = learner._encoded.encode.layers(1)[0]
@@ -294,7 +304,7 @@ def test_bad_input_is_refused(tmp_path):
             run, qrels
         ),
         "has the score -1, wanted at least 0 as a weight; use entity_weight='rank'": lambda: NeuralReranker(
-            data.pool, entities.assign(score=-1.0), encoder=encoder, entity_weight="score"
+            data.pool, entities.assign(score=-1.0), encoder=encoder, architecture=Architecture(entity_weight="score")
         ).fit(run, qrels),
     }.items():
         with pytest.raises(InputError, match=message):
@@ -339,7 +349,7 @@ def test_files_are_checked(tmp_path):
     more = {**data.vectors, "Q1": np.ones(SIZE)}
     assert_frame_equal(NeuralReranker.load(tmp_path, *inputs, encoder=encoder, vectors=more)(some), learner(some))
     text = (tmp_path / "model.json").read_text()
-    for changed in ("[]", text.replace('"format": 4', '"format": 3'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
+    for changed in ("[]", text.replace('"format": 5', '"format": 4'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
         (tmp_path / "model.json").write_text(changed)
         with pytest.raises(FileError, match=str(tmp_path)):
             NeuralReranker.load(tmp_path, *inputs)

@@ -1,4 +1,4 @@
-"""Rerankers as published, for ``NeuralReranker(variant="reference")``: inputs, parameters and losses.
+"""Rerankers as published, for the reference variant of ``NeuralReranker``: inputs, parameters and losses.
 
 The scores are those of :mod:`vbterrier.entities.neural.architectures`. The first stage enters by linear interpolation,
 whose weight validation topics choose; ``qder`` and ``duet`` read it besides, as published.

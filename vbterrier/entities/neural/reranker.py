@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -102,6 +102,72 @@ class Training:
     def with_defaults(self, defaults: Training) -> Training:
         """Return these settings, with those of ``defaults`` for ``None``."""
         return replace(defaults, **{name: value for name, value in asdict(self).items() if value is not None})
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Settings of the function that a :class:`NeuralReranker` computes: ``architecture=``.
+
+    Parameters
+    ----------
+    variant
+        ``"compact"``: small models with frozen features, which learn from a few hundred queries and have the
+        first-stage score as an input. ``"reference"``: the functions that the published code computes
+        (:mod:`vbterrier.entities.neural.architectures`; EsdRank has no public code), without the first stage, which
+        enters by ``w first + (1 - w) model``, both standardised in the topic; validation topics choose w, which is 0
+        without any.
+    layers
+        The number of last layers of the encoder that are trained, by ``qder``, ``dreq`` and ``eva`` in the reference
+        variant; 0 keeps it frozen.
+    switches
+        Options of a reference model. ``qder``: ``interactions`` (some of subtract, add, multiply; default add and
+        multiply), ``bilinear``, ``entities``, ``first_stage`` (True or False, default True); ``dreq``: ``weight`` of
+        the entities of a document, ``"score"`` (default), ``"uniform"`` or ``"reciprocal"`` of the rank.
+    entity_weight
+        The weight of a query entity in compact models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks
+        from 1, or ``"score"``, its score in the entity run, at least 0, as a share of the largest.
+
+    Raises
+    ------
+    ParameterError
+        A value that does not exist; an option of the other variant.
+
+    Examples
+    --------
+    >>> Architecture(variant="reference", switches={"bilinear": False}).layers
+    0
+    """
+
+    variant: str = "compact"
+    layers: int = 0
+    switches: Mapping[str, Any] | None = None
+    entity_weight: str = "rank"
+
+    def __post_init__(self) -> None:
+        choice("variant", self.variant, VARIANTS)
+        choice("entity_weight", self.entity_weight, ENTITY_WEIGHTS)
+        whole("layers", self.layers, low=0)
+        if self.variant == "compact":
+            _require_reference(layers=self.layers or None, switches=self.switches)
+        elif self.entity_weight != "rank":
+            raise ParameterError(
+                f"entity_weight={self.entity_weight!r}: an option of the compact variant; leave it out, or "
+                "variant='compact'"
+            )
+
+    # The default hash has none for mappings.
+    def __hash__(self) -> int:
+        return hash((self.variant, self.layers, self.entity_weight))
+
+
+def _require_reference(**options: Any) -> None:
+    """Refuse options of the reference variant that are not None."""
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(
+                f"{name}: an option of the reference variant; leave it out, or "
+                "architecture=Architecture(variant='reference')"
+            )
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
@@ -266,7 +332,7 @@ class NeuralStage(Learner):
     @staticmethod
     def short(value: Any) -> str:
         """Return a short text for a parameter."""
-        return repr(value) if isinstance(value, Training) else EntityStage.short(value)
+        return repr(value) if isinstance(value, (Architecture, Training)) else EntityStage.short(value)
 
     @property
     @abc.abstractmethod
@@ -344,6 +410,7 @@ class NeuralStage(Learner):
         return state
 
 
+_COMPACT = Architecture()
 _RERANKERS = Training(epochs=30, patience=5, batch_size=8, seed=0, rel=1)
 
 
@@ -361,12 +428,6 @@ class NeuralReranker(OnDocuments, NeuralStage):
         See :class:`~vbterrier.entities.OverlapReranker`.
     model
         One of the names above.
-    variant
-        ``"compact"``: small models with frozen features, which learn from a few hundred queries and have the
-        first-stage score as an input. ``"reference"``: the functions that the published code computes
-        (:mod:`vbterrier.entities.neural.architectures`; EsdRank has no public code), without the first stage, which
-        enters by ``w first + (1 - w) model``, both standardised in the topic; validation topics choose w, which is 0
-        without any.
     texts
         Texts of documents by docno; ``None`` for the column ``text`` of the run.
     names, vectors
@@ -376,20 +437,13 @@ class NeuralReranker(OnDocuments, NeuralStage):
     encoder
         A function from a text to vectors of its tokens, shape (n_tokens, d), or a checkpoint, as the first parameter of
         :class:`~vbterrier.entities.TokenVectors`; ``None`` for all-MiniLM-L6-v2.
-    layers
-        The number of last layers of the encoder that are trained, by ``qder``, ``dreq`` and ``eva`` in the reference
-        variant; 0 keeps it frozen.
     types
         Names of types of entities by id, for EDRM in the reference variant.
-    switches
-        Options of a reference model. ``qder``: ``interactions`` (some of subtract, add, multiply; default add and
-        multiply), ``bilinear``, ``entities``, ``first_stage`` (True or False, default True); ``dreq``: ``weight`` of
-        the entities of a document, ``"score"`` (default), ``"uniform"`` or ``"reciprocal"`` of the rank.
     cutoff
         The number of entities of each topic.
-    entity_weight
-        The weight of a query entity in compact models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks
-        from 1, or ``"score"``, its score in the entity run, at least 0, as a share of the largest.
+    architecture
+        A :class:`vbterrier.entities.Architecture`: ``variant`` (``"compact"``), ``layers`` (0), ``switches``,
+        ``entity_weight`` (``"rank"``).
     training
         A :class:`vbterrier.entities.Training`: ``epochs`` (30), ``patience`` (5), ``batch_size`` (8), ``rate`` (that of
         the model), ``seed`` (0), ``rel`` (1).
@@ -426,7 +480,8 @@ class NeuralReranker(OnDocuments, NeuralStage):
     Training(epochs=20, patience=5, batch_size=8, rate=None, seed=0, rel=1)
     """
 
-    STORED = ("model", "variant", "layers", "switches", "cutoff", "entity_weight", *NeuralStage.STORED)
+    _ARCHITECTURE = tuple(each.name for each in fields(Architecture))
+    STORED = ("model", "cutoff", *_ARCHITECTURE, *NeuralStage.STORED)
 
     def __init__(
         self,
@@ -434,43 +489,46 @@ class NeuralReranker(OnDocuments, NeuralStage):
         entities: Any,
         *,
         model: str = "edrm-knrm",
-        variant: str = "compact",
         texts: Mapping[str, str] | None = None,
         names: Mapping[str, str] | None = None,
         vectors: Mapping[str, Any] | None = None,
         encoder: Any = None,
-        layers: int = 0,
         types: Mapping[str, Sequence[str]] | None = None,
-        switches: Mapping[str, Any] | None = None,
         cutoff: int = 20,
-        entity_weight: str = "rank",
+        architecture: Architecture = _COMPACT,
         training: Training = _RERANKERS,
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
         self.training = settings_of("training", Training, training).with_defaults(_RERANKERS)
-        self.variant = choice("variant", variant, VARIANTS)
-        self.model = choice("model", model, MODELS if variant == "compact" else REFERENCE)
+        self.architecture = settings_of("architecture", Architecture, architecture)
+        is_compact = self.architecture.variant == "compact"
+        self.model = choice("model", model, MODELS if is_compact else REFERENCE)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
-        self.types, self.switches = by_id("types", types), None if switches is None else dict(switches)
+        self.types = by_id("types", types)
         # Models of sentence-transformers are callable, too.
         is_function = callable(encoder) and not is_of_sentences(encoder)
         self.encoder = encoder
-        self.layers = whole("layers", layers, low=0)
         self.cutoff = whole("cutoff", cutoff)
-        self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         encode = encoder if is_function else TokenVectors(encoder)
-        if variant == "compact":
-            for name, value in (("layers", layers or None), ("types", types), ("switches", switches)):
-                if value is not None:
-                    raise ParameterError(
-                        f"{name}: an option of the reference variant; leave it out, or variant='reference'"
-                    )
+        if is_compact:
+            _require_reference(types=types)
             self._encoded: Texts | RawTexts = Texts(encode)
             self._scoring: NeuralModel = MODELS[model]
         else:
-            self._encoded = RawTexts(encode, self.layers)
-            self._scoring = REFERENCE[model](self._encoded, self.switches or {})
+            self._encoded = RawTexts(encode, self.architecture.layers)
+            self._scoring = REFERENCE[model](self._encoded, self.architecture.switches or {})
+
+    def _stored(self) -> dict[str, Any]:
+        own = {name: getattr(self.architecture, name) for name in self._ARCHITECTURE}
+        own["switches"] = None if own["switches"] is None else dict(own["switches"])
+        return {"model": self.model, "cutoff": self.cutoff, **own, **self._own_settings}
+
+    @classmethod
+    def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        own = Architecture(**{name: parameters[name] for name in cls._ARCHITECTURE})
+        others = {name: value for name, value in parameters.items() if name not in cls._ARCHITECTURE}
+        return {**super()._arguments(others), "architecture": own}
 
     @property
     def _network(self) -> NeuralModel:
@@ -492,7 +550,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
                 features = [self._network.features(batch) for batch in raw]
         else:
             listed = self._top_entities(documents, entities, self.cutoff)
-            inputs |= {"entity_weight": self.entity_weight}
+            inputs |= {"entity_weight": self.architecture.entity_weight}
             batches = Batches(documents, listed, queries, texts, self._encoded, **inputs)
             features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
         rows = np.split(documents.row, documents.pool.topic_starts[1:-1])[: len(features)]
