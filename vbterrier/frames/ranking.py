@@ -395,8 +395,13 @@ class Run:
             deciding = score[places] >= last[owner]
             owner, places = owner[deciding], places[deciding]
         among = places if rows is None else rows[places]
-        order = np.lexsort((-self.docno.take(among).ranks(), -score[places], owner))
-        return places, among[order], np.bincount(owner, minlength=len(starts))
+        settled = among.copy()
+        equal = (score[places[1:]] == score[places[:-1]]) & (owner[1:] == owner[:-1])
+        # Scores fall: only rows beside an equal one can change places, within their group.
+        part = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        group = np.cumsum(np.append(True, ~equal))[part]
+        settled[part] = among[part[np.lexsort((-self.docno.take(among[part]).ranks(), group))]]
+        return places, settled, np.bincount(owner, minlength=len(starts))
 
     def fingerprint(self, cutoff: int | None, topics: Collection[str]) -> bytes:
         """Bytes that determine the first documents of some topics and their ranks, whatever the order of rows."""
