@@ -140,11 +140,12 @@ def _looks(drawn, end, look, how, margin):
     return [limits(few, d[:end, None], SampledQueries(w)).decisions(criteria)[0] for (d, _), w in pairs]
 
 
-def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="decision"):
+def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="decision", noise=(1.5, 1.5)):
     """The same as :func:`rates` with runs of which part of the documents are unjudged.
 
-    Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
-    The margin is 0, so that both decisions are false. With ``looks``, the documents that ``judge_next`` selects for the
+    Two systems rank 20 documents by noisy relevance, ``noise`` of the new and of the old system; the judges saw the
+    first 10 of the old system. The margin is 0: both decisions are false at equal noise, FAIL with less noise of the
+    new system, and PASS with more. With ``looks``, the documents that ``judge_next`` selects for the
     difference are judged before the next numbered look, until one decides. With ``column="withheld"``, rates of the
     decisions that the gate does not make because the documents are unjudged.
     """
@@ -152,7 +153,7 @@ def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="de
     for seed in range(n_releases):
         rng = np.random.default_rng([seed, n, 2])
         grade = rng.binomial(2, rng.beta(1, 2, (n, 1)), (n, 20))
-        new, old = (DataFrame({**ids, "score": (grade + rng.normal(0, 1.5, (n, 20))).ravel()}) for _ in range(2))
+        new, old = (DataFrame({**ids, "score": (grade + rng.normal(0, sd, (n, 20))).ravel()}) for sd in noise)
         rank = old.groupby("qid", sort=False)["score"].rank(ascending=False)
         truth = old.assign(label=grade.ravel())[["qid", "docno", "label"]]
         qrels = truth[(rank <= 10).to_numpy()]

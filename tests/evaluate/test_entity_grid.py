@@ -75,7 +75,7 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
     }
     found = grid_of(world, grid, seed=3, n_resamples=200)
     runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
-    how = Inference(interval="percentile", seed=3, n_resamples=200)
+    how = Inference(seed=3, n_resamples=200)
     expected = score(runs, links.to_frame(), MEASURES, data=Data(on_topics="all"), inference=how)
     rows = found.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
     own = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]

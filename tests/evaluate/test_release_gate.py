@@ -118,6 +118,14 @@ def test_judging_between_numbered_looks_keeps_the_level(n_releases):
         assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "right"), [((0.2, 0.9), "PASS"), ((1.5, 0.5), "FAIL")])
+def test_judging_between_numbered_looks_decides_and_never_wrongly(noise, right):
+    passed, failed = bench.holes_rates(40, 6, looks=3, noise=noise)
+    assert (passed, failed)[right == "FAIL"] >= 0.5
+    assert (passed, failed)[right == "PASS"] == 0
+
+
 def test_harmless_releases_pass_with_enough_queries():
     passed, failed = bench.rates("all queries change a little", "any", 1000, 30, shift=0.0)
     assert passed > 0.6

@@ -80,6 +80,22 @@ def test_too_few_clusters_or_heavy_queries_decide_nothing(columns, words):
         assert words in found.advice()[0]
 
 
+@pytest.mark.parametrize(
+    ("columns", "misses"),
+    [
+        ({"weight": 1.0 + np.arange(N) % 2}, True),
+        ({"weight": 2.0}, False),
+        ({"drawn": 1}, False),
+        ({"segment": "a"}, False),
+    ],
+)
+def test_the_promise_for_weights_without_draws_by_traffic_excludes_heavier_queries(columns, misses):
+    found = gate(*collection(), table(**columns))
+    assert found.pairs["misses_heavy"].tolist() == [misses]
+    assert ("unless they weigh more than those sampled" in found.guarantee()) == misses
+    assert ("Sample by traffic" in gate_report(found, "markdown")) == misses
+
+
 def test_queries_taken_for_certain_have_no_error_in_the_gate():
     new, old, qrels = collection()
     traffic = table(weight=np.arange(1, N + 1) ** -1.0)

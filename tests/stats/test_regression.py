@@ -168,3 +168,12 @@ def test_one_topic_has_a_mean_without_an_interval():
         found = coverage_strata(pd.DataFrame({"c": [0.5], "gain": [0.1]}), "c", "gain", n_strata=2)
     assert found["value"].tolist()[0] == 0.1
     assert found[["low", "high"]].isna().all(axis=None)
+
+
+def test_means_of_strata_without_spread_have_an_interval_that_a_small_change_does_not_close():
+    table = pd.DataFrame({"c": np.arange(100) // 50, "AP": 0.0})
+    for first in (0.0, 0.001):
+        table.loc[0, "AP"] = first
+        row = coverage_strata(table, "c", "AP", n_strata=2).loc[0]
+        assert row["method"] == "topics (unseen)"
+        assert row["high"] == pytest.approx(0.0711, abs=0.0005)

@@ -98,7 +98,7 @@ def evaluate_closed_open(
     pool: Any,
     entities: Mapping[str, Any],
     options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", unmatched="append", judgments="all"),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
@@ -120,7 +120,7 @@ def evaluate_closed_open(
         A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``unmatched``, ``judgments``.
         ``unreached`` applies to reachable judgments.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0).
 
     Returns

@@ -39,7 +39,7 @@ from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
-from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, topics_interval
+from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, method_within, topics_interval
 from vbterrier.stats.topic_statistics import Ratio, disc_ratio
 
 if TYPE_CHECKING:
@@ -293,10 +293,11 @@ class EntityLevel:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
                 defined = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
-                ends = Interval(np.nan, np.nan, f"topics ({interval})")
+                bounds, qids = score_bounds(measure), list(defined.index)
+                method = method_within(interval, bounds)
+                ends = Interval(np.nan, np.nan, f"topics ({method})")
                 if len(defined) >= _TWO:
-                    bounds, qids = score_bounds(measure), list(defined.index)
-                    ends = topics_interval(defined.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
+                    ends = topics_interval(defined.to_numpy(), method=method, qids=qids, bounds=bounds, **shared)
                 rows.append((name, measure, defined.mean(), ends.low, ends.high, ends.method, len(defined)))
                 if measure == str(self.nonrel_cov):
                     both = wide.reindex(columns=[str(self.rel_cov), measure]).dropna()
@@ -373,7 +374,7 @@ def coverage_report(
     baseline: str | None = None,
     options: CoverageOptions = CoverageOptions(),
     data: Data = Data(on_topics="same", system=None),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> CoverageReport:
     """Report entity-oriented retrieval on three levels: effectiveness, entity evidence, and effectiveness by coverage.
 
@@ -398,8 +399,9 @@ def coverage_report(
     data
         A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``system``.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
-        ``seed`` (0). Intervals of strata are Student's t; DiscRatio has a percentile interval.
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). DiscRatio, a ratio of means, has a percentile interval. ``"unseen"`` is Student's t for OER, whose
+        range is unknown. Means of strata have the same default.
 
     Returns
     -------

@@ -44,7 +44,7 @@ from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import Execution, Inference, with_defaults
 from vbterrier.stats.frontier import Frontier, pareto_frontier
-from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
+from vbterrier.stats.topic_intervals import N_RESAMPLES, method_within, topics_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -236,7 +236,7 @@ def entity_grid(
     options: GridOptions = GridOptions(
         embeddings=None, query_entities=None, embed=None, texts=None, qrels=None, folds=5
     ),
-    inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(n_jobs=1, resume=None, progress=True),
 ) -> EntityGrid:
     """Evaluate every configuration of a grid of unsupervised entity rankers on one linked pool.
@@ -261,8 +261,9 @@ def entity_grid(
         A :class:`vbterrier.evaluate.GridOptions`: ``embeddings``, ``query_entities``, ``embed``, ``texts``, ``qrels``,
         ``folds``.
     inference
-        An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0). Percentile intervals
-        of the means over topics; the seed is also that of folds.
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). Intervals are those of means over topics, Student's t instead of ``"unseen"`` for OER, whose range
+        is unknown; the seed is also that of folds.
     execution
         An :class:`vbterrier.Execution`: ``n_jobs`` (1), ``resume``, ``progress`` (True). See :func:`rerank_grid`.
 
@@ -344,7 +345,7 @@ def entity_grid(
         every[name], results[name] = ("given", {}), {"values": values, "ranking": ranking}
     if not every:
         raise ParameterError("grid: no configuration; name at least a family")
-    table = _table(every, results, level=level, n_resamples=n_resamples, seed=seed)
+    table = _table(every, results, inference.interval, level=level, n_resamples=n_resamples, seed=seed)
     return EntityGrid.of(table, results, omitted)
 
 
@@ -390,15 +391,17 @@ def _configurations(
     return made, sorted(omitted)
 
 
-def _table(every: Mapping[str, Any], results: Mapping[str, Any], **options: Any) -> pd.DataFrame:
+def _table(every: Mapping[str, Any], results: Mapping[str, Any], interval: str, **options: Any) -> pd.DataFrame:
     rows = []
     for name, (family, parameters) in every.items():
         for measure, values in results[name]["values"].items():
             numbers = np.array(list(values.values()))
             low = high = mean = float("nan")
             if len(numbers):
-                interval = topics_interval(numbers, qids=list(values), bounds=score_bounds(measure), **options)
-                low, high, mean = interval.low, interval.high, float(numbers.mean())
+                bounds = score_bounds(measure)
+                method = method_within(interval, bounds)
+                limits = topics_interval(numbers, method=method, qids=list(values), bounds=bounds, **options)
+                low, high, mean = limits.low, limits.high, float(numbers.mean())
             row = {"configuration": name, "family": family, **parameters, "measure": measure, "value": mean}
             rows.append(row | {"low": low, "high": high, "level": options["level"], "n_qids": len(numbers)})
     table = pd.DataFrame(rows)

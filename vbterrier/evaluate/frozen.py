@@ -92,7 +92,7 @@ def evaluate_frozen(
     links: Any = None,
     folds: Any = 5,
     options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", train_on="conditional"),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> FrozenReranker:
     """Train a reranker once per fold, freeze it, and evaluate it with its own and with other entities.
 
@@ -123,7 +123,7 @@ def evaluate_frozen(
         A :class:`vbterrier.evaluate.ReachOptions`: ``cutoff``, ``rel``, ``unreached``, ``train_on``. ``cutoff`` is also
         that of the report.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0). The seed is also that of folds.
 
     Returns

@@ -163,6 +163,7 @@ class ReleaseScores:
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
             "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
+            "misses_heavy": bool(sample.certain is None and np.ptp(sample.weights) > 0),
             "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
             "decision": decision, "withheld": withheld, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],

@@ -265,7 +265,7 @@ def evaluate_settings(
     baseline: str | None = None,
     options: ReachOptions = ReachOptions(cutoff=20, rel=1, unreached="skip", pool=None, beyond="keep"),
     data: Data = Data(topics=None, on_topics="same", system=None),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> Settings:
     """Evaluate systems on the documents that entities reach and on all of them, in one call.
@@ -290,7 +290,7 @@ def evaluate_settings(
     data
         A :class:`vbterrier.Data`: ``topics``, ``on_topics`` (``"same"``), ``system``.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0).
     execution
         An :class:`vbterrier.Execution`: ``progress`` (False).

@@ -12,7 +12,7 @@ from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.stats.comparisons import adjusted
-from vbterrier.stats.topic_intervals import Interval, topics_interval
+from vbterrier.stats.topic_intervals import UNSEEN, Interval, method_within, topics_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,8 @@ def coverage_strata(
         A frame with a row for each topic; the column to stratify by, whose undefined topics (NaN) belong to no stratum
         and are counted; the columns to average: gains, or scores of systems.
     n_strata, level
-        Number of strata of about equal size, 3 for tertiles; nominal coverage of the intervals, which are Student's t.
+        Number of strata of about equal size, 3 for tertiles; nominal coverage of the intervals:
+        ``"unseen"`` (:func:`vbterrier.stats.intervals`), and Student's t for columns whose range is unknown.
 
     Returns
     -------
@@ -113,9 +114,11 @@ def coverage_strata(
         for name in measures:
             values = columns[name][inside]
             mean = float(values.mean()) if len(values) else nan
-            limits = Interval(nan, nan, "topics (normal)")
+            bounds = score_bounds(name)
+            method = method_within(UNSEEN, bounds)
+            limits = Interval(nan, nan, f"topics ({method})")
             if len(values) > 1:
-                limits = topics_interval(values, level=level, method="normal", bounds=score_bounds(name))
+                limits = topics_interval(values, level=level, method=method, bounds=bounds)
             interval = (mean, limits.low, limits.high, level, limits.method)
             rows.append((place + 1, low, high, name, *interval, int(sizes[place]), n_undefined))
     return pd.DataFrame(rows, columns=list(STRATA_COLUMNS))

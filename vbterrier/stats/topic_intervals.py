@@ -169,6 +169,15 @@ def topics_interval(values: Floats, **options: Any) -> Interval:
     return Interval(float(interval.low[0]), float(interval.high[0]), interval.method_of(0))
 
 
+def method_within(method: str, bounds: Bounds) -> str:
+    """The method of an interval, and Student's t instead of ``"unseen"`` if the range of scores is unknown.
+
+    >>> method_within("unseen", (0.0, 1.0)), method_within("unseen", (0.0, float("inf")))
+    ('unseen', 'normal')
+    """
+    return "normal" if method == UNSEEN and not np.isfinite(bounds).all() else method
+
+
 def topics_intervals(
     values: Floats,
     *,
