@@ -162,6 +162,29 @@ def test_every_command_has_an_example():
     assert set(EXAMPLES) == set(names(_group()))
 
 
+def test_completed_values_are_the_legal_ones(monkeypatch):
+    from vbterrier.design import planning
+    from vbterrier.evaluate.pooling import POOLS
+    from vbterrier.frames.contracts import CONTRADICTIONS, NEGATIVE
+    from vbterrier.frames.ranking import DUPLICATES
+    from vbterrier.intents import candidates, joins
+    from vbterrier.report.tables import FORMATS
+
+    legal = {"negative": NEGATIVE, "contradictions": CONTRADICTIONS, "duplicates": DUPLICATES, "format": FORMATS}
+    legal |= {"pool": POOLS}
+    of_command = {"score": legal, "queries power": {"test": planning.TESTS}}
+    of_command |= {"intents": {"prob": candidates.PROBS, "join-method": joins.METHODS}}
+    monkeypatch.setenv("_VBTERRIER_COMPLETE", "complete_bash")
+    for command, options in of_command.items():
+        called = _group()
+        for word in command.split():
+            called = called.commands[word]
+        context = called.make_context(command, [], resilient_parsing=True)
+        for name, values in options.items():
+            (option,) = (each for each in called.params if f"--{name}" in each.opts)
+            assert [item.value for item in option.shell_complete(context, "")] == list(values), name
+
+
 @pytest.mark.parametrize(
     ("words", "values"),
     [

@@ -51,6 +51,7 @@ def test_each_column_is_encoded_once(frames, name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_composed_calls_encode_a_column_as_often_as_their_parts(frames, tmp_path):
     runs, qrels, labels = frames
     new, old = ({name: runs[name]} for name in ("dense", "lexical"))

@@ -78,7 +78,7 @@ def score(
     pool: Annotated[
         str,
         Option(
-            autocompletion=option.completed("vbterrier.evaluate.pooling", "POOLS"),
+            autocompletion=option.completed(("query", "collection")),
             help="With --intents: query (means over queries), or collection (joint intents of all).",
         ),
     ] = "query",
@@ -95,7 +95,7 @@ def score(
     perturb: Annotated[
         list[str] | None,
         Option(
-            autocompletion=option.completed("vbterrier.cli.evaluation", "PERTURBATIONS"),
+            autocompletion=option.completed(PERTURBATIONS),
             help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.",
         ),
     ] = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import inspect
 import io
 import json
@@ -26,9 +25,10 @@ from vbterrier.errors import FileError, ParameterError, choice, issued, printabl
 from vbterrier.frames.answer import FAIL, MARKS, PASS, PLAIN_MARKS, UNKNOWN, text_key
 from vbterrier.log import NAME
 from vbterrier.remedies import Call, Interface, call_in_use, interface
+from vbterrier.settings import CORRECTIONS, FAMILIES, INTERVALS, TESTS, TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vbterrier.frames.answer import Answer
 
@@ -45,14 +45,9 @@ Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
 
 
-def completed(module: str, name: str) -> Callable[[str], list[str]]:
-    """Return a function that completes a value in a shell: those of a constant of a module, or its keys."""
-
-    def values(incomplete: str) -> list[str]:
-        legal = getattr(importlib.import_module(module), name)
-        return [str(value) for value in legal if str(value).startswith(incomplete)]
-
-    return values
+def completed(legal: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a function that completes a value in a shell; legal values are literal, to import nothing for them."""
+    return lambda incomplete: [value for value in legal if value.startswith(incomplete)]
 
 
 def completed_measures(incomplete: str) -> list[str]:
@@ -91,14 +86,14 @@ Unit = Annotated[
 Negative = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.frames.contracts", "NEGATIVE"),
+        autocompletion=completed(("nonrelevant", "unjudged")),
         help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).",
     ),
 ]
 Contradictions = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.frames.contracts", "CONTRADICTIONS"),
+        autocompletion=completed(("error", "first", "last", "max")),
         help="The label of a document with several in --qrels: error (refuse them), first, last or max.",
     ),
 ]
@@ -141,14 +136,14 @@ Unjudged = Annotated[
 OnTopics = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.settings", "TOPICS"),
+        autocompletion=completed(TOPICS),
         help="Topics to evaluate: same (refuse runs with different topics), all or common.",
     ),
 ]
 Duplicates = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.frames.ranking", "DUPLICATES"),
+        autocompletion=completed(("error", "first", "everywhere")),
         help="Duplicate documents: error (up to the rank that measures need), everywhere (an error at any rank), or "
         "first (keep the best rank).",
     ),
@@ -167,28 +162,28 @@ Baseline = Annotated[list[str] | None, Option(help="The run to compare all other
 Test = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.settings", "TESTS"),
+        autocompletion=completed(TESTS),
         help="Significance test: moderated (t), t, randomisation, wilcoxon or bootstrap.",
     ),
 ]
 Correction = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.settings", "CORRECTIONS"),
+        autocompletion=completed(CORRECTIONS),
         help="Correction for multiple tests: bonferroni, holm, bh, max-t, none; auto is max-t if the test resamples.",
     ),
 ]
 Family = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.settings", "FAMILIES"),
+        autocompletion=completed(FAMILIES),
         help="Tests that are corrected together: those of one measure, or of all: measure, all.",
     ),
 ]
 Interval = Annotated[
     str,
     Option(
-        autocompletion=completed("vbterrier.settings", "INTERVALS"),
+        autocompletion=completed(INTERVALS),
         help="Interval over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.",
     ),
 ]
@@ -208,7 +203,7 @@ Format = Annotated[
     Option(
         "--format",
         "-f",
-        autocompletion=completed("vbterrier.report.tables", "FORMATS"),
+        autocompletion=completed(("table", "csv", "json", "latex", "markdown")),
         help="table (as wide as the terminal), csv or json (all columns), latex or markdown.",
     ),
 ]

@@ -178,7 +178,7 @@ def intents(
     prob: Annotated[
         str,
         Option(
-            autocompletion=option.completed("vbterrier.intents.candidates", "PROBS"),
+            autocompletion=option.completed(("auto", "prior", "softmax", "uniform")),
             help="Source of probabilities: auto, prior, softmax or uniform.",
         ),
     ] = "auto",
@@ -193,7 +193,7 @@ def intents(
     join_method: Annotated[
         str,
         Option(
-            autocompletion=option.completed("vbterrier.intents.joins", "METHODS"),
+            autocompletion=option.completed(("mean", "max", "append")),
             help="With --join: mean or max of the probabilities, or append (those of files come last).",
         ),
     ] = "mean",

@@ -130,7 +130,7 @@ def power(
     test: Annotated[
         str,
         Option(
-            autocompletion=option.completed("vbterrier.design.planning", "TESTS"),
+            autocompletion=option.completed(("moderated", "t", "randomisation")),
             help="The test: moderated (t), t or randomisation.",
         ),
     ] = "moderated",

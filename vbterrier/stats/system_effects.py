@@ -351,7 +351,8 @@ def risk_table(
     asked = next(iter(tables)) if measure is None else measure
     if asked not in tables:
         raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
-    _, names, qids, scores = tables[asked]
+    view = tables[asked]
+    names, qids, scores = view.names, view.qids, view.values
     if baseline is not None:
         require_system("baseline", baseline, names)
     base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]
