@@ -239,6 +239,7 @@ def gate(
         Option("--judge", help="Write the documents to judge next, if any, to this file, in the format of --qrels."),
     ] = None,
     labels: option.Labels = None,
+    pool_cutoff: option.PoolCutoff = None,
     duplicates: option.Duplicates = "error",
     system: option.System = None,
     html: option.Html = None,
@@ -278,7 +279,12 @@ def gate(
     settings: dict[str, Any] = {"budget": budget}
     rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
     settings["data"] = Data(
-        labels=option.labels_of(labels), queries=queries, duplicates=duplicates, system=system, **rated
+        labels=option.labels_of(labels),
+        pool_cutoff=pool_cutoff,
+        queries=queries,
+        duplicates=duplicates,
+        system=system,
+        **rated,
     )
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
@@ -356,6 +362,7 @@ def report(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
     links: Annotated[Path | None, Option(help="A linked pool (Parquet), if the runs are entity runs.")] = None,
     measures: option.MeasuresIfAny = None,
@@ -394,6 +401,7 @@ def report(
         baseline=option.only("--baseline", baseline),
         data=Data(
             labels=option.labels_of(labels),
+            pool_cutoff=pool_cutoff,
             subtopics=subtopics,
             topics=topics,
             documents=documents,

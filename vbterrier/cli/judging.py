@@ -163,6 +163,7 @@ def audit(
     ] = None,
     html: option.Html = None,
     level: option.Level = 0.9,
+    pool_cutoff: option.PoolCutoff = None,
     scale: option.Scale = None,
     unit: option.Unit = 1.0,
     on_topics: option.OnTopics = "same",
@@ -194,6 +195,7 @@ def audit(
         data=Data(
             scale=option.scale_of(scale),
             unit=unit,
+            pool_cutoff=pool_cutoff,
             on_topics=on_topics,
             duplicates=duplicates,
             system=system,

@@ -37,7 +37,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.ranking import Run, ranked
-from vbterrier.frames.results import Shown
+from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import aligned
@@ -101,7 +101,8 @@ class JudgeAudit(Shown):
     - ``needed``: labels (with or without), width (of the interval of a mean by the model, averaged over systems), n
       (human judgments until it is at most twice the margin; NaN if the plan does not reach it), n_planned and
       width_after (the length of the plan, at most the budget, and the width after all of it), margin
-    - ``plan``: the documents to judge next, see :func:`vbterrier.judge_next`
+    - ``plan``: the documents to judge next, see :func:`vbterrier.judge_next`; its ``estimand`` names the depth of the
+      judgments that it and ``needed`` plan for
     """
 
     verdicts: pd.DataFrame
@@ -139,7 +140,7 @@ class JudgeAudit(Shown):
                 f"Scores are corrected by {corrected['method']}. Prefer differences: all levels share an error of "
                 f"±{corrected['common']:.3f}, mainly that of the ideal ranking."
             )
-        yield _needed_sentence(self.needed)
+        yield _needed_sentence(self.needed, self.plan)
 
     def _verdict(self) -> Iterator[str]:
         for row in self.verdicts.to_dict("records"):
@@ -230,17 +231,24 @@ def _both(row: Mapping[Any, Any], what: str) -> str:
     return f"the {about} {row['judge']} is {row[what]}: {row[f'{what}_reason']}"
 
 
-def _needed_sentence(needed: pd.DataFrame) -> str:
+def _needed_sentence(needed: pd.DataFrame, plan: JudgingPlan) -> str:
     """The human judgments that an interval of the margin takes, with and without labels."""
     rows: dict[str, Any] = {str(row["labels"]): row for row in needed.to_dict("records")}
+    measure = measure_text(plan.measure, plan.estimand)
     margin, n_planned = f"±{rows['with']['margin']:g}", int(rows["with"]["n_planned"])
     n_with, n_without = (float(rows[word]["n"]) for word in ("with", "without"))
     more = f"more than {n_planned:,}"
     if np.isnan(n_with) and np.isnan(n_without):
         width = rows["with"]["width_after"] / 2
-        return f"{counted(n_planned, 'more human judgment')} do not reach {margin}, and leave ±{width:.3f}."
+        return (
+            f"{counted(n_planned, 'more human judgment')} do not reach an interval of {margin} of {measure}, and leave "
+            f"±{width:.3f}."
+        )
     texts = [more if np.isnan(n) else f"{int(n):,}" for n in (n_with, n_without)]
-    return f"An interval of {margin} takes {texts[0]} more human judgments with these labels, and {texts[1]} without."
+    return (
+        f"An interval of {margin} of {measure} takes {texts[0]} more human judgments with these labels, and {texts[1]} "
+        "without."
+    )
 
 
 @with_defaults
@@ -255,7 +263,14 @@ def audit_judge(
     baseline: str | None = None,
     families: Mapping[str, str] | None = None,
     data: Data = Data(
-        topics=None, documents=None, on_topics="same", duplicates="error", system=None, scale=None, unit=1.0
+        pool_cutoff=None,
+        topics=None,
+        documents=None,
+        on_topics="same",
+        duplicates="error",
+        system=None,
+        scale=None,
+        unit=1.0,
     ),
     inference: Inference = Inference(level=0.9, n_draws=1000, seed=0),
 ) -> JudgeAudit:
@@ -303,11 +318,10 @@ def audit_judge(
     families
         The family of each system, such as the language model that it uses, by the system's name.
     data
-        A :class:`vbterrier.Data`: ``system``, ``topics``, ``documents``, ``on_topics`` (``"same"``),
-        ``duplicates`` (``"error"``),
-        ``scale``, ``unit`` (1.0). ``documents`` are for bias by length, with ``topics`` also by the share of the
-        query's words that a text contains. ``scale`` and ``unit`` are those of human judgments; labels may be on
-        another scale.
+        A :class:`vbterrier.Data`: ``system``, ``pool_cutoff``, ``topics``, ``documents``, ``on_topics`` (``"same"``),
+        ``duplicates`` (``"error"``), ``scale``, ``unit`` (1.0). ``pool_cutoff`` is for the plan of judgments.
+        ``documents`` are for bias by length, with ``topics`` also by the share of the query's words that a text
+        contains. ``scale`` and ``unit`` are those of human judgments; labels may be on another scale.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (1,000), ``seed`` (0).
 
@@ -418,7 +432,7 @@ def audit_judge(
             target.frame,
             f"ENDCG@{cutoff}",
             budget=budget,
-            data=Data(labels=used, **read),
+            data=Data(labels=used, pool_cutoff=data.pool_cutoff, **read),
             inference=Inference(level=level),
         )
         for word, used in (("without", None), ("with", judges))

@@ -29,7 +29,7 @@ from vbterrier.frames.score_table import ScoreTable
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, models_of
 from vbterrier.settings import Data
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import letters
@@ -57,6 +57,8 @@ class Collection:
     runs: dict[str, Run] = field(default_factory=dict)
     target: Any = None
     labels: MachineLabels | None = None
+    # The score that a measure of the E family estimates, in words.
+    estimand: str = ""
 
     @property
     def topics(self) -> list[str]:
@@ -206,7 +208,7 @@ def evaluated_collection(
     if isinstance(measure, UnjudgedMeasure):
         warn_of_few_non_relevant([measure], target)
         joint, shares = joint_scores(runs, target, measure, models)
-        return Collection(name, joint, shares, runs, target, labels)
+        return Collection(name, joint, shares, runs, target, labels, estimand(measure, models))
     frames = {system: run.frame for system, run in runs.items()}
     table = scored_runs(frames, target.frame, [measure], data=Data(on_topics=on_topics, system=ONE)).table
     return Collection(name, _known(table), unjudged_shares(target, runs, measure), runs, target, labels)

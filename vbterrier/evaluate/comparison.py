@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -25,7 +24,7 @@ from vbterrier.evaluate.value_tables import (
     suspect_runs,
     views_of,
 )
-from vbterrier.evaluate.verdicts import too_few, verdict_of
+from vbterrier.evaluate.verdicts import parsed, too_few, verdict_of
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
@@ -37,6 +36,7 @@ from vbterrier.frames.score_table import ScoreTable, answers_by, relinearised, t
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import distinct_measures, measures_from
+from vbterrier.measures.unjudged import estimand
 from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.comparisons import check_tests, compared, is_significant, letters, pairs_of
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.score_table import View
     from vbterrier.kernels.mean_limits import SampledQueries
     from vbterrier.remedies import Call
+    from vbterrier.unjudged.fitted import EvidenceModel
 
     Sample = Callable[[Sequence[str]], SampledQueries] | None
 
@@ -66,6 +67,7 @@ _SAME = (
     "tags",
     "baseline",
     "labels",
+    "pool_cutoff",
     "subtopics",
     "on_topics",
     "system",
@@ -95,6 +97,8 @@ class Comparison(Shown):
     - ``margin``: the equivalence margin; ``None`` without a test of equivalence
     - ``guessed``: measures by which systems are not ordered, because tags are mostly guesses: their pairs have no
       p-values, intervals or letters
+    - ``estimands``: of measures of the E family, the score that each estimates, with the depth of its judgments, by the
+      measure's name
     """
 
     pairs: pd.DataFrame
@@ -104,6 +108,7 @@ class Comparison(Shown):
     margin: float | None = None
     guessed: tuple[str, ...] = ()
     segments: pd.DataFrame = field(default_factory=pd.DataFrame, kw_only=True)
+    estimands: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -143,6 +148,8 @@ class Comparison(Shown):
             yield f"By {measure}, {GUESSES}." if guessed else verdict_of(self, measure, few=few)
 
     def _caveats(self) -> Iterator[Caveat]:
+        for measure, text in self.estimands.items():
+            yield Caveat("Model", f"{measure} estimates {text}.", serious=False)
         for row in self.flags[self.flags["flag"] != ""].drop_duplicates(["name", "flag"]).to_dict("records"):
             text = f"{row['name']} {row['flag']}; differences may not reflect its quality."
             yield Caveat("Suspect runs", text, serious=True)
@@ -319,6 +326,7 @@ def compare(
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
         table, missing = _scored(runs, on_topics)
         guessed: tuple[str, ...] = runs.guessed if isinstance(runs, Scores) else ()
+        models = [{"": runs.model}] if isinstance(runs, Scores) and runs.model is not None else []
         if isinstance(runs, Scores):
             asked = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*asked))
     else:
@@ -355,8 +363,14 @@ def compare(
             for name, (part, judged) in parts.items()
         }
         table, missing = _joined(scored)
-        by_part = (guessed_measures(wanted, scored[name].notes, judged=of[1] is not None) for name, of in parts.items())
-        guessed = tuple(dict.fromkeys(chain.from_iterable(by_part)))
+        models = [dict(each.models) for each in scored.values()]
+        guessed = tuple(
+            dict.fromkeys(
+                measure
+                for name, of in parts.items()
+                for measure in guessed_measures(wanted, scored[name].notes, judged=of[1] is not None)
+            )
+        )
         asked = _defined(table, list(map(str, wanted)), asked)
     views = views_of(table, asked, common=on_topics == "common")
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
@@ -383,7 +397,19 @@ def compare(
         margin,
         guessed,
         segments=_by_segment(views, queries_of_views, compared_by, guessed),
+        estimands=_estimands(asked, models),
     )
+
+
+def _estimands(measures: Sequence[Any], models: Sequence[Mapping[str, EvidenceModel]]) -> dict[str, str]:
+    """The scores that measures of the E family estimate, in each collection, by measure."""
+    estimands = {}
+    for measure in filter(None, (parsed(str(each)) for each in measures)):
+        of_models = [own for own in models if measure.params.get("model", "") in own]
+        texts = dict.fromkeys(filter(None, (estimand(measure, own) for own in of_models)))
+        if texts:
+            estimands[str(measure)] = "; ".join(texts)
+    return estimands
 
 
 def _queries_table(queries: Any, qids: Sequence[str], interval: str, test: str) -> pd.DataFrame | None:

@@ -16,7 +16,7 @@ from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of
-from vbterrier.frames.results import Shown, systems_line
+from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
@@ -58,7 +58,7 @@ _OF_SAMPLES = {
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
 # Arguments that a plan of judgments has, too, and systems that a picture has.
-_SAME = ("runs", "qrels", "measure", "labels", "model", "on_topics", "duplicates", "system", "data")
+_SAME = ("runs", "qrels", "measure", "labels", "model", "pool_cutoff", "on_topics", "duplicates", "system", "data")
 _MOST_DRAWN = 15
 # Drawn differences that are in memory at a time.
 _BLOCK = 1 << 20
@@ -95,10 +95,11 @@ class SystemRanking(Shown):
 
     def _verdict(self) -> Iterator[str]:
         best, n = self.systems.iloc[0], len(self.systems)
+        measure = measure_text(best["measure"], best.get("estimand", ""))
         topics = counted(int(best["n_qids"]), "topic")
         mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
         text = f"{printable(best['name'])} has expected rank {best['expected_rank']:.2f}"
-        text += f" ({best['rank_low']:g} to {best['rank_high']:g} of {n}) by {best['measure']}, {mean} over {topics}"
+        text += f" ({best['rank_low']:g} to {best['rank_high']:g} of {n}) by {measure}, {mean} over {topics}"
         if n == 1:
             yield f"{text}."
             return

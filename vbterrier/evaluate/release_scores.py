@@ -21,7 +21,7 @@ from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, models_of
 from vbterrier.settings import Data
 from vbterrier.stats.noninferiority import (
     ANY,
@@ -41,7 +41,7 @@ from vbterrier.unjudged.judge_next import plan_judging
 from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import ir_measures
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.stats.noninferiority import Criteria
-    from vbterrier.unjudged.distribution import ScoreDistributions
+    from vbterrier.unjudged.fitted import EvidenceModel
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import MachineLabels
 
@@ -84,10 +84,11 @@ class ReleaseScores:
         labels: MachineLabels | None,
         criteria: Criteria,
         covariates: Mapping[tuple[str, str], pd.Series[float]] | None = None,
+        pool_cutoff: int | None = None,
     ) -> None:
-        self.measure, self._criteria = measure, criteria
+        self.measure, self._criteria, self.estimand = measure, criteria, ""
         self._table, self._covariates = queries, covariates or {}
-        self._target, self._runs, self._labels = target, runs, labels
+        self._target, self._runs, self._labels, self._pool_cutoff = target, runs, labels, pool_cutoff
         self._place = {qid: at for at, qid in enumerate(target.topics)}
         self._is_predicted = isinstance(measure, UnjudgedMeasure)
         self._joints: dict[tuple[str, ...], Any] = {}
@@ -95,7 +96,9 @@ class ReleaseScores:
             if measure["stat"] != "mean":
                 raise ParameterError(f"{measure}: wanted the score itself; leave out stat={measure['stat']!r}")
             warn_of_few_non_relevant([measure], target)
-            distributions = self._distributions(measure, runs)
+            models = self._models(measure)
+            self.estimand = estimand(measure, models)
+            distributions = distributions_of(measure, runs, target, models)
             self._scores = {name: each.mean for name, each in distributions.items()}
             self._joint = joint_of(distributions)
         else:
@@ -113,12 +116,12 @@ class ReleaseScores:
             listed = ", ".join(f"{share:.1%} of {name}" for name, share in shares.items())
             warn(f"{measure} treats unjudged documents as non-relevant: {listed}; use ENDCG@{depth}, or judge them")
 
-    def _distributions(self, measure: Any, names: Iterable[str]) -> dict[str, ScoreDistributions]:
-        models = models_of([measure], self._runs, self._target, labels=self._labels)
-        return distributions_of(measure, {name: self._runs[name] for name in names}, self._target, models)
+    def _models(self, measure: ir_measures.Measure) -> dict[str, EvidenceModel]:
+        how: dict[str, Any] = {"labels": self._labels, "pool_cutoff": self._pool_cutoff}
+        return models_of([measure], self._runs, self._target, **how)
 
     @cached_property
-    def _complete(self) -> ir_measures.Measure | None:
+    def complete(self) -> ir_measures.Measure | None:
         """The measure whose draws are scores under complete judgments, if there is one."""
         if self._is_predicted:
             return self.measure
@@ -159,7 +162,8 @@ class ReleaseScores:
         decision = UNKNOWN if withheld else decision
         large = criteria.counts_losses
         return {
-            "name": name, "baseline": baseline, "measure": str(self.measure), "diff": float(diff),
+            "name": name, "baseline": baseline, "measure": str(self.measure), "estimand": self.estimand,
+            "diff": float(diff),
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
             "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
@@ -295,10 +299,11 @@ class ReleaseScores:
         self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria, budget: int
     ) -> tuple[float, str, JudgingPlan | None]:
         """The probability that the ratings of all unjudged documents decide, a text, and the documents to rate next."""
-        if self._complete is None:
+        if self.complete is None:
             return 0.0, f"of unjudged documents have an unknown effect on {self.measure}: use ENDCG", None
         try:
-            distributions = self._distributions(self._complete, pair)
+            runs = {name: self._runs[name] for name in pair}
+            distributions = distributions_of(self.complete, runs, self._target, self._models(self.complete))
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return 0.0, "of unjudged documents cannot be predicted", None
@@ -309,7 +314,7 @@ class ReleaseScores:
         means = sample.mean(draws)
         reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
         shares = np.asarray(self._table["weight"].reindex(self._target.topics).fillna(0.0), dtype=np.float64)
-        about: dict[str, Any] = {"measure": str(self._complete), "difference": pair, "weights": shares}
+        about: dict[str, Any] = {"measure": str(self.complete), "difference": pair, "weights": shares}
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
             f"of {'all ' if plan.n_unjudged > 1 else ''}"

@@ -44,12 +44,12 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranking import Run
-from vbterrier.frames.results import Shown
+from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import named_once
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
-from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.measures.unjudged import UnjudgedMeasure, require_use
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
@@ -86,7 +86,8 @@ _OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "o
 class ReleaseGate(Shown):
     """Result of :func:`release_gate`.
 
-    - ``pairs``: a row per measure and baseline: name, baseline, measure, role (``"decision"`` or ``"guardrail"``), diff
+    - ``pairs``: a row per measure and baseline: name, baseline, measure, estimand (the score that a measure of the E
+      family estimates, with the depth of its judgments; else empty), role (``"decision"`` or ``"guardrail"``), diff
       (weighted mean of new - baseline), low, high (limits of one-sided intervals), decision, margin, level, n_qids,
       unjudged and unjudged_baseline (mean shares of unjudged documents up to the cutoff), losses, losses_low,
       losses_high (the share of queries that lose more than large_loss, and its limits), large_loss, max_share (NaN
@@ -146,7 +147,7 @@ class ReleaseGate(Shown):
             + ("" if pd.isna(one["low_full"]) else f", at least {one['low_full']:+.4f} if losses count in full")
             for one in self.pairs[self.pairs["role"] == "decision"].to_dict("records")
         )
-        text = f"{self.decision}: {row['measure']}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
+        text = f"{self.decision}: {_measure(row)}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
         guards = self.pairs[self.pairs["role"] == "guardrail"].to_dict("records")
         return text + "".join(
             f"; {one['measure']} {one['decision']}, mean {one['diff']:+.4f}, at least {one['low']:+.4f}, margin "
@@ -209,7 +210,7 @@ class ReleaseGate(Shown):
 
     def _headline(self, row: Mapping[Any, Any]) -> str:
         """The meaning of a decision for one baseline and measure, with the margin."""
-        claim = f"at most {row['margin']:g} worse than {printable(row['baseline'])} by {row['measure']}"
+        claim = f"at most {row['margin']:g} worse than {printable(row['baseline'])} by {_measure(row)}"
         name, queries = printable(row["name"]), counted(int(row["n_qids"]), "query")
         how = f"{_difference(row)}, {queries}"
         if row["decision"] == PASS:
@@ -221,7 +222,7 @@ class ReleaseGate(Shown):
         share = (
             f"{row['losses']:.1%} of queries (at least {row['losses_low']:.1%}) lose more than {row['large_loss']:g}"
         )
-        of = f"{name} against {printable(row['baseline'])} by {row['measure']}"
+        of = f"{name} against {printable(row['baseline'])} by {_measure(row)}"
         return f"{share}, where {row['max_share']:.1%} are accepted: {of}, margin {row['margin']:g}, {how}"
 
     def _caveats(self) -> Iterator[Caveat]:
@@ -281,6 +282,11 @@ class ReleaseGate(Shown):
             yield Panel("Exclusions", self.excluded)
 
 
+def _measure(row: Mapping[Any, Any]) -> str:
+    """The measure of a row, with the score that it estimates."""
+    return measure_text(row["measure"], row["estimand"])
+
+
 def _of(row: Mapping[Any, Any]) -> str:
     """The baseline, and the measure of a row that has one."""
     by = f" by {row['measure']}" if "measure" in row else ""
@@ -319,6 +325,7 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
         "withheld",
         "large_loss",
         "max_share",
+        "estimand",
         "margin",
         "n_tests",
         "losses_low",
@@ -395,7 +402,9 @@ def release_gate(
     margin: float,
     budget: int = 20,
     options: GateOptions = GateOptions(),
-    data: Data = Data(labels=None, queries=None, duplicates="error", system=None, scale=None, unit=1.0),
+    data: Data = Data(
+        labels=None, pool_cutoff=None, queries=None, duplicates="error", system=None, scale=None, unit=1.0
+    ),
     inference: Inference = Inference(level=0.95, n_resamples=N_RESAMPLES, seed=0),
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
@@ -430,12 +439,12 @@ def release_gate(
         A :class:`vbterrier.evaluate.GateOptions`: ``guarantee``, ``worst_loss``, ``large_loss``, ``max_share``,
         ``look``, ``daily``, ``covariate``, ``guardrails``.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``queries``, ``duplicates`` (``"error"``), ``system``, ``scale``,
-        ``unit`` (1.0), for measures that are proportional to ratings. ``queries``: weights, clusters, segments, draws
-        and a covariate of all rated queries. Queries of weight 0 are left out; clusters replace queries in all limits;
-        with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries taken for certain are known, and all of
-        them must be rated. UNKNOWN for unequal weights with fewer than 8 degrees of freedom, and for fewer than 10
-        clusters.
+        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``queries``, ``duplicates`` (``"error"``), ``system``,
+        ``scale``, ``unit`` (1.0), for measures that are proportional to ratings. ``queries``: weights, clusters,
+        segments, draws and a covariate of all rated queries. Queries of weight 0 are left out; clusters replace queries
+        in all limits; with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries taken for certain are
+        known, and all of them must be rated. UNKNOWN for unequal weights with fewer than 8 degrees of freedom, and for
+        fewer than 10 clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.
@@ -486,7 +495,8 @@ def release_gate(
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.126, -0.049]])
     """
-    labels, duplicates, scale, unit = data.labels, data.duplicates, data.scale, data.unit
+    labels, pool_cutoff, duplicates = data.labels, data.pool_cutoff, data.duplicates
+    scale, unit = data.scale, data.unit
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
     whole("budget", budget, low=0)
@@ -526,8 +536,10 @@ def release_gate(
         # Labels are evidence about unjudged documents, or a covariate.
         evidence = labels_of(labels) if options.covariate != "labels" else None
         releases = [
-            ReleaseScores(target, loaded, each, queries, evidence, criteria[each], covariates[each]) for each in margins
+            ReleaseScores(target, loaded, each, queries, evidence, criteria[each], covariates[each], pool_cutoff)
+            for each in margins
         ]
+        require_use([each.complete or each.measure for each in releases], pool_cutoff=pool_cutoff)
         decided, single = _decided(releases, pairs, target.topics, queries, constants, budget)
     notes.append(("segments with one query, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]

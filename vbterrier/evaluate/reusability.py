@@ -61,13 +61,14 @@ def reusability(
         return pd.DataFrame(columns=_COLUMNS)
     names = sorted(groups)
     cutoff = measure.params.get("cutoff") or DEPTH
+    has_pool = isinstance(measure, Estimated) and measure.cutoff is not None
     reduced, depths = [], []
     for each in collections:
         runs = {name: each.runs[name] for name in names}
         frames = {name: run.frame for name, run in runs.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
-        depths.append(pool_depth(evidence) if isinstance(measure, Estimated) else None)
+        depths.append(pool_depth(evidence) if has_pool else None)
     rows: list[tuple[Any, ...]] = []
     by_name = table.set_index("name")
     n_groups = len(set(groups.values()))

@@ -26,7 +26,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import models_of
+from vbterrier.measures.unjudged import Estimated, models_of
 from vbterrier.settings import Data, Execution, with_defaults
 from vbterrier.stats.agreement import (
     EQUAL,
@@ -394,7 +394,7 @@ def simulate(
     simulated = [
         simulated_run(name, target, truths[run], asked, wanted, models)
         for name, target, run, models in tracked(
-            _taken(incomplete, truths, asked, _pool_cutoff(truths, complete, wanted), labels),
+            _taken(incomplete, truths, asked, _pool_cutoff(truths, complete, wanted, asked), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -415,14 +415,21 @@ def simulate(
 
 
 def _pool_cutoff(
-    truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure
+    truths: Mapping[str, TrueScores],
+    complete: EvaluationTarget,
+    measure: ir_measures.Measure,
+    estimators: Sequence[ScoreEstimator],
 ) -> int | None:
-    """The depth of the complete pool, to which the ideal rankings of true scores refer."""
+    """The depth of the complete pool, to which the ideal rankings of true scores refer.
+
+    At least the cutoffs of estimators; ``None`` for whole rankings.
+    """
+    cutoffs = [one.point.params.get("cutoff") for one in estimators if isinstance(one.point, Estimated)]
     cutoff = measure.params.get("cutoff")
     runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
-    if cutoff is None or not runs:
+    if cutoff is None or None in cutoffs or not runs:
         return None
-    return pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
+    return max(pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff))), *cutoffs, 0)
 
 
 def _taken(

@@ -20,7 +20,7 @@ from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.answer import Caveat, Finding
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.frames.results import Shown, first_names, systems_line
+from vbterrier.frames.results import Shown, first_names, measure_text, systems_line
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference, with_defaults
@@ -61,7 +61,8 @@ class Leaderboard(Shown):
       probability that the system beats the next one; a tie counts half), n_unjudged_share, level, method, n_qids,
       n_draws, seed
     - ``ranks``: name, uncertainty, rank, rank_low, rank_high, letters: a row per system and source of uncertainty
-    - ``collections``: dataset, name, mean, rank, n_unjudged_share, n_qids: a row per system and collection
+    - ``collections``: dataset, name, mean, rank, n_unjudged_share, n_qids, estimand (the score that a measure of the E
+      family estimates, with the depth of its judgments; else empty): a row per system and collection
     - ``reusability``: a row per system whose group was left out: group, name, n_runs (of the group), n_removed
       (judgments that it alone contributed), rank and letters with all judgments, rank_without, low, high (the interval
       of its rank) and letters_without without them, recovered (rank_without is one of the ranks of the systems that it
@@ -95,6 +96,12 @@ class Leaderboard(Shown):
         """Return ``systems``: a row per system."""
         return self.systems
 
+    @property
+    def _measure(self) -> str:
+        """The measure, with the scores that it estimates."""
+        estimands = self.collections.drop_duplicates("dataset")["estimand"].unique()
+        return measure_text(self.systems["measure"].iloc[0], "; ".join(filter(None, estimands)))
+
     def _line(self) -> str:
         n = len(self.systems) - 1
         pairs = list(combinations(self.systems["letters"], 2))
@@ -107,7 +114,7 @@ class Leaderboard(Shown):
         level, topics = f"{100 * best['level']:g}%", counted(int(best["n_qids"]), "topic")
         tied = self.tied
         mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
-        leads = f"{printable(best['name'])} leads with a mean {best['measure']} of {mean} over {topics}"
+        leads = f"{printable(best['name'])} leads with a mean {self._measure} of {mean} over {topics}"
         if n == 1:
             yield f"{leads}; there is no other system."
             return
@@ -385,7 +392,7 @@ def _by_collection(collections: list[Collection], names: list[str]) -> pd.DataFr
         part = pd.DataFrame({"dataset": each.name, "name": names, "mean": means})
         part["rank"] = part["mean"].round(9).rank(ascending=False, method="min").astype(int)
         part["n_unjudged_share"] = [each.unjudged.get(name, np.nan) for name in names]
-        rows.append(part.assign(n_qids=len(each.topics)))
+        rows.append(part.assign(n_qids=len(each.topics), estimand=each.estimand))
     return pd.concat(rows, ignore_index=True)
 
 

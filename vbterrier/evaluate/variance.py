@@ -21,7 +21,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import aligned, deepest, require_one_tagger, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of, require_use
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
@@ -256,7 +256,7 @@ def variance_shares(
     tags: Any = None,
     baseline: str | None = None,
     options: VarianceOptions = VarianceOptions(),
-    data: Data = Data(model=None, subtopics=None, on_topics="same", duplicates="error", system=None),
+    data: Data = Data(model=None, pool_cutoff=None, subtopics=None, on_topics="same", duplicates="error", system=None),
     inference: Inference = Inference(interval="nested", level=0.95, n_draws=N_DRAWS, seed=0),
     execution: Execution = Execution(progress=False),
 ) -> VarianceShares:
@@ -280,7 +280,7 @@ def variance_shares(
     options
         A :class:`vbterrier.evaluate.VarianceOptions`: ``perturb``, ``scores``.
     data
-        A :class:`vbterrier.Data`: ``system``, ``model``, ``subtopics``, ``on_topics`` (``"same"``),
+        A :class:`vbterrier.Data`: ``system``, ``model``, ``pool_cutoff``, ``subtopics``, ``on_topics`` (``"same"``),
         ``duplicates`` (``"error"``).
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"nested"``), ``level`` (0.95), ``n_draws`` (1,000), ``seed``
@@ -333,7 +333,8 @@ def variance_shares(
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
     warn_of_few_non_relevant([wanted], judged)
-    models = models_of([wanted], loaded, judged, model=model)
+    require_use([wanted], pool_cutoff=data.pool_cutoff)
+    models = models_of([wanted], loaded, judged, model=model, pool_cutoff=data.pool_cutoff)
     target, loaded = aligned(judged, loaded, on_topics)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, UnjudgedMeasure):

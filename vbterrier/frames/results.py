@@ -229,6 +229,11 @@ def systems_line(intervals: pd.DataFrame) -> str:
     return ", ".join([counted(intervals["name"].nunique(), "system"), *filter(None, [measures]), topics])
 
 
+def measure_text(measure: str, estimand: str) -> str:
+    """A measure with the score that it estimates, as ``"ENDCG@10 (nDCG@10, judged to depth 28)"``."""
+    return f"{measure} ({estimand})" if estimand else measure
+
+
 def first_names(names: Iterable[object], most: int) -> str:
     """Join the first names with commas, and count the others.
 

@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.exports import guarded
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.results import Shown
+from vbterrier.frames.results import Shown, measure_text
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
@@ -128,7 +128,7 @@ class JudgingPlan(Shown):
     @property
     def target(self) -> str:
         """The quantity that the interval estimates."""
-        measure = f"{self.measure} ({self.estimand})" if self.estimand else self.measure
+        measure = measure_text(self.measure, self.estimand)
         if self.difference is not None:
             return f"{measure}, {' minus '.join(self.difference)}"
         return measure if self.n_runs == 1 else f"{measure}, mean over {self.n_runs} runs"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit
 from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit, ratio
 from vbterrier.unjudged.features import Features, features_of, label_columns
@@ -300,15 +300,22 @@ def fit_model(
 
     ``cutoff``: ``None`` for the length of the longest list. ``pool_cutoff``: the depth to which complete judgments
     judge the runs, at least the cutoff; ``None`` for the larger of the cutoff and the depth of the pool.
+
+    Raises ParameterError: a ``pool_cutoff`` below the cutoff.
     """
     if not runs:
         raise InputError("no systems; name at least one, to fit a model of unjudged documents to")
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
+    if pool_cutoff is not None and pool_cutoff < cutoff:
+        raise ParameterError(
+            f"pool_cutoff={pool_cutoff}: judgments to this depth lack documents of the first {cutoff} ranks, which are "
+            f"scored; give at least {cutoff}, or measures with a smaller cutoff"
+        )
     if labels is not None:
         labels.require_match(judgments)
         _warn_of_few(labels, judgments)
-    evidence = evidence_of(runs, judgments, cutoff, max(pool_cutoff or DEPTH, cutoff), labels)
+    evidence = evidence_of(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
     if pool_cutoff is None:
         # Runs whose first k documents are all judged have their score, whatever stands below.
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)

@@ -111,7 +111,7 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
     table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", inference=Inference(n_draws=50))
     first, second, third = table._verdict()
-    assert first.startswith("lexical leads with a mean ENDCG@10 of 0.738 (0.6")
+    assert first.startswith("lexical leads with a mean ENDCG@10 (nDCG@10, judged to depth 10) of 0.738 (0.6")
     assert first.endswith(" over 12 topics; 2 systems cannot be told apart from it: dense, words.")
     assert second == "No pair of systems differs significantly; 90% confidence for all together."
     assert third == "Judgments alone would tell none of them apart: with these topics, all share a letter."

@@ -22,6 +22,7 @@ from vbterrier.evaluate.verdicts import counted
 from vbterrier.frames.answer import MARKS, Answer, caveats_of_warnings, counted_caveats
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing, require_no_input, require_page_name
+from vbterrier.measures.unjudged import require_use
 from vbterrier.remedies import call_in_use
 from vbterrier.report.captions import engines_of
 from vbterrier.report.page import content as page_content
@@ -131,7 +132,14 @@ def write_report(
     content: ReportContent = ReportContent(),
     baseline: str | None = None,
     data: Data = Data(
-        labels=None, subtopics=None, topics=None, documents=None, on_topics="same", duplicates="error", system=None
+        labels=None,
+        pool_cutoff=None,
+        subtopics=None,
+        topics=None,
+        documents=None,
+        on_topics="same",
+        duplicates="error",
+        system=None,
     ),
     inference: Inference = Inference(
         interval="unseen",
@@ -171,8 +179,8 @@ def write_report(
     baseline
         The run that all other runs are compared with; ``None`` for all pairs.
     data
-        A :class:`vbterrier.Data`: ``labels``, ``subtopics``, ``topics`` and ``documents``, whose texts the page shows,
-        ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
+        A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``subtopics``, ``topics`` and ``documents``, whose texts
+        the page shows, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
         An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
         ``seed`` (0), ``test`` (``"moderated"``), ``correction`` (``"auto"``), ``family`` (``"measure"``).
@@ -223,6 +231,7 @@ def write_report(
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions(baseline, data.on_topics, inference)
     inputs, asked = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
+    require_use(asked, pool_cutoff=data.pool_cutoff)
     numbers = evaluated(inputs, asked, options, progress=execution.progress)
     verdict, call = tuple(sentences(numbers)), call_in_use()
     answer = Answer(

@@ -124,6 +124,7 @@ class Inputs:
     documents: dict[str, str] = field(default_factory=dict)
     # Of runs that were read whole.
     n_rows: Mapping[str, int] = field(default_factory=dict)
+    pool_cutoff: int | None = None
 
     @property
     def is_diversity(self) -> bool:
@@ -264,6 +265,7 @@ def inputs_of(
         labels,
         None if subtopics is None else subtopics_of(subtopics),
         {} if documents is None else _texts(documents, "docno", "text"),
+        pool_cutoff=data.pool_cutoff,
     )
     # The number of systems in a single file decides the measures; several files are read one by one.
     systems = split_runs(systems, data.system, reads=memory is None and len(systems) == 1)
@@ -428,6 +430,7 @@ def _of_runs(
         tags=inputs.tags,
         data=Data(
             labels=machine if needs_model(asked) else None,
+            pool_cutoff=inputs.pool_cutoff,
             subtopics=inputs.subtopics,
             on_topics=options.on_topics,
             system=ONE,

@@ -1,0 +1,94 @@
+"""Calls name the depth of the judgments that E measures estimate, take another one, and refuse one below the cutoff."""
+
+import re
+
+import pytest
+
+import vbterrier
+from vbterrier.demo import demo_folder
+from vbterrier.errors import ParameterError
+from vbterrier.settings import Data, Inference
+
+FEW = Inference(n_draws=50)
+
+
+@pytest.fixture(scope="module")
+def demo():
+    folder = demo_folder()
+    return {name: folder / f"{name}.run" for name in ("lexical", "dense")}, folder / "qrels.txt"
+
+
+def audited(runs, qrels, data):
+    labels = {"machine": demo_folder() / "complete.txt"}
+    return vbterrier.evaluate.audit_judge(runs, qrels, labels=labels, budget=1, data=data, inference=FEW)
+
+
+def gated(runs, qrels, data):
+    new, baseline = ({name: run} for name, run in runs.items())
+    return vbterrier.evaluate.release_gate(new, qrels, baseline=baseline, margin=0.05, budget=0, data=data)
+
+
+CALLS = {
+    "score": lambda runs, qrels, data: vbterrier.score(runs, qrels, ["ENDCG@10"], data=data),
+    "compare": lambda runs, qrels, data: vbterrier.compare(runs, qrels, ["ENDCG@10"], data=data),
+    "rank_systems": lambda runs, qrels, data: vbterrier.rank_systems(runs, qrels, data=data, inference=FEW),
+    "judge_next": lambda runs, qrels, data: vbterrier.judge_next(runs, qrels, budget=1, data=data),
+    "release_gate": gated,
+}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("call", [*CALLS, pytest.param("audit_judge", marks=pytest.mark.slow)])
+def test_answers_name_the_depth_and_calls_take_it(call, demo):
+    make = CALLS.get(call, audited)
+    for depth in (10, 20):
+        result = make(*demo, Data(pool_cutoff=depth))
+        answer = result.answer()
+        text = " ".join([answer.verdict, *(caveat.text for caveat in answer.caveats)])
+        assert set(re.findall(r"nDCG@10, judged to depth (\d+)", text)) == {str(depth)}
+    with pytest.raises(ParameterError, match=r"pool_cutoff=9: .* first 10 ranks, .* give at least 10"):
+        make(*demo, Data(pool_cutoff=9))
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_pages_take_the_depth(demo, tmp_path):
+    page = vbterrier.write_report(*demo, ["ENDCG@10"], path=tmp_path / "page.html", data=Data(pool_cutoff=30))
+    assert "nDCG@10, judged to depth 30" in page.path.read_text(encoding="utf-8")
+    with pytest.raises(ParameterError, match="pool_cutoff=: nDCG@10 would not use it"):
+        vbterrier.write_report(*demo, ["nDCG@10"], path=tmp_path / "page.html", data=Data(pool_cutoff=30))
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_tables_of_gates_leaderboards_and_comparisons_of_scores_have_the_depth(demo):
+    gate = gated(*demo, Data(pool_cutoff=20))
+    assert gate.pairs["estimand"].tolist() == ["nDCG@10, judged to depth 20"]
+    board = vbterrier.evaluate.leaderboard(*demo, inference=FEW)
+    assert board.collections["estimand"].unique().tolist() == ["nDCG@10, judged to depth 10"]
+    assert "ENDCG@10 (nDCG@10, judged to depth 10)" in board.answer().verdict
+    scores = vbterrier.score(*demo, ["ENDCG@10", "nDCG@10"])
+    assert vbterrier.compare(scores).estimands == {"ENDCG@10": "nDCG@10, judged to depth 10"}
+    assert gated(*demo, Data()).pairs["estimand"].tolist() == ["nDCG@10, judged to depth 10"]
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(("measure", "refused"), [("BNDCG@10", True), ("nDCG@10", False)])
+def test_gates_refuse_a_depth_that_neither_scores_nor_plans_use(demo, measure, refused):
+    runs, qrels = demo
+    new, baseline = ({name: run} for name, run in runs.items())
+    gate = {"baseline": baseline, "margin": 0.05, "budget": 0, "data": Data(pool_cutoff=20)}
+    if refused:
+        with pytest.raises(ParameterError, match=f"pool_cutoff=: {measure} would not use it"):
+            vbterrier.evaluate.release_gate(new, qrels, measure, **gate)
+    else:
+        assert vbterrier.evaluate.release_gate(new, qrels, measure, **gate).pairs["estimand"].tolist() == [""]
+
+
+@pytest.mark.filterwarnings("ignore:the complete judgments lack documents:vbterrier.errors.DegenerateWarning")
+def test_simulations_with_deeper_estimators_judge_at_least_to_their_cutoff(demo):
+    runs, qrels = demo
+    frames = {name: vbterrier.read_run(run) for name, run in runs.items()}
+    judged = vbterrier.read_qrels(qrels)
+    parts = [("half", vbterrier.unjudged.subsample_qrels(judged, 0.5, 0))]
+    with pytest.warns(vbterrier.errors.DegenerateWarning, match="another cutoff"):
+        found = vbterrier.simulate(frames, judged, incomplete=parts, estimators={"E": "ENDCG@15"})
+    assert found.estimates["estimate"].between(0, 1).all()
