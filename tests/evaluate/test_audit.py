@@ -469,7 +469,7 @@ def test_what_the_labels_save_is_said_with_both_numbers(planted):
     needed = found.needed.set_index("labels")["n"]
     texts = {word: f"more than {400}" if np.isnan(needed[word]) else f"{needed[word]:,.0f}" for word in needed.index}
     more = f"{texts['with']} more human judgments with these labels, and {texts['without']} without."
-    assert found.summary()[-1] == f"An interval of ±0.02 takes {more}"
+    assert found.summary()[-1] == f"An interval of ±0.02 of ENDCG@10 (nDCG@10, judged to depth 100) takes {more}"
 
 
 def test_systems_stand_side_by_side(planted):
