@@ -70,7 +70,7 @@ def test_conversions_merge_no_systems(command, refused):
 
 
 def test_tables_are_scored_in_parts_once_they_are_converted(command):
-    rows = "".join(f"q1,x{i},{-i}\n" for i in range(130_000))
+    rows = "".join(f"t{i % 99},x{i},{-i}\n" for i in range(130_000))
     Path("mine.csv").write_text(f"qid,docno,score\nq1,d2,2.5\nq1,d1,1.5\nq+2,d3,0.5\n{rows}", encoding="utf-8")
     score = ["-q", "qrels.txt", "-m", "nDCG@10", "-f", "csv"]
     _, whole, _ = command("score", "mine.csv", *score)

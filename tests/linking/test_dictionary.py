@@ -14,6 +14,7 @@ from vbterrier.errors import DegenerateWarning
 from vbterrier.linking import words as words_module
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import build_kb
+from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import Words, unaccented
 
@@ -95,7 +96,8 @@ SIGNS = "ab ,ßsİi\u0307\u0301é東京+A9\u00ad"
 
 def oracle(aliases, text, *, longest):
     """Compare every run of words of the text with every name, as written and without accents."""
-    known = {tuple(plain_form(alias).split()): alias for alias in aliases}
+    plain = {plain_form(alias): alias for alias in aliases}
+    known = {tuple(form.split()): alias for form, alias in plain.items() if form not in STOP_ALIASES}
     known |= {tuple(word_form(alias).split()): alias for alias in aliases}
     words = Words.of([text])
     spans = list(zip(words.start.tolist(), words.end.tolist(), strict=True))

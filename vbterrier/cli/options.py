@@ -53,7 +53,7 @@ def completed(legal: Iterable[str]) -> Callable[[str], list[str]]:
 def completed_measures(incomplete: str) -> list[str]:
     """Complete the name of a measure, those of this package first."""
     from vbterrier import _registration  # noqa: F401 - registers the measures
-    from vbterrier.measures.text import MEASURES
+    from vbterrier.hosts.ir_measures import MEASURES
 
     names = sorted(MEASURES, key=lambda name: not type(MEASURES[name]).__module__.startswith("vbterrier"))
     return [name for name in names if name.startswith(incomplete) and name.isascii()]

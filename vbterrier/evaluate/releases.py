@@ -282,7 +282,7 @@ class ReleaseGate(Shown):
             yield Panel("Exclusions", self.excluded)
 
 
-def _measure(row: Mapping[Any, Any]) -> str:
+def _measure(row: Mapping[Any, Any] | pd.Series[Any]) -> str:
     """The measure of a row, with the score that it estimates."""
     return measure_text(row["measure"], row["estimand"])
 

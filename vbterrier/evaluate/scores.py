@@ -88,8 +88,10 @@ _APART = 5e-4
 # Runs that a note names.
 _NAMED = 3
 # Arguments that a comparison of the same runs has, too, and systems that a picture has.
-_SAME = ("runs", "qrels", "measures", "intents", "tags", "labels", "subtopics", "on_topics", "duplicates", "system")
-_SAME += ("pool_cutoff",)
+_SAME = (
+    *("runs", "qrels", "measures", "intents", "tags", "labels", "pool_cutoff", "subtopics", "on_topics", "duplicates"),
+    "system",
+)
 _MOST_DRAWN = 15
 # The share of topics without documents from which they are a serious caveat.
 _MANY_MISSING = 0.1

@@ -429,7 +429,8 @@ def _pool_cutoff(
     runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
     if cutoff is None or None in cutoffs or not runs:
         return None
-    return max(pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff))), *cutoffs, 0)
+    depth = pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
+    return max([depth, *map(int, cutoffs)])
 
 
 def _taken(

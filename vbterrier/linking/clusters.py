@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, Ints
 
 
 SCORES = ("B3", "CEAFm", "CEAFe", "MUC", "Pairs")
@@ -36,7 +36,7 @@ def cluster_scores(gold: pd.DataFrame, system: pd.DataFrame) -> Floats:
     shared = both.groupby(["i", "j"]).size()
     n = shared.to_numpy(dtype=np.float64)
     i, j = (shared.index.get_level_values(side).to_numpy(dtype=np.int64) for side in ("i", "j"))
-    overlaps = n, 2 * n / (g[i] + s[j])
+    overlaps: tuple[Floats, Floats] = n, np.asarray(2 * n / (g[i] + s[j]), dtype=np.float64)
     of_mentions, of_clusters = (_best_alignment(i, j, overlap) for overlap in overlaps)
     links = n.sum() - len(n)
     pairs = (n * (n - 1) / 2).sum()
@@ -55,7 +55,7 @@ def cluster_scores(gold: pd.DataFrame, system: pd.DataFrame) -> Floats:
     return np.stack([precision, recall, f1], axis=1)
 
 
-def _best_alignment(i: Floats, j: Floats, overlap: Floats) -> float:
+def _best_alignment(i: Ints, j: Ints, overlap: Floats) -> float:
     """The largest sum of overlaps over alignments in which each cluster occurs at most once."""
     if not len(overlap):
         return 0.0
