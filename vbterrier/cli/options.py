@@ -55,7 +55,7 @@ def completed_measures(incomplete: str) -> list[str]:
     from vbterrier import _registration  # noqa: F401 - registers the measures
     from vbterrier.hosts.ir_measures import MEASURES
 
-    names = sorted(MEASURES, key=lambda name: not type(MEASURES[name]).__module__.startswith("vbterrier"))
+    names = sorted(MEASURES, key=lambda name: not MEASURES[name].__module__.startswith("vbterrier"))
     return [name for name in names if name.startswith(incomplete) and name.isascii()]
 
 
