@@ -31,7 +31,7 @@ def test_a_leaderboard_for_people(track, tmp_path):
     code, out, err = track(*options)
     assert (code, err) == (0, "")
     found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200)).systems
-    assert out.startswith(f"{found['name'].iloc[0]} leads with a mean ENDCG@10 of ")
+    assert out.startswith(f"{found['name'].iloc[0]} leads with a mean ENDCG@10 (nDCG@10, judged to depth 10) of ")
     lines = [line for line in out.partition("Leaderboard\n")[2].splitlines() if line.strip()]
     assert [line.split()[1] for line in lines[2:5]] == found["name"].tolist()
     # The ranks of the main table are not repeated.
