@@ -73,7 +73,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
     entities = entities.drop_duplicates(["qid", "docno"])[["qid", "docno"]].assign(score=lambda frame: frame.index)
     gold = pd.DataFrame({"qid": ["q0", "q1", "q2"], "entity_id": ["e0", "NIL", "e2"]})
     given = {
-        (UnjudgedMeasure, type(vbterrier.NDCGBound), type(vbterrier.Unjudged)): (qrels, run),
+        (UnjudgedMeasure, *map(type, (vbterrier.NDCGBound, vbterrier.Unjudged, vbterrier.MarcoRR))): (qrels, run),
         CandidateMeasure: (qrels.assign(iteration=(qrels.index % 3).astype(str)), run),
         LinkingMeasure: (gold, gold.rename(columns={"entity_id": "docno"}).assign(score=1.0)),
         Measure: (links, entities),
