@@ -24,7 +24,7 @@ from night import slow
 
 import vbterrier
 from vbterrier.demo import copy_demo
-from vbterrier.entities import NeuralReranker, Training
+from vbterrier.entities import Architecture, NeuralReranker, Training
 from vbterrier.entities.pool import link_pool, write_links
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.evaluate import annotate, release_gate
@@ -66,9 +66,9 @@ def reranker(version):
     pytest.importorskip("safetensors")
     stage = NeuralReranker.__new__(NeuralReranker)
     for name in NeuralReranker.STORED:
-        if name not in {each.name for each in fields(Training)}:
+        if name not in {each.name for each in (*fields(Training), *fields(Architecture))}:
             setattr(stage, name, version)
-    stage.training, stage.names, stage.vectors = Training(seed=version), None, None
+    stage.training, stage.architecture, stage.names, stage.vectors = Training(seed=version), Architecture(), None, None
     stage._encoded = SimpleNamespace(encode=lambda text: np.ones((1, len(text))))
     stage._learned, stage._topics = {"bias": np.full(50, version, dtype=np.float32)}, frozenset()
     return stage
