@@ -44,7 +44,9 @@ def test_answers_name_the_depth_and_calls_take_it(call, demo):
     for depth in (10, 20):
         result = make(*demo, Data(pool_cutoff=depth))
         answer = result.answer()
-        text = " ".join([answer.verdict, *(caveat.text for caveat in answer.caveats)])
+        # Of an audit, the plan of judgments has a depth, not the verdict on the judge.
+        planned = result.summary() if call == "audit_judge" else []
+        text = " ".join([answer.verdict, *(caveat.text for caveat in answer.caveats), *planned])
         assert set(re.findall(r"nDCG@10, judged to depth (\d+)", text)) == {str(depth)}
     with pytest.raises(ParameterError, match=r"pool_cutoff=9: .* first 10 ranks, .* give at least 10"):
         make(*demo, Data(pool_cutoff=9))
