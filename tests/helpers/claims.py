@@ -51,7 +51,8 @@ def of_entity_signals(folder, gaps, entities, by_recall, K, random_gap):
     if folder.is_dir():
         stated.append((random_gap.loc["gold"].iloc[0] - random_gap.loc["gold"].iloc[1], 0.19))
     assert all(abs(found - number) < 0.01 for found, number in stated), stated
-    assert gaps.loc[("all labelled", "random"), "high"] < 0
+    assert gaps.loc[("all labelled", "random"), "entity side"] < 0
+    assert ((gaps["low"] <= 0) & (gaps["high"] >= 0)).all()
     reached = entities.set_index(["name", "measure"])["value"]
     assert reached["odds", f"RelCov@{K}"] > 0.8
     assert reached["odds", f"NonRelCov@{K}"] < 0.5
