@@ -138,6 +138,7 @@ def table(
     from vbterrier.evaluate.inputs import split_runs
     from vbterrier.evaluate.scores import score
     from vbterrier.evaluate.verdicts import better
+    from vbterrier.frames.systems import ONE
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -162,17 +163,16 @@ def table(
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
     shown = option.renamed(names)
-    systems = split_runs(runs, system)
+    systems = split_runs(runs, system, extra=False)
     if odd := [name for name in shown if name not in systems]:
         raise ParameterError(
             f"--name: no system {odd[0]!r}, found {examples(list(systems))}.{nearest(odd[0], systems)}"
         )
     if len(systems) == 1 and baseline:
         raise ParameterError("--baseline: wanted another run to compare it with")
-    renamed: Any = runs
-    if shown:
-        renamed = {shown.get(name, name): run for name, run in systems.items()}
-        given["data"] = replace(data, system="none")
+    renamed = {shown.get(name, name): run for name, run in systems.items()}
+    # Each is one system now.
+    given["data"] = replace(data, system=ONE)
     if len(systems) == 1:
         deliver(score(renamed, judged, measures, inference=of_means, **given), style, output)
         return
@@ -180,8 +180,7 @@ def table(
     one = against[0] if len(against) == 1 else against or None
     result = compare_systems(renamed, judged, tested, baseline=one, inference=tests, **given)
     beside = score(renamed, judged, unordered, inference=of_means, **given) if unordered else None
-    order = [shown.get(name, name) for name in systems]
-    deliver(result, style, output, compact=True, beside=beside, order=order)
+    deliver(result, style, output, compact=True, beside=beside, order=list(renamed))
 
 
 def gate(

@@ -84,7 +84,8 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
     which are counted by kind.
     """
     if not set(ANSWER_COLUMNS) <= set(getattr(values, "columns", ())):
-        for measure, names, _, table, _ in ScoreTable.of_frame(values).views(by_id=by_id):
+        for view in ScoreTable.of_frame(values).views(by_id=by_id):
+            measure, names, table = view.measure, view.names, view.values
             if is_linearised(measure):
                 raise InputError(
                     f"values: {measure} is a ratio of sums, which the values of some queries do not give; keep the "

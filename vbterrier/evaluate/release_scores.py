@@ -117,8 +117,7 @@ class ReleaseScores:
             warn(f"{measure} treats unjudged documents as non-relevant: {listed}; use ENDCG@{depth}, or judge them")
 
     def _models(self, measure: ir_measures.Measure) -> dict[str, EvidenceModel]:
-        how: dict[str, Any] = {"labels": self._labels, "pool_cutoff": self._pool_cutoff}
-        return models_of([measure], self._runs, self._target, **how)
+        return models_of([measure], self._runs, self._target, labels=self._labels, pool_cutoff=self._pool_cutoff)
 
     @cached_property
     def complete(self) -> ir_measures.Measure | None:

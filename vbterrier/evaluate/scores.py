@@ -723,9 +723,8 @@ def _intervals(
         if is_linearised(str(measure)) and interval in RATIO_METHODS and len(values) > 1:
             answers = scores.rows(str(measure.answers), [name], scores.qids)
             ((_, qids, cells),) = ScoreTable(["answers"], [name], scores.qids, answers[None]).columns()
-            figure, slopes = (
-                partial(each, place=linking.FIGURES.index(measure.NAME)) for each in (linking.figure, linking.slopes)
-            )
+            place = linking.place_of(str(measure))
+            figure, slopes = (partial(each, place=place) for each in (linking.figure, linking.slopes))
             limits = np.clip(ratio_limits(cells[:, 0], qids, figure, slopes, interval, **drawn), 0, 1)
             ends = [(*limits, f"topics ({interval})", n_resamples)] if np.isfinite(limits).all() else ends
         variance = _variance_of(measure)

@@ -172,7 +172,8 @@ def count_answers(pairs: pd.DataFrame, scores: ScoreTable) -> pd.DataFrame:
     counts = ["wins", "losses", "ties"]
     table = pairs.copy()
     for measure in filter(is_linearised, pairs["measure"].unique()):
-        for _, names, qids, correct, _ in scores.of(answered_by([measure])).views(common=True):
+        for view in scores.of(answered_by([measure])).views(common=True):
+            names, qids, correct = view.names, view.qids, view.values
             wide = pd.DataFrame(correct, index=qids, columns=names)
             rows = table.index[table["measure"] == measure]
             a, b = (wide[table.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))

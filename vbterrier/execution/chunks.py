@@ -13,13 +13,10 @@ from vbterrier.errors import ParameterError, heard, warn
 from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
-from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
-from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.ms_marco import MarcoRR
 from vbterrier.measures.target import CHECKED_RANKS, deepest
-from vbterrier.measures.unjudged import Bootstrapped, Estimated
+from vbterrier.measures.unjudged import Estimated
 from vbterrier.unjudged.model import DEPTH
 
 if TYPE_CHECKING:
@@ -94,10 +91,7 @@ def _depth(measure: ir_measures.Measure) -> int | None:
 
 def _require_topicwise(measure: Measure) -> None:
     """Refuse a measure of whole rankings whose value for a topic depends on other topics."""
-    if isinstance(measure, (IntentMeasure, type(Unjudged), type(MarcoRR))):
-        return
-    # The published code shares the pool of all topics.
-    if isinstance(measure, Bootstrapped) and not measure.process.compat:
+    if measure.is_topicwise:
         return
     raise ParameterError(
         f"{measure}: looks at the whole rankings of all topics at once, which memory= is there to avoid; give a "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -267,7 +266,7 @@ def relinearised(view: View, mean: Callable[[Floats], Floats]) -> View:
 
 def linearised(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) -> Floats:
     """The value of each topic of a ratio of the answers of some topics, shape (n,); NaN if it is undefined."""
-    kind, figure = answers.astype(np.int64), linking.FIGURES.index(re.split(r"[(@]", measure, maxsplit=1)[0])
+    kind, figure = answers.astype(np.int64), linking.place_of(measure)
     shares = mean(np.eye(linking.N_ANSWERS)[kind])
     values = linking.influence(shares.reshape(2, -1)).reshape(-1, len(linking.FIGURES))[kind, figure]
     return np.where(np.isnan(values), 0.0, values) if "undefined='zero'" in measure else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,6 +66,11 @@ def figures(counts: Any) -> Floats:
     f1 = _ratio(2 * right[..., 0], predicted[..., 0] + gold[..., 0])
     parts = [kinds[..., 0, :], f1[..., None], kinds[..., 1, :]]
     return np.concatenate([*parts, np.stack(weighted_scores(gold, predicted, right), axis=-1)], axis=-1)
+
+
+def place_of(measure: str) -> int:
+    """The place among ``FIGURES`` of a measure, such as that of ``"LinkP(nil='O')"``."""
+    return FIGURES.index(re.split(r"[(@]", measure, maxsplit=1)[0])
 
 
 def figure(shares: Any, *, place: int) -> Floats:

@@ -179,6 +179,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Number of ranks that the measure depends on, ``None`` for all."""
         return self.cutoff
 
+    @property
+    def is_topicwise(self) -> bool:
+        """True if the value of a topic depends on no other topic, also for whole rankings."""
+        return False
+
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
 

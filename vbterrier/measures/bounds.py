@@ -77,6 +77,11 @@ class _Unjudged(Measure):
     SHORT_DESC = "share of the ranking without judgments"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF}
 
+    @property
+    def is_topicwise(self) -> bool:
+        """Always true."""
+        return True
+
     def values(self, scoring: Scoring) -> Floats:
         return scoring.judged(self.cutoff).unjudged_share()
 

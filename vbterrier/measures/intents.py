@@ -205,6 +205,11 @@ class CandidateMeasure(Measure):
 class IntentMeasure(CandidateMeasure):
     """Base class of measures of the intents that the first k documents cover."""
 
+    @property
+    def is_topicwise(self) -> bool:
+        """Always true."""
+        return True
+
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
         coverage, name, neighbours = self.coverage(scoring), self["similarities"], None

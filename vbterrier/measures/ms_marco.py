@@ -41,6 +41,11 @@ class _MarcoRR(Measure):
         """All ranks: ties at the cutoff may continue beyond it."""
         return None
 
+    @property
+    def is_topicwise(self) -> bool:
+        """Always true."""
+        return True
+
     def values(self, scoring: Scoring) -> Floats:
         # Checks of ids, and warnings of runs without any judged document.
         judgments = scoring.judged(scoring.depth).judgments

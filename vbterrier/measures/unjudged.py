@@ -172,6 +172,11 @@ class Bootstrapped(UnjudgedMeasure):
         return Process(**{name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS})
 
     @property
+    def is_topicwise(self) -> bool:
+        """False for ``compat``: the published code shares the pool of all topics."""
+        return not self.process.compat
+
+    @property
     def draws_from_judgments(self) -> bool:
         """True for the priors of the paper."""
         return self["prior"] in PAPER

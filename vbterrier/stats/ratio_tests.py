@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,7 +67,7 @@ def ratio_pairs(
 
     ``pairs``: the columns of both systems; ``of_units``: sums of rows over the units that are flipped or drawn.
     """
-    place = linking.FIGURES.index(re.split(r"[(@]", measure, maxsplit=1)[0])
+    place = linking.place_of(measure)
     kinds = [of_units(np.eye(linking.N_ANSWERS)[each]) for each in answers.T.astype(np.int64)]
     figure, slopes = partial(linking.figure, place=place), partial(linking.slopes, place=place)
     return [RatioPair(kinds[a], kinds[b], figure, slopes) for a, b in pairs]

@@ -131,7 +131,8 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
 
     check_level(level)
     tables, pairs = [], []
-    for measure, names, _, table, _ in ScoreTable.of_frame(values).views(by_id=False):
+    for view in ScoreTable.of_frame(values).views(by_id=False):
+        measure, names, table = view.measure, view.names, view.values
         n, k = table.shape
         if k < 2:  # noqa: PLR2004 - effects of systems need two
             continue
@@ -246,7 +247,8 @@ def bayesian_comparison(
     choice("posterior", posterior, POSTERIORS)
     rope, n_draws, seed = number("rope", rope, low=0), whole("n_draws", n_draws), whole("seed", seed, low=0)
     parts = []
-    for measure, names, _, table, _ in ScoreTable.of_frame(values).views(by_id=False):
+    for view in ScoreTable.of_frame(values).views(by_id=False):
+        measure, names, table = view.measure, view.names, view.values
         require_difference("rope", rope, measure)
         chosen = pairs_of(names, baseline)
         if not chosen:
