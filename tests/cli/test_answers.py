@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from vbterrier.cli import _group
-from vbterrier.cli.options import EXAMPLES
+from vbterrier.cli.commands import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
 
 RUNS = "lexical.run dense.run"

@@ -12,7 +12,7 @@ import pytest
 
 import vbterrier
 from vbterrier import log
-from vbterrier.cli.options import restored_logging, show_log
+from vbterrier.cli.commands import restored_logging, show_log
 from vbterrier.log import NAME, timed, tracked
 from vbterrier.settings import Execution, Inference
 

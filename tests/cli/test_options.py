@@ -14,7 +14,7 @@ from night import at_night
 
 import vbterrier
 from vbterrier.cli import app
-from vbterrier.cli.options import in_options
+from vbterrier.cli.output import in_options
 
 FILES = ("lexical.run", "dense.run", "--qrels", "qrels.txt")
 

@@ -21,17 +21,9 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import (
-    SAID,
-    VERBOSE,
-    Command,
-    CommandGroup,
-    example_of,
-    in_options,
-    restored_logging,
-    shared,
-    show_log,
-)
+from vbterrier.cli.commands import Command, CommandGroup, example_of, restored_logging, shared, show_log
+from vbterrier.cli.options import VERBOSE
+from vbterrier.cli.output import SAID, in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, nearest, printable
 from vbterrier.frames.answer import grouped, text_key
 

@@ -12,7 +12,8 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
+from vbterrier.cli.options import Format, Output
+from vbterrier.cli.output import deliver, require_format, save_page, show
 from vbterrier.errors import ParameterError, examples, nearest
 from vbterrier.settings import Data, Execution, Inference
 

@@ -11,7 +11,8 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, require_format, save_page, show
+from vbterrier.cli.options import Format, Output
+from vbterrier.cli.output import deliver, require_format, save_page, show
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.settings import Data, Execution, Inference
 

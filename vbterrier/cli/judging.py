@@ -11,8 +11,9 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
-from vbterrier.cli.options import show as show_answer
+from vbterrier.cli.options import Format, Output
+from vbterrier.cli.output import deliver, echo, require_format, save_page
+from vbterrier.cli.output import show as show_answer
 from vbterrier.errors import ParameterError, choice
 from vbterrier.settings import Data, Execution, Inference
 

@@ -14,7 +14,9 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Command, CommandGroup, Format, echo, require_format, shared
+from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
+from vbterrier.cli.options import Format
+from vbterrier.cli.output import echo, require_format
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 
 if TYPE_CHECKING:
@@ -477,7 +479,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (write, check, pack, documents):
-    app.command(cls=Command, epilog=option.example_of(f"annotate {command.__name__}"))(shared(command))
+    app.command(cls=Command, epilog=example_of(f"annotate {command.__name__}"))(shared(command))
 
 
 @contextmanager

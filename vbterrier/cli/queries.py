@@ -9,7 +9,9 @@ import typer
 from typer import Argument, Option
 
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Command, CommandGroup, Format, Output, deliver, echo, require_format, shared
+from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
+from vbterrier.cli.options import Format, Output
+from vbterrier.cli.output import deliver, echo, require_format
 from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.settings import Data, Inference
 
@@ -264,4 +266,4 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (sample, profile, power):
-    app.command(cls=Command, epilog=option.example_of(f"queries {command.__name__}"))(shared(command))
+    app.command(cls=Command, epilog=example_of(f"queries {command.__name__}"))(shared(command))

@@ -442,9 +442,9 @@ def release_gate(
         A :class:`vbterrier.Data`: ``labels``, ``pool_cutoff``, ``queries``, ``duplicates`` (``"error"``), ``system``,
         ``scale``, ``unit`` (1.0), for measures that are proportional to ratings. ``queries``: weights, clusters,
         segments, draws and a covariate of all rated queries. Queries of weight 0 are left out; clusters replace queries
-        in all limits; with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries taken for certain are
-        known, and all of them must be rated. UNKNOWN for unequal weights with fewer than 8 degrees of freedom, and for
-        fewer than 10 clusters.
+        in all limits; with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries with an inclusion
+        probability of 1 count as known, and all of them must be rated. UNKNOWN for unequal weights with fewer than 8
+        degrees of freedom, and for fewer than 10 clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.

@@ -1,0 +1,189 @@
+"""Output of commands: answers, tables, and messages that name options."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from vbterrier.errors import FileError, ParameterError, printable
+from vbterrier.frames.answer import FAIL, MARKS, PASS, PLAIN_MARKS, UNKNOWN, text_key
+from vbterrier.remedies import call_in_use
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vbterrier.frames.answer import Answer
+
+
+# How the answer is shown: empty (with the tables), "quiet" or "json".
+SHOWN: ContextVar[str] = ContextVar("shown", default="")
+# The command that runs, and the texts that its answer has already shown.
+COMMAND: ContextVar[Any] = ContextVar("command", default=None)
+SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
+# Colours of decisions in terminals.
+_COLOURS = {PASS: "32", FAIL: "31", UNKNOWN: "33"}
+
+# Parameters whose options have other names.
+_OPTIONS = {"client": "dask", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool"}
+# Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
+_PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
+_ENDS = frozenset(".,;:)")
+# A settings object with one parameter, as in TagOptions(on_ties='drop') or Data(labels=).
+_SETTING = re.compile(r"\b(?:Data|Inference|Execution|EntityPriors|[A-Z]\w*Options)\(([a-z_]+)=([^()=,]*)\)")
+
+
+def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
+    """Replace the parameters in a message of the library by the options of the called command of Click, or group."""
+    words = iter(arguments)
+    while hasattr(command, "commands"):
+        commands = command.commands
+        called = next((word for word in words if word in commands), None)
+        if called is None:
+            return message
+        command = commands[called]
+    options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
+
+    def option_of(name: str) -> str | None:
+        return next(
+            (options[each] for each in (name, _OPTIONS.get(name), name.removeprefix("n_")) if each in options), None
+        )
+
+    def worded(match: re.Match[str]) -> str:
+        option, after = option_of(match[1]), match[2]
+        return match[0] if option is None else f"{option}=" if after and after not in _ENDS else option
+
+    def unwrapped(match: re.Match[str]) -> str:
+        option, value = option_of(match[1]), match[2]
+        return match[0] if option is None else f"{option}={value}" if value else option
+
+    return _PARAMETER.sub(worded, _SETTING.sub(unwrapped, message))
+
+
+def require_format(style: str, output: Path | None = None) -> str:
+    """Return the output format, which the name of an output file decides."""
+    from vbterrier.report.paper import style_of
+    from vbterrier.report.tables import FORMATS
+
+    if style not in FORMATS:
+        raise ParameterError(f"--format {style}: wanted one of {', '.join(FORMATS)}")
+    if output is None:
+        return style
+    if style not in ("table", style_of(output)):
+        raise ParameterError(f"--format {style}: {output} asks for {style_of(output)}; leave one of them out")
+    return style_of(output)
+
+
+def deliver(
+    result: Any,
+    style: str,
+    output: Path | None = None,
+    *,
+    answer: Answer | None = None,
+    evidence: bool = True,
+    **options: Any,
+) -> None:
+    """Print the answer and the table of a result, or write the table to a file.
+
+    ``answer``: that of several results or of a frame; by default the one of the result, if it has one. ``evidence``:
+    False if the table has the evidence.
+    """
+    from vbterrier.report.paper import paper_table, save_table
+
+    if answer is None and hasattr(result, "answer"):
+        answer = result.answer()
+    if output is not None:
+        save_table(result, output, **options)
+    if answer is None:
+        if output is None:
+            echo(paper_table(result, style, **options))
+        return
+    frame = result.to_frame() if hasattr(result, "to_frame") else None
+    if output is None or SHOWN.get():
+        show(answer, "" if SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence)
+
+
+def show(
+    answer: Answer, body: str, style: str = "table", *, picture: str = "", rows: Any = None, evidence: bool = True
+) -> None:
+    """Print an answer around a text, alone, or as JSON; formats other than tables have the text alone.
+
+    ``rows``: the frame that JSON has under this name. ``evidence``: False if the text has the evidence.
+    """
+    from vbterrier.report.tables import WIDTH, prose, rendered
+
+    if SHOWN.get() == "json":
+        more = {} if rows is None else {"rows": json.loads(rendered(rows, "json"))}
+        echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
+        return
+    if SHOWN.get() != "quiet" and style != "table":
+        echo(body)
+        return
+
+    def folded(text: str) -> str:
+        return prose(in_options(text, COMMAND.get(), ()) if COMMAND.get() is not None else text, WIDTH.get())
+
+    head = folded(answer.verdict if SHOWN.get() else answer.head())
+    if answer.decision:
+        head = _marked(head, answer.decision)
+    if SHOWN.get():
+        echo(head, folds=False)
+        return
+    # A command that is folded would not run as printed.
+    lines = answer.foot(evidence=evidence).split("\n")
+    below = "\n".join(line if line.startswith("Next: ") else folded(line) for line in lines)
+    parts = [head, picture, prose(body, WIDTH.get()).strip("\n"), below]
+    echo("\n\n".join(filter(None, parts)), folds=False)
+    call = call_in_use()
+    if (said := SAID.get()) is not None and call is not None:
+        command = COMMAND.get()
+        said |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
+
+
+def _marked(text: str, decision: str) -> str:
+    """A text with the mark of a decision before it, and the decision in colour on a terminal that has colours."""
+    mark = MARKS[decision]
+    try:
+        mark.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        mark = PLAIN_MARKS[decision]
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+        return f"\x1b[1;{_COLOURS[decision]}m{mark} {decision}\x1b[0m{text.removeprefix(decision)}"
+    return f"{mark} {text}"
+
+
+def save_page(result: Any, path: Path | None) -> None:
+    """Write the HTML page of a result, if a path is given."""
+    from vbterrier.frames.files.writing import replace_files
+
+    if path is not None:
+        replace_files({path: result.page()})
+
+
+def echo(text: str, *, folds: bool = True) -> None:
+    """Print the result of a command, its sentences folded to the width of the terminal if it ``folds``."""
+    from vbterrier.report.tables import WIDTH, prose
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Characters that the encoding of the terminal lacks are replaced.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        typer.echo(prose(text, WIDTH.get()) if folds else text)
+    except BrokenPipeError:
+        # The reader closed the pipe, as `head` does.
+        _discard_stdout()
+    except OSError as error:
+        _discard_stdout()
+        raise FileError("standard output", f"cannot be written: {error.strerror or error}") from error
+
+
+def _discard_stdout() -> None:
+    """Discard the rest of the buffer, which Python would flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
