@@ -19,9 +19,9 @@ from unsendable import refusing
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
 from vbterrier.execution import parallel
+from vbterrier.execution.distribution import in_threads
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared, in_processes, windowed
-from vbterrier.execution.streaming import in_threads
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from pandas.testing import assert_frame_equal
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.evaluate.scores import score
-from vbterrier.execution import parallel, pending, streaming
+from vbterrier.execution import distribution, parallel, pending, streaming
 from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
@@ -42,7 +42,7 @@ TOPICS_OF_PARTS = 20
 @pytest.fixture(autouse=True)
 def files_are_large(monkeypatch):
     """Workers read files, as they do if the files are large."""
-    monkeypatch.setattr(streaming, "LARGE", -1)
+    monkeypatch.setattr(distribution, "LARGE", -1)
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def one():
 def engine(request):
     if request.param == "joblib for scores alone":
         patch = request.getfixturevalue("monkeypatch")
-        patch.setattr(streaming, "LARGE", 1 << 30)
+        patch.setattr(distribution, "LARGE", 1 << 30)
         # Workers pay at once.
         patch.setattr(parallel, "START", -1)
         return {"n_jobs": 2}
@@ -279,7 +279,7 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     runs, qrels = collection(3)
     vbterrier.frames.write_run(runs["s1"], tmp_path / "s1.run")
     vbterrier.frames.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
-    monkeypatch.setattr(streaming, "_summary", None)
+    monkeypatch.setattr(distribution, "_summary", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
         quietly(score, given, qrels, MEASURES, **grouped("score", **engine))

@@ -18,7 +18,7 @@ from unsendable import refusing
 import vbterrier
 from vbterrier.entities.pool import link_pool
 from vbterrier.errors import FileError, InputError, ServiceError, VBTerrierError
-from vbterrier.execution import parallel, streaming
+from vbterrier.execution import distribution, parallel
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
@@ -153,7 +153,7 @@ def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd)
 
 def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels, tmp_path, monkeypatch):
     # Workers of this machine read large files alone.
-    monkeypatch.setattr(streaming, "LARGE", -1)
+    monkeypatch.setattr(distribution, "LARGE", -1)
     with pytest.raises(FileError, match=r"mine.run: no such file .* \(on the worker tcp://.*, which reads files from"):
         vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], execution=Execution(client=client))
 

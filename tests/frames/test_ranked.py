@@ -381,7 +381,7 @@ def test_scores_refuse_duplicates_that_change_them(storage, monkeypatch):
             score(run, qrels, [measure])
     assert diagnose({"run": run}, qrels).runs["duplicates"].tolist() == [1]
     # Before the first run is evaluated.
-    monkeypatch.setattr("vbterrier.execution.streaming.external_values", lambda *_, **__: pytest.fail("too late"))
+    monkeypatch.setattr("vbterrier.execution.distribution.external_values", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(InputError, match="run 'bad': document 'b' is duplicated"):
         score({"good": once, "bad": run}, qrels, ["nDCG@5"])
 

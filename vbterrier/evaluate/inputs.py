@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, examples, unheard, warn
-from vbterrier.execution.streaming import in_threads
+from vbterrier.execution.distribution import in_threads
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
 from vbterrier.frames.files.parts import is_in_files

@@ -20,8 +20,8 @@ from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.evaluate.value_tables import linearised_on
 from vbterrier.evaluate.verdicts import better, means_sentence
+from vbterrier.execution.distribution import Scorer, distribute, scored
 from vbterrier.execution.parallel import workers
-from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import is_linearised, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
