@@ -204,7 +204,8 @@ def test_workers_of_a_cluster_read_their_own_parts(two, tmp_path, monkeypatch):
     how = {"memory": "64 MiB"}
     wanted, _ = quietly(score, {"mine": single}, qrels, WHOLE, **grouped("score", **how))
     # The calling process reads no part; other processes do not see this.
-    monkeypatch.setattr(streaming, "blocks", None)
+    for module in (streaming, distribution):
+        monkeypatch.setattr(module, "blocks", None)
     for source in (tmp_path / "run", dataset):
         assert_same(quietly(score, {"mine": source}, qrels, WHOLE, **grouped("score", client=two, **how))[0], wanted)
 
