@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",
+    "sphinx_copybutton",
     "measures",
     "public_names",
     "command_line",
@@ -53,6 +54,11 @@ napoleon_preprocess_types = True
 # Read the Docs reads the whole inventories; elsewhere a build needs no network.
 intersphinx_mapping = mapping(online="READTHEDOCS" in os.environ)
 
+# Outputs are not copied, nor the prompts of what is.
+copybutton_selector = ":not(.highlight-text) > div.highlight > pre"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 plot_formats = [("png", 150)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
@@ -64,7 +70,6 @@ html_theme = "furo"
 html_title = f"vbterrier {release}"
 html_static_path = ["_static"]
 html_css_files = ["vbterrier.css"]
-html_js_files = ["copy.js"]
 # Guides before the reference, and names before pages that merely mention them.
 html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_theme_options = {
