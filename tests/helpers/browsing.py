@@ -1,5 +1,6 @@
 """Actions on a page in a browser, and texts found there."""
 
+import base64
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -44,6 +45,15 @@ def press(page, *keys):
     from selenium.webdriver import ActionChains
 
     ActionChains(page).send_keys(*keys).perform()
+
+
+def n_printed_pages(page):
+    """Print the page and count its sheets. A page that is printed before its first frame is drawn may lack parts."""
+    frames = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    page.execute_async_script(frames)
+    pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    assert pdf.startswith(b"%PDF")
+    return pdf.count(b"/Type /Page\n")
 
 
 def opened(page):
