@@ -158,6 +158,44 @@ def test_mentions_of_hipe_files_have_ranges_of_words(file):
     ]
 
 
+def hipe_links(file, *words):
+    path = file(HIPE + "".join(f"{word}\n" for word in words))
+    return path, [
+        row[1:] for row in read_entity_links(path)[["qid", "mention", "entity_id"]].iloc[4:].to_numpy().tolist()
+    ]
+
+
+def test_mentions_of_hipe_end_where_their_type_or_link_changes(file):
+    with pytest.warns(DegenerateWarning, match="1 mention has words with different links; each is divided where"):
+        path, found = hipe_links(file, "a\tI-loc\tO\tQ586\t_\t_", "b\tI-loc\tO\tQ1\t_\t_", "c\tI-org\tO\tQ1\t_\t_")
+    assert found == [["b", "Q1"], ["c", "Q1"]]
+    with pytest.warns(DegenerateWarning, match="different links"):
+        assert read_entity_links(path)["mention"].tolist()[3] == "Bonn a"
+    with pytest.warns(DegenerateWarning) as caught:
+        tags = vbterrier.read_tags(path)
+    assert [str(each.message).partition(": ")[2][:9] for each in caught] == ["1 mention", "1 mention"]
+    assert tags[["entity_id", "start", "end"]].to_numpy().tolist() == [
+        ["Q586", 4, 5],
+        ["Q586", 0, 2],
+        ["Q1", 2, 3],
+        ["Q1", 3, 4],
+    ]
+
+
+def test_words_of_hipe_with_links_are_mentions_and_mentions_without_links_are_none(file):
+    with pytest.warns(DegenerateWarning, match="2 mentions have no link and are left out; NIL is an entity that"):
+        _, found = hipe_links(
+            file,
+            "a\tB-loc\tO\t_\t_\t_",
+            "b\tI-loc\tO\t-\t_\t_",
+            "c\tO\tO\tQ3\t_\t_",
+            "d\tO\tO\tQ3\t_\t_",
+            "e\tI-loc\tO\tQ3|Q4|Q3\t_\t_",
+            "f\tB-loc\tO\t_\t_\t_",
+        )
+    assert found == [["c", "Q3"], ["d", "Q3"], ["e", "Q3"], ["e", "Q4"]]
+
+
 def test_words_of_aida_and_its_id_spaces(file):
     path = file(AIDA)
     expected = [["1 NEWS:w0-1", "Paris"], ["1 NEWS:w2-4", "NIL"], ["2 NEWS:w0-1", "Cöln"]]
@@ -403,8 +441,7 @@ BAD = {
     "a cut line of TAC": (OFFSETS["tac"] + "me\tm4\tBo", ":4: wanted run, .* found 3 fields .* cut"),
     "a cut line of TAC 2014": ("E1\tA\tGPE\t1\nE2\tB\n", ":2: wanted query, entity, type"),
     "a cut line of HIPE": (HIPE + "Bonn\tB-l", ":12: wanted 6 fields; found 2 .* cut"),
-    "a mention of HIPE without begin": (HIPE + "x\tO\tO\t_\t_\t_\ny\tI-loc\tO\tQ1\t_\t_\n", ":13: word 'y' continues"),
-    "a mention of HIPE with two entities": (HIPE + "y\tI-loc\tO\tQ1\t_\t_\n", ":12: .* has another entity"),
+    "another NIL of HIPE": (HIPE + "y\tB-loc\tO\tQ1|nil\t_\t_\n", ":12: found 'nil' .* resembles 'NIL'"),
     "HIPE without documents": (HIPE.replace("document_id", "x"), ":4: a word precedes the first document"),
     "HIPE without links": (HIPE.replace("NEL-LIT", "X"), ":1: is a table of HIPE without the column NEL-LIT"),
     "a cut line of AIDA": (AIDA + "Bonn\tB\n", ":9: wanted a word, or word, B or I"),

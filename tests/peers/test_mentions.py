@@ -1,6 +1,5 @@
 """Linking over mentions against neleval 3.1.1 and the values that HIPE-scorer stores for its own test pairs."""
 
-import pandas as pd
 import pytest
 
 from vbterrier.linking import mention_report
@@ -118,20 +117,56 @@ def test_values_are_those_of_the_scorer_of_hipe(tmp_path, pair):
         assert report.figures().loc["a", "AllF1"] == pytest.approx(value, abs=1e-12)
 
 
-def test_values_of_bundle3_are_those_of_the_scorer_of_hipe():
-    # Spans of equal links, as the scorer of 2020 makes them, of documents a and b; a mention of the prediction has
-    # several links, which a table of words is refused for. Stored micro and macro values of precision, recall and F1.
-    gold = [("a", 3, 6, "Q313843"), ("a", 9, 20, "Q571638"), ("a", 23, 24, "Q403"), ("a", 27, 28, "Q1435")]
-    gold += [
-        ("a", 31, 33, "Q313843"),
-        ("b", 3, 4, "Q72"),
-        ("b", 7, 13, "NIL"),
-        ("b", 16, 17, "Q9125"),
-        ("b", 20, 30, "NIL"),
-    ]
-    changed = [("a", 6, 7, "NIL"), ("a", 12, 13, "Q571638"), ("a", 17, 19, "Q1")]
-    columns = ["docno", "start", "end", "entity_id"]
-    system = pd.DataFrame([*gold[:1], *changed, *gold[3:]], columns=columns)
+def table_of_hipe(documents):
+    """A table of HIPE of documents of (tag, link) pairs, one a word."""
+    lines = ["TOKEN\tNE-COARSE-LIT\tNEL-LIT\tMISC"]
+    for docno, words in documents.items():
+        lines += [f"# document_id = {docno}", *(f"w\t{tag}\t{link}\t_" for tag, link in words)]
+    return "\n".join(lines) + "\n"
+
+
+def bundle3(links):
+    """The words of both documents of bundle3: mentions by their first word, with the links of their words."""
+    documents = {}
+    for docno, n_words in (("a", 36), ("b", 33)):
+        words = [("O", "_")] * n_words
+        for start, kind, cells in links[docno]:
+            for at, cell in enumerate(cells):
+                words[start + at] = ("O" if not kind else f"{'I' if at else 'B'}-{kind}", cell)
+        documents[docno] = words
+    return table_of_hipe(documents)
+
+
+NILS = [(3, "loc", ["Q72"]), (7, "org", ["NIL"] * 6), (16, "loc", ["Q9125"]), (20, "pers", ["NIL"] * 10)]
+BUNDLE3 = {
+    "a": [
+        (3, "pers", ["Q313843"] * 3),
+        (9, "pers", ["Q571638"] * 11),
+        (23, "loc", ["Q403"]),
+        (27, "loc", ["Q1435"]),
+        (31, "pers", ["Q313843"] * 2),
+    ],
+    "b": NILS,
+}
+# A word outside of mentions has a link, a mention has two links in its words, another one none, and one has candidates.
+PREDICTED3 = {
+    "a": [
+        (3, "pers", ["Q313843"] * 3),
+        (6, "", ["NIL"]),
+        (9, "pers", ["_"] * 3 + ["Q571638"] + ["_"] * 4 + ["Q1"] * 2 + ["_"]),
+        (23, "loc", ["_"]),
+        (27, "loc", ["Q1435|Q9"]),
+        (31, "pers", ["Q313843"] * 2),
+    ],
+    "b": NILS,
+}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_values_of_bundle3_are_those_of_the_scorer_of_hipe(tmp_path):
+    # Stored micro and macro values of precision, recall and F1. The first candidate is the answer (n_best = 1).
+    (tmp_path / "gold").write_text(bundle3(BUNDLE3), encoding="utf-8")
+    (tmp_path / "system").write_text(bundle3(PREDICTED3), encoding="utf-8")
     stored = {
         ("strong", "micro"): (7 / 10, 7 / 9, 14 / 19),
         ("weak", "micro"): (8 / 10, 8 / 9, 16 / 19),
@@ -140,5 +175,22 @@ def test_values_of_bundle3_are_those_of_the_scorer_of_hipe():
     }
     for (match, average), values in stored.items():
         options = {"match": match, "average": average, "inference": FEW}
-        figures = mention_report({"a": system}, pd.DataFrame(gold, columns=columns), **options).figures().loc["a"]
+        figures = mention_report({"a": tmp_path / "system"}, tmp_path / "gold", **options).figures().loc["a"]
         assert figures[["AllP", "AllR", "AllF1"]].tolist() == pytest.approx(values, abs=1e-12), (match, average)
+    second = bundle3(PREDICTED3).replace("Q1435|Q9", "Q9|Q1435")
+    (tmp_path / "system").write_text(second, encoding="utf-8")
+    counts = mention_report({"a": tmp_path / "system"}, tmp_path / "gold", inference=FEW).counts
+    assert counts.set_index("kind").loc["All", ["gold", "predicted", "right"]].tolist() == [9, 10, 6]
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_gold_mentions_of_hipe_have_the_link_of_their_first_word(tmp_path):
+    words = {"d": [("B-pers", "Q1"), ("I-pers", "Q2"), ("O", "_"), ("B-loc", "_"), ("I-loc", "Q3")]}
+    for name in ("gold", "system"):
+        (tmp_path / name).write_text(table_of_hipe(words), encoding="utf-8")
+    options = {"a": tmp_path / "system"}, tmp_path / "gold"
+    counts = mention_report(*options, inference=FEW).counts.set_index("kind")
+    # As predictions these are the mentions Q1, Q2 and Q3, of a word each.
+    assert counts.loc["All", ["gold", "predicted", "right"]].tolist() == [1, 3, 0]
+    counts = mention_report(*options, match="weak", inference=FEW).counts.set_index("kind")
+    assert counts.loc["All", ["gold", "predicted", "right"]].tolist() == [1, 3, 1]

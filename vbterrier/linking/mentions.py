@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
-from vbterrier.frames.files.entity_links import read_entity_links
+from vbterrier.frames.files.entity_links import linked_mentions
 from vbterrier.frames.id_spaces import NIL, entity_ids
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel
@@ -40,15 +40,17 @@ _INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_q
 
 
 class MentionSet:
-    """Linked mentions of documents, one entity each; of several candidates the one with the highest score.
+    """Linked mentions of documents, one entity each: of several candidates the one with the highest score, or the first
+    row if all lack one.
 
     ``docs`` are the documents; ``doc``, ``start``, ``end`` (half-open), ``ids`` and ``is_nil`` have one element for
     each mention, in the order of documents and offsets.
     """
 
-    def __init__(self, source: Any, name: str, *, nil: str = NIL, space: str = "") -> None:
+    def __init__(self, source: Any, name: str, *, nil: str = NIL, space: str = "", is_gold: bool = False) -> None:
         self.name = name
-        frame = read_entity_links(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, name)
+        is_file = isinstance(source, (str, os.PathLike))
+        frame = linked_mentions(source, is_gold=is_gold) if is_file else frame_of(source, name)
         require(frame, ("docno", "start", "end", "entity_id"), name)
         self.docno = keys_of(frame["docno"], f"{name} column 'docno'")
         self.docs, doc = self.docno.codes()
@@ -82,10 +84,10 @@ class MentionSet:
         return len(self.doc)
 
     def _refuse_tied(self, table: pd.DataFrame, score: Floats, first: Bools) -> None:
-        """Refuse a mention with two entities of the same score."""
+        """Refuse a mention with two entities of the same score; candidates without one are in their order."""
         best = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0)) if len(first) else np.empty(0, int)
         entity = table["entity"].to_numpy()
-        bad = (score == score[best]) & (entity != entity[best])
+        bad = (score == score[best]) & (score > -np.inf) & (entity != entity[best])
         if bad.any():
             row = table.iloc[int(np.argmax(bad))]
             span = f"{self.docs[row['doc']]}:{row['start']}-{row['end']}"
@@ -237,7 +239,7 @@ def mention_report(
     systems
         A mapping of name to linked mentions: a frame (docno, start, end, entity_id [, score]) with half-open offsets,
         or the path of a file of :func:`vbterrier.frames.read_entity_links`. Of several candidates of a span, the one
-        with the highest score is the answer.
+        with the highest score is the answer, or the first row if the column ``score`` has none of them.
     gold
         The linked mentions of the gold standard, likewise.
     match
@@ -277,9 +279,9 @@ def mention_report(
     have the right entity (``b_cubed_plus``, ``mention_ceaf_plus``). A NIL without a number is a cluster of its own;
     neleval puts all of them into one. They have no intervals.
 
-    HIPE-scorer
-    differs in two cases: a prediction that overlaps a mention whose exact span follows counts as right there, and equal
-    spans do not take precedence over those that begin before them.
+    Files of HIPE have the mentions of HIPE-scorer (:func:`vbterrier.frames.read_entity_links`), whose ``n_best`` is 1
+    here. It differs in two cases: a prediction that overlaps a mention whose exact span follows counts as right there,
+    and equal spans do not take precedence over those that begin before them.
 
     References
     ----------
@@ -303,7 +305,7 @@ def mention_report(
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to linked mentions, found {type(systems).__name__}")
-    right = MentionSet(gold, "gold", nil=nil)
+    right = MentionSet(gold, "gold", nil=nil, is_gold=True)
     if not len(right):
         raise InputError("gold: no rows; wanted the mentions over which systems are evaluated")
     numbers, rows, clusters = [], [], []

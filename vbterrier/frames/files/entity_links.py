@@ -82,7 +82,8 @@ def read_entity_links(
     Warns
     -----
     DegenerateWarning
-        Mentions of NIF without ``itsrdf:taIdentRef``, or whose text differs from that at their offsets.
+        Mentions of NIF without ``itsrdf:taIdentRef``, or whose text differs from that at their offsets; mentions of
+        HIPE without a link, or with several.
 
     Notes
     -----
@@ -91,6 +92,11 @@ def read_entity_links(
     or in a list, with the id of the document as ``docno``, ``doc_id``, ``docid`` or ``id``, or one object of answers by
     docno. Offsets of TagMe and WAT may be in UTF-16 units. ``Doc.to_json()`` of spaCy has no links: add ``kb_id``.
     Turtle needs ``rdflib`` (``pip install 'vbterrier[rdf]'``).
+
+    Mentions of HIPE are those of HIPE-scorer: links between ``|`` are candidates, the first is the answer; a mention
+    whose words have different links is divided where the link changes (as gold of :func:`.mention_report`, it keeps the
+    link of its first word); words without a link (``_``) are no part of a mention, and a word with a link outside of
+    the column of tags is one.
 
     References
     ----------
@@ -107,12 +113,26 @@ def read_entity_links(
     """
     if ids is None and (mapping is not None or redirects is not None):
         raise ParameterError("mapping and redirects apply to ids of one space: wanted ids=, too")
+    return linked_mentions(path, ids=ids, mapping=mapping, redirects=redirects, max_bytes=max_bytes)
+
+
+def linked_mentions(
+    path: StrPath,
+    *,
+    is_gold: bool = False,
+    ids: str | None = None,
+    mapping: Any = None,
+    redirects: Any = None,
+    max_bytes: int | None = MAX_BYTES,
+) -> pd.DataFrame:
+    """Return the frame of :func:`read_entity_links`; ``is_gold`` applies where gold standards differ from answers."""
     source = Source.at(path, max_bytes)
     layout = None if source.is_parquet or source.is_workbook else link_layout(source)
     if layout is None:
         every = ", ".join(each.name.partition(" (")[0] for each in LAYOUTS)
         raise FileError(source.path, f"is not recognised as linked mentions; wanted one of {every}")
-    frame = in_one_space(source, layout, ids, _table(mapping, max_bytes), _table(redirects, max_bytes))
+    tables = _table(mapping, max_bytes), _table(redirects, max_bytes)
+    frame = in_one_space(source, layout, ids, *tables, is_gold=is_gold)
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
 
 

@@ -42,6 +42,8 @@ _HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
 _DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(\S.*)")
 _REL_KINDS: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
+# The cells of HIPE for a word without a link.
+_NO_LINK = ("_", "-", "")
 _N_REL, _ALL_FIELDS = len(_REL_KINDS), 8
 
 
@@ -67,15 +69,17 @@ class LinkLayout:
     has_texts: bool = True
     has_alternatives: bool = False  # True if the entities of a mention are one entity in several id spaces
     has_main: bool = False  # True if the first of these is the one to read unless another space is chosen
+    read_gold: Callable[[Source], Iterator[Mention]] | None = field(default=None, repr=False)  # if it differs
 
-    def frame(self, source: Source) -> pd.DataFrame:
+    def frame(self, source: Source, *, is_gold: bool = False) -> pd.DataFrame:
         """Return the columns qid, docno, start, end, mention, entity_id, score (NaN if missing), space and number.
 
         ``space`` is that of ids that are no addresses, and ``number`` counts mentions from 0.
         """
+        read = self.read_gold if is_gold and self.read_gold else self.read
         rows, lines = [], list[int | None]()
         mark = "w" if self.unit == "words" else ""
-        for number, mention in enumerate(self.read(source)):
+        for number, mention in enumerate(read(source)):
             line, docno, start, end, text, entities = mention
             _check_span(source, mention)
             qid = f"{docno}:{mark}{start}-{end}" if self.unit else docno
@@ -97,10 +101,16 @@ class LinkLayout:
 
 
 def in_one_space(
-    source: Source, layout: LinkLayout, ids: str | None = None, mapping: Any = None, redirects: Any = None
+    source: Source,
+    layout: LinkLayout,
+    ids: str | None = None,
+    mapping: Any = None,
+    redirects: Any = None,
+    *,
+    is_gold: bool = False,
 ) -> pd.DataFrame:
     """Return the frame of a file of linked mentions, with ids of one space if ``ids`` names it."""
-    frame = layout.frame(source)
+    frame = layout.frame(source, is_gold=is_gold)
     if ids is None:
         return frame.drop_duplicates("number", ignore_index=True) if layout.has_main else frame
     if layout.has_alternatives:
@@ -415,7 +425,23 @@ def _aida_words(source: Source) -> Iterator[_Word | str | None]:
 
 
 def _hipe(source: Source) -> Iterator[Mention]:
-    return _of_words(source, _hipe_words(source))
+    return _words_of_hipe(source, is_gold=False)
+
+
+def _hipe_gold(source: Source) -> Iterator[Mention]:
+    return _words_of_hipe(source, is_gold=True)
+
+
+def _words_of_hipe(source: Source, *, is_gold: bool) -> Iterator[Mention]:
+    links = list[set[str]]()
+    yield from _of_words(source, _hipe_words(source, links, is_gold=is_gold))
+    if several := sum(len(each) > 1 for each in links):
+        way = "keeps the link of its first word" if is_gold else "is divided where the link changes"
+        message = f"{agreeing(several, 'mentions have words with different links')}; each {way}, as in HIPE-scorer"
+        warn(f"{printable(source.path)}: {message}")
+    if unlinked := sum(not any(each) for each in links):
+        message = agreeing(unlinked, "mentions have no link and are left out")
+        warn(f"{printable(source.path)}: {message}; NIL is an entity that the knowledge base lacks")
 
 
 def _is_hipe_word(row: dict[str, str]) -> bool:
@@ -423,16 +449,17 @@ def _is_hipe_word(row: dict[str, str]) -> bool:
     return re.fullmatch(r"O|_|[BIES]-\S+", row.get("NE-COARSE-LIT", "")) is not None
 
 
-def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
+def _hipe_rows(source: Source) -> Iterator[tuple[_Line, dict[str, str]] | str]:
+    """The rows of the words of a table, and the name of each document before them."""
     names: list[str] = []
     for line in _lines(source):
         fields = line.fields
-        if not any(fields):
-            yield None
-        elif fields[0].startswith("#") and not _is_hipe_word(dict(zip(names, fields, strict=False))):
+        if fields[0].startswith("#") and not _is_hipe_word(dict(zip(names, fields, strict=False))):
             # Tools that write tables pad comments with tabs, or separate their words by tabs.
             if found := _DOCUMENT.match(" ".join(fields)):
                 yield found[1].rstrip()
+        elif not any(fields):
+            continue
         elif not names:
             names = "\t".join(fields).rstrip("\t").split("\t")
             if missing := [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]:
@@ -440,14 +467,38 @@ def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
         elif len(fields) < len(names) or any(fields[len(names) :]):
             raise line.misfit(f"{len(names)} fields")
         else:
-            row = dict(zip(names, fields, strict=False))
-            tag = row["NE-COARSE-LIT"][:1]
-            # Of IOBES, S is a mention of one word, and E ends one.
-            tag = {"S": "B", "E": "I"}.get(tag, tag if tag in ("B", "I") else "O")
-            candidates = [] if row["NEL-LIT"] == "_" or tag == "O" else row["NEL-LIT"].split("|")
-            entities = [_Line(source, line.number, candidates).entity(place) for place in range(len(candidates))]
-            joined = "NoSpaceAfter" in row.get("MISC", "").split("|")
-            yield _Word(line.number, row["TOKEN"], tag, tuple((each, WIKIDATA) for each in entities), is_joined=joined)
+            yield line, dict(zip(names, fields, strict=False))
+
+
+def _hipe_words(source: Source, links: list[set[str]], *, is_gold: bool) -> Iterator[_Word | str]:
+    """The words of a table, with mentions as HIPE-scorer has them.
+
+    A mention ends at another type, and where its link changes; in a gold standard, it has the link of its first word. A
+    word with a link outside of mentions is a mention. ``links`` gets the links of each mention of the column of tags.
+    """
+    kind = link = ""  # of the mention that the next word may continue
+    for found in _hipe_rows(source):
+        if isinstance(found, str):
+            kind = ""
+            yield found
+            continue
+        line, row = found
+        tag, _, type_ = row["NE-COARSE-LIT"].partition("-")
+        cell = "" if row["NEL-LIT"] in _NO_LINK else row["NEL-LIT"]
+        # Of IOBES, S is a mention of one word, and E ends one.
+        continues = tag in ("I", "E") and type_ == kind
+        if type_:
+            links.extend([] if continues else [set()])
+            links[-1].add(cell)
+        if is_gold and continues:
+            cell = link
+        continues &= cell == link
+        kind, link = type_, cell
+        candidates = list(dict.fromkeys(cell.split("|"))) if cell else []
+        entities = [_Line(source, line.number, candidates).entity(place) for place in range(len(candidates))]
+        tag = "O" if not cell else "I" if continues else "B"
+        joined = "NoSpaceAfter" in row.get("MISC", "").split("|")
+        yield _Word(line.number, row["TOKEN"], tag, tuple((each, WIKIDATA) for each in entities), is_joined=joined)
 
 
 def _nif(source: Source) -> Iterator[Mention]:
@@ -657,7 +708,7 @@ TAC_2014 = LinkLayout(
     has_documents=False,
     has_texts=False,
 )
-HIPE = LinkLayout("HIPE (a word in each line)", _hipe, unit="words")
+HIPE = LinkLayout("HIPE (a word in each line)", _hipe, unit="words", read_gold=_hipe_gold)
 AIDA = LinkLayout("CoNLL-AIDA (a word in each line)", _aida, unit="words", has_alternatives=True, has_main=True)
 NIF = LinkLayout("NIF (Turtle)", _nif, has_alternatives=True)
 REL = LinkLayout("results of REL", _rel)
