@@ -10,9 +10,9 @@ from scipy.stats import ttest_rel
 from trectools import TrecEval, TrecQrel, TrecRes, TrecRun, misc, procedures
 
 import vbterrier
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
 from vbterrier.evaluate.trectools import VBTrecEval
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.hosts import trectools as hosts
 from vbterrier.settings import Data, Inference
 

@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
+from vbterrier.frames.names import normal_form
 from vbterrier.linking.kb import building
 from vbterrier.linking.kb.files import build_kb, kb_from_file
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
-from vbterrier.linking.links import normal_form
 
 N_MENTIONS, N_FUZZY = 10_000, 500
 

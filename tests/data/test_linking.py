@@ -11,8 +11,9 @@ from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.answers import Gold
 from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.quality import Gold, linking_report
+from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 from vbterrier.settings import Data, Inference

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.entities import coverage
-from vbterrier.entities.coverage import NONE, UNKNOWN, EntityTable, Oracle, Selection
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.frames import entity_coverage as coverage
+from vbterrier.frames.entity_coverage import NONE, UNKNOWN, EntityTable, Oracle, Selection
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import (
     CLASSES,

@@ -9,14 +9,15 @@ import pytest
 
 import vbterrier
 from vbterrier.entities import EntitySelector, NeuralReranker
-from vbterrier.entities.coverage import Selection, at_cutoff, reached_shares
 from vbterrier.entities.fingerprints import of_texts, of_vectors
-from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
+from vbterrier.entities.pool import link_pool, read_links, write_links
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
 from vbterrier.errors import InputError
+from vbterrier.frames.entity_coverage import Selection, at_cutoff, reached_shares
 from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.linked_pool import LinkedPool
 
 ALWAYS_NIL = ["NIL", "NIL0012", "<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "http://aksw.org/notInWiki/Tom", ""]
 SOMETIMES_NIL = ["null", "NULL", "None", "NA", "O", "_"]

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from planted import KINDS, planted_collection
 
-from vbterrier.entities.coverage import EntityTable
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.hybrid import OERFilter
 from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.settings import evaluate_settings
+from vbterrier.frames.entity_coverage import EntityTable
 
 
 def linked(made):

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.entities.pool import LinkedPool, link_pool, read_links, write_links
+from vbterrier.entities.pool import link_pool, read_links, write_links
 from vbterrier.errors import DegenerateWarning, FileError, InputError
+from vbterrier.frames.linked_pool import LinkedPool
 
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.

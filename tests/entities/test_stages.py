@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
 from vbterrier.entities.rankers.similarity import EntitySimilarity
@@ -18,6 +18,7 @@ from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPro
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning
+from vbterrier.frames.linked_pool import LinkedPool
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 VECTORS = dict(zip([f"E{each}" for each in range(9)], np.random.default_rng(2).normal(size=(9, 5)), strict=True))

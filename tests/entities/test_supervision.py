@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import planted_collection
 
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, RandomEntities
 from vbterrier.entities.supervision import closed_entities, entity_labels, supervision_report
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.linked_pool import LinkedPool
 
 # Topic 1: d1 is relevant, d2 and d3 are not; topic 2: d3 is relevant, d1 is not; topic 3: none is.
 POOL = pd.DataFrame(

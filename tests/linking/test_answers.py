@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.quality import Gold, answers, decide, linking_report
+from vbterrier.frames.answers import Gold, answers, decide
+from vbterrier.linking.quality import linking_report
 
 GOLD = pd.DataFrame({"qid": ["a", "b", "c", "d"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
 

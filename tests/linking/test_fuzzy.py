@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.names import normal_form
 from vbterrier.linking import dictionary
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb
-from vbterrier.linking.links import COLUMNS, Linker, normal_form
+from vbterrier.linking.links import COLUMNS, Linker
 
 NAMES = pd.DataFrame(
     {

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.names import normal_form
 from vbterrier.linking import DictionaryLinker, QueryLinker
 from vbterrier.linking.kb import building, knowledge_base
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 from vbterrier.linking.kb.sqlite import KBConnection
-from vbterrier.linking.links import Linker, normal_form
+from vbterrier.linking.links import Linker
 
 SMITHS = [
     {"id": "S2", "label": "John Smith (Ohio)", "aliases": ["John Smith", "J. Smith"]},

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.linking.links import COLUMNS, Links, links_frame, normal_form, normal_forms
+from vbterrier.frames.names import normal_form, normal_forms
+from vbterrier.linking.links import COLUMNS, Links, links_frame
 
 ROW = (0, 5, 9, "York", "Q42462", 0.75, "York")
 

@@ -12,10 +12,10 @@ import pytest
 from refusals import check_message, check_refusal, refusals
 
 from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.answers import Gold, answers
 from vbterrier.linking.aliases import AliasFrame
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.links import Links, links_frame
-from vbterrier.linking.quality import Gold, answers
 from vbterrier.linking.services.annotators import (
     REL,
     WAT,

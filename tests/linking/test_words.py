@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError
+from vbterrier.frames.names import normal_form
 from vbterrier.linking import words as words_module
-from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words, _kind, batches, texts_of
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier import measures_from
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import (
     ENTITY,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number, whole
+from vbterrier.frames.answers import Gold, answers, decide
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, facts
@@ -16,7 +17,6 @@ from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.quality import Gold, answers, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

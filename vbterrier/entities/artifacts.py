@@ -10,7 +10,7 @@ import pyterrier as pt
 from vbterrier.entities.learners import FORMAT, META, TRAINED, metadata, stored
 from vbterrier.entities.neural.entity_ranker import NeuralEntityRanker
 from vbterrier.entities.neural.reranker import NeuralReranker
-from vbterrier.entities.pool import LinkedPool, read_links, write_links
+from vbterrier.entities.pool import read_links, write_links
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import FileError, path_of
@@ -19,6 +19,7 @@ from vbterrier.frames.files.writing import new_folder
 
 if TYPE_CHECKING:
     from vbterrier.annotations import StrPath
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 _LINKS = "links.parquet"
@@ -69,7 +70,7 @@ class LinkSet(_Folder):
     --------
     >>> import pathlib, tempfile
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> from vbterrier.entities.rankers.consensus import ConsensusEntities
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> pool = link_pool(run, pd.DataFrame({"docno": ["d1", "d2"], "entity_id": "Paris"}))
@@ -122,7 +123,7 @@ class TrainedStage(_Folder):
     --------
     >>> import pathlib, tempfile
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> from vbterrier.entities.rankers.selector import EntitySelector
     >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 1)) for q in range(40) for d in range(4)]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])

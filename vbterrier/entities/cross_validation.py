@@ -348,7 +348,7 @@ def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: i
     --------
     >>> from vbterrier.entities.rankers.consensus import ConsensusEntities
     >>> from vbterrier.entities.rankers.selector import EntitySelector
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> from vbterrier.entities.rerank import OverlapReranker
     >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 1)) for q in range(40) for d in range(4)]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])

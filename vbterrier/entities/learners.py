@@ -15,7 +15,6 @@ import pyterrier as pt
 
 from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
 from vbterrier.entities.fingerprints import require_same_inputs, sampled
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
@@ -23,6 +22,7 @@ from vbterrier.frames.files.source import content_of, json_of, require_regular
 from vbterrier.frames.files.writing import folder_of_files, replace_files
 from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:

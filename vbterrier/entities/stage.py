@@ -13,15 +13,16 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyterrier as pt
 
-from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable, warn_of_other_ids
-from vbterrier.entities.links import UNJUDGED
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import InputError, agreeing, examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame
+from vbterrier.frames.entity_coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable, warn_of_other_ids
 from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.linked_pool import LinkedPool
+from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier
 from vbterrier.kernels.coverage import CLASSES
@@ -388,7 +389,7 @@ def selected_entities(
     rel
         The lowest relevant label; unjudged documents are non-relevant.
     alpha, shrinkage
-        The pseudo-count and the shrinkage of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
+        The pseudo-count and the shrinkage of OER, see :meth:`vbterrier.frames.entity_coverage.EntityTable.oer`.
 
     Returns
     -------
@@ -412,7 +413,7 @@ def selected_entities(
 
     Examples
     --------
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Texas"]})
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
 from vbterrier.entities.provenance import OWN, marked
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import pool_of_links, require_judged
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, warn, whole
 from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.entity_coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.ranking import ranked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.linked_pool import LinkedPool
     from vbterrier.frames.results import Figures
 
 
@@ -45,7 +45,7 @@ def entity_labels(pool: Any, rel: int = 1) -> pd.DataFrame:
     Parameters
     ----------
     pool
-        A :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or its artifact.
+        A :class:`~vbterrier.entities.LinkedPool`, its K frame, or its artifact.
     rel
         The lowest relevant label of documents; unjudged documents are non-relevant.
 
@@ -72,7 +72,7 @@ def entity_labels(pool: Any, rel: int = 1) -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
     >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
@@ -108,7 +108,7 @@ def closed_entities(
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
+        A :class:`~vbterrier.entities.LinkedPool` with judgments, or its K frame.
     run
         An entity run (qid, docno, score) whose candidates are kept, with their scores; by default all candidates, with
         the score 0.
@@ -139,7 +139,7 @@ def closed_entities(
     --------
     >>> import pandas as pd
     >>> import warnings
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
     >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
@@ -269,7 +269,7 @@ def supervision_report(
         The number of documents of the collection that mention each entity, by id, and the number of its documents.
         Without them, frequencies are counted over the documents of the pools.
     alpha, shrinkage
-        The parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
+        The parameters of OER, see :meth:`vbterrier.frames.entity_coverage.EntityTable.oer`.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def supervision_report(
     Examples
     --------
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d2", "d1"], "score": 1.0})
     >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "label": [1, 1]})

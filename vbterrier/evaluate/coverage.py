@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
-from vbterrier.entities.pool import LinkedPool, judged, link_pool
 from vbterrier.errors import (
     InputError,
     ParameterError,
@@ -28,8 +26,10 @@ from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, score_bounds
+from vbterrier.frames.entity_coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.ranking import loaded_run
@@ -343,7 +343,7 @@ class CoverageOptions(Options):
     rel
         The lowest relevant label on the entity level, 1 by default. Unjudged documents count as non-relevant.
     alpha, shrinkage
-        Parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`, by default 0.5 and 5. The paper
+        Parameters of OER, see :meth:`vbterrier.frames.entity_coverage.EntityTable.oer`, by default 0.5 and 5. The paper
         gives no values.
     n_strata
         Number of strata, by default 3, tertiles.
@@ -384,7 +384,7 @@ def coverage_report(
         Entity runs (qid, docno = an entity's id, score) and document systems: a mapping of name to frame or path of a
         TREC run; or one run, or several paths. Without document systems, the entity level alone.
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool` with labels, or its K frame; or tags of documents (docno,
+        A :class:`~vbterrier.entities.LinkedPool` with labels, or its K frame; or tags of documents (docno,
         entity_id [, weight, qid]) together with the candidate pool, a run, in ``options``, and ``qrels``.
     qrels, measures
         A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems with the measures. The
@@ -470,6 +470,7 @@ def coverage_report(
 
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments."""
+    from vbterrier.entities.pool import link_pool
     from vbterrier.entities.stage import PoolLinks  # imports PyTerrier
 
     source = PoolLinks(links).given
@@ -499,6 +500,8 @@ def _require_judged(pool: LinkedPool) -> LinkedPool:
 
 def _require_same_labels(pool: LinkedPool, qrels: Any) -> None:
     """Refuse judgments that differ from those of the links: the levels of a report would be of two collections."""
+    from vbterrier.entities.pool import judged
+
     topic_ids = ids_of(pd.Series(pool.topics, dtype=object), "links column 'qid'")
     label = judged(LabelFrame(_judgments(qrels)), topic_ids, pool.topics, pool.topic, pool.docno, ("links", "links"))
     differ = np.flatnonzero(label != pool.label)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import pyterrier as pt
 
     from vbterrier.annotations import Floats
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.linked_pool import LinkedPool
     from vbterrier.frames.results import Figures
 
 
@@ -244,7 +244,7 @@ def entity_grid(
     Parameters
     ----------
     links, topics
-        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame; a frame (qid, query), or the path
+        A :class:`~vbterrier.entities.LinkedPool` with judgments, or its K frame; a frame (qid, query), or the path
         of a topic file.
     grid
         By family, a mapping of parameter to value or list of values, which are combined; or a list of such grids. The
@@ -291,7 +291,7 @@ def entity_grid(
 
     Examples
     --------
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> rows = [(qid, docno, 3.0 - at) for qid in ("q1", "q2") for at, docno in enumerate(["d1", "d2", "d3"])]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score"])
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Paris", "Texas"]})

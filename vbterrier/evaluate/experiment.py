@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_integer_dtype as is_integer
 
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, heard, warn, whole
 from vbterrier.evaluate.experiment_tables import (
     MEAN_RESPONSE_TIME,
@@ -33,6 +32,7 @@ from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import system_tables
 from vbterrier.frames.systems import ONE

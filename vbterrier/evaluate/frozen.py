@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fresh, is_trained
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
@@ -18,6 +18,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, ReachOptions, gaps_of, judged_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, examples, unheard, warn
 from vbterrier.execution.distribution import in_threads
 from vbterrier.frames.columns import QRELS
@@ -18,6 +17,7 @@ from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import evaluated_qrels, read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import input_of, is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, ranked, run_places, system_tables

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
@@ -28,6 +27,7 @@ from vbterrier.evaluate.grids import (
 from vbterrier.evaluate.inputs import loaded_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.contracts import score_bounds
+from vbterrier.frames.entity_coverage import warn_of_other_ids
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
@@ -266,7 +266,7 @@ def rerank_grid(
         The documents to rerank, a run or its path, with the column ``text`` if a family reads it; a frame (qid, docno,
         label) or the path of TREC qrels; measures of this package or of ir_measures, or their names.
     links, entity_runs
-        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
+        Entity links of documents: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or tags (docno,
         entity_id [, weight, qid]); and entity runs by name, or paths.
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter

@@ -249,7 +249,7 @@ def score(
         measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
-        :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
+        :class:`~vbterrier.entities.LinkedPool` or its frame. For linking measures alone, the gold
         standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
         Measure objects or their names. By default, those that the judgments and intents support: ENDCG@10, nDCG@10 and

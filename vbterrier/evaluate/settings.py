@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, named_runs, run_of_system, table_of
@@ -16,6 +16,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
@@ -279,7 +280,7 @@ def evaluate_settings(
     runs, qrels, measures
         See :func:`vbterrier.score`; runs may be pipelines, and ``on_topics`` applies to the unchanged rankings.
     links
-        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
+        Entity links of documents: a :class:`~vbterrier.entities.LinkedPool`, its K frame (its labels are ignored),
         or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run, in ``options``.
     entities
         The entity run (qid, docno = an entity's id, score) whose first k entities per topic select documents.

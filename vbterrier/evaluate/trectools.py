@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from trectools import TrecEval, TrecRun
 
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, excerpt, nearest
 from vbterrier.evaluate.experiment import scores_on_all_topics
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.trectools import name_of_trectools
 from vbterrier.hosts.trectools import (
     EvaluationResult,
@@ -55,7 +55,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         A ``TrecRun``; for entity measures, a run of entities.
     qrels
         A ``TrecQrel``, whose second column holds the subtopics for measures of intents; for entity measures, a
-        :class:`~vbterrier.entities.pool.LinkedPool`.
+        :class:`~vbterrier.entities.LinkedPool`.
     runs
         All runs of the experiment, to which measures of the E family, as ENDCG, fit their model: a list of ``TrecRun``
         or a mapping of name to ``TrecRun`` or frame. The run itself may be among them, and is added if it is not.

@@ -21,12 +21,12 @@ from vbterrier.execution.chunks import Work, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
+from vbterrier.frames.answers import answers
 from vbterrier.frames.files.blocks import blocks, qids
 from vbterrier.frames.files.parts import is_in_files, is_parts, is_table, parts_of
 from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import named_once
-from vbterrier.linking.quality import answers
 from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger, restricted

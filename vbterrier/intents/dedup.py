@@ -13,11 +13,11 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.names import normal_forms
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
 from vbterrier.kernels.vb import per_topic
-from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, numbers, warn
+from vbterrier.frames.names import normal_forms
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels.candidates import normalised, relaxed
-from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

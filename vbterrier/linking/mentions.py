@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
+from vbterrier.frames.answers import checked_nil, plain_entities
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.entity_links import linked_mentions
 from vbterrier.frames.id_spaces import NIL, entity_ids
@@ -18,7 +19,6 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
 from vbterrier.kernels.resample import constant_limits, stream
 from vbterrier.linking.clusters import SCORES, cluster_scores
-from vbterrier.linking.quality import checked_nil, plain_entities
 from vbterrier.settings import Inference, with_defaults
 
 if TYPE_CHECKING:

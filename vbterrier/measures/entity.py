@@ -1,6 +1,6 @@
 """Measures of entity runs: coverage of the documents of a candidate pool, and discrimination of relevant documents.
 
-The qrels are the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.to_frame`): qid, docno, entity_id, label,
+The qrels are the K frame of a pool (:meth:`vbterrier.entities.LinkedPool.to_frame`): qid, docno, entity_id, label,
 rank, weight. The docno of a run is an entity id. All measures and cutoffs of one evaluation share one pass over the
 run. The mean of each measure is over the topics where it is defined, unless ``undefined="zero"`` or ``"raise"``.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from vbterrier.entities.coverage import (
+from vbterrier.frames.entity_coverage import (
     ALPHA,
     BAIT,
     SHRINKAGE,
@@ -32,7 +32,7 @@ from vbterrier.measures.base import CUTOFF, SKIP_UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.coverage import EntityTable
+    from vbterrier.frames.entity_coverage import EntityTable
     from vbterrier.measures.target import Scoring
 
 

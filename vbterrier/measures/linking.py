@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.frames.answers import MULTIPLE_ANSWERS, UNANSWERED, Decisions, Gold, checked_nil, decide, warn_of_silence
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
-from vbterrier.linking.quality import (
-    MULTIPLE_ANSWERS,
-    UNANSWERED,
-    Decisions,
-    Gold,
-    checked_nil,
-    decide,
-    warn_of_silence,
-)
 from vbterrier.measures.base import UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.entities.coverage import EntityTable, Selection
-from vbterrier.entities.links import COLUMNS
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.contracts import require
+from vbterrier.frames.entity_coverage import EntityTable, Selection
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
@@ -28,6 +26,8 @@ from vbterrier.frames.ids import (
     warn_of_near_matches,
 )
 from vbterrier.frames.labels import text_of_large_labels, text_of_padded_labels
+from vbterrier.frames.linked_pool import LinkedPool
+from vbterrier.frames.pool_links import COLUMNS
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps

@@ -8,17 +8,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, path_of, printable
-from vbterrier.evaluate.comparison import Comparison
 from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
-from vbterrier.evaluate.ranking import SystemRanking
-from vbterrier.evaluate.scores import Scores
-from vbterrier.evaluate.track import Leaderboard
 from vbterrier.evaluate.verdicts import counted
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import column_titles, shared_caption
 from vbterrier.frames.results import SUFFIXES, Shown
-from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence
 from vbterrier.report.comparison import (
@@ -49,6 +44,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from vbterrier.evaluate.scores import Scores
 
 
 _KEYS = ["name", "measure"]
@@ -146,30 +143,33 @@ def is_pooled(scores: Scores) -> bool:
     return isinstance(scores, IntentEvaluation) and scores.pool == "collection"
 
 
-# The table and the caption of each kind of result.
-_TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] = (
-    (Scores, scores_report, scores_caption),
-    (
-        Comparison,
+# The functions for the table and the caption of each result, by the name of its class, as its package may not be
+# imported.
+_TABLES: dict[str, tuple[Callable[..., str], Callable[..., list[str]]]] = {
+    "Scores": (scores_report, scores_caption),
+    "Comparison": (
         comparison_report,
         lambda found, systems=False, compact=False, **_: (
             comparison_caption(found) if systems or compact else pairs_caption(found)
         ),
     ),
-    (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
-    (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
-    (LinkingReport, system_tables.linking_table, system_tables.linking_caption),
-    (
-        CoverageReport,
+    "SystemRanking": (system_tables.ranking_report, system_tables.ranking_caption),
+    "Leaderboard": (system_tables.leaderboard_report, system_tables.leaderboard_caption),
+    "LinkingReport": (system_tables.linking_table, system_tables.linking_caption),
+    "CoverageReport": (
         lambda report, *style, **options: system_tables.coverage_table([report], *style, **options),
         lambda report, **options: system_tables.coverage_caption([report], **options),
     ),
-    (
-        Shown,
+    "Shown": (
         lambda result, style, **options: _frame(result.to_frame(), style, caption=result_caption(result), **options),
         lambda result, **_: result_caption(result),
     ),
-)
+}
+
+
+def _renderers(result: Shown) -> tuple[Callable[..., str], Callable[..., list[str]]]:
+    """The functions for the table and the caption of a result."""
+    return next(_TABLES[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _TABLES)
 
 
 def result_caption(result: Shown) -> list[str]:
@@ -201,9 +201,9 @@ def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
 
     Raises ParameterError: another type of result, or an unknown style.
     """
-    for kind, report, _ in _TABLES:
-        if isinstance(result, kind):
-            return report(result, style, **options)
+    if isinstance(result, Shown):
+        table, _ = _renderers(result)
+        return table(result, style, **options)
     if isinstance(result, pd.DataFrame):
         return _frame(result, style, **options)
     return system_tables.coverage_table(_reports(result), style, **options)
@@ -230,9 +230,9 @@ def _reports(result: Any) -> list[CoverageReport]:
 
 def caption_of(result: Any, **options: Any) -> list[str]:
     """Return the caption of a table, for formats without one; options as for :func:`paper_table`."""
-    for kind, _, caption in _TABLES:
-        if isinstance(result, kind):
-            return caption(result, **options)
+    if isinstance(result, Shown):
+        _, caption = _renderers(result)
+        return caption(result, **options)
     if isinstance(result, pd.DataFrame):
         return list(options.get("caption", []))
     return system_tables.coverage_caption(_reports(result), **options)

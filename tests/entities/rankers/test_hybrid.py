@@ -7,11 +7,12 @@ import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
 from vbterrier.entities.stage import selected_entities
 from vbterrier.errors import DegenerateWarning
+from vbterrier.frames.linked_pool import LinkedPool
 
 
 @pytest.fixture

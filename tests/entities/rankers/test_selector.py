@@ -8,12 +8,13 @@ from ir_measures import AP
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.cross_validation import fold_of
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.selector import FEATURES, EntitySelector, feature_table, refuse_copies
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.linked_pool import LinkedPool
 
 pytest.importorskip("lightgbm")
 

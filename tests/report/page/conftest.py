@@ -6,7 +6,7 @@ import pytest
 from flat import grouped
 
 import vbterrier
-from vbterrier.entities.pool import LinkedPool
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.report.page.build import write_report
 
 NASTY = "</script><b>&\"'\u202e\u2028x"

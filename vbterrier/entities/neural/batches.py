@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
     from vbterrier.entities.stage import Documents, TopEntities
+    from vbterrier.frames.linked_pool import LinkedPool
 
     Single: TypeAlias = NDArray[np.float32]
     Encode: TypeAlias = Callable[[str], Any]

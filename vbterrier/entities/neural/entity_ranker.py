@@ -10,7 +10,6 @@ import pandas as pd
 
 from vbterrier.entities import fingerprints
 from vbterrier.entities.learners import Prepared, TrainingTopic
-from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder, parameters_of_layers, run_layers
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
 from vbterrier.entities.neural.reference import binary
@@ -32,6 +31,7 @@ from vbterrier.errors import (
     whole,
 )
 from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
 
@@ -121,7 +121,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
+        A :class:`~vbterrier.entities.LinkedPool`, or its K frame. Its labels are not read.
     names
         Texts of entities by id, such as name and description; by default the id, with spaces for underscores.
     supervision
@@ -167,7 +167,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     Examples
     --------
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
     >>> NeuralEntityRanker(link_pool(pool, tags), {"Paris": "capital of France"}, layers=3)

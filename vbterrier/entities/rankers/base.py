@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, pool_of_links, without_links
 from vbterrier.errors import InputError, agreeing, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind, warn_of_near_matches
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
 

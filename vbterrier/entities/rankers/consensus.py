@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
     from vbterrier.frames.ids import Ids
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 class LocalIDF(RunReranker):
@@ -32,7 +32,7 @@ class LocalIDF(RunReranker):
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame.
+        A :class:`~vbterrier.entities.LinkedPool`, or its K frame.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
@@ -52,7 +52,7 @@ class LocalIDF(RunReranker):
     Examples
     --------
     >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d2"], "entity_id": ["Paris", "Paris", "Texas"]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["Paris", "Texas", "Rome"], "score": [1.2, 1.0, 3.0]})
@@ -96,7 +96,7 @@ class ConsensusEntities(PoolRanker):
     Parameters
     ----------
     links
-        The pool with its entities, a :class:`~vbterrier.entities.pool.LinkedPool` or its K frame; the input then
+        The pool with its entities, a :class:`~vbterrier.entities.LinkedPool` or its K frame; the input then
         determines the topics to rank, and its documents are ignored. Or tags of documents (docno, entity_id [, weight,
         qid]); the documents of the input are then the pool.
     support

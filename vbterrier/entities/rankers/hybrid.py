@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.provenance import OWN, carried, marked
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage, columns_of, require_judged
@@ -25,6 +24,7 @@ from vbterrier.errors import (
     whole,
     whole_or_none,
 )
+from vbterrier.frames.entity_coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.ranking import Run, places, ranked
 
@@ -155,7 +155,7 @@ class OERFilter(RunReranker):
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
+        A :class:`~vbterrier.entities.LinkedPool` with judgments, or its K frame.
     threshold
         Keep entities of the pool with ``OER >= threshold``.
     alpha, shrinkage, rel
@@ -184,7 +184,7 @@ class OERFilter(RunReranker):
     --------
     >>> import pandas as pd
     >>> import warnings
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))

@@ -9,7 +9,6 @@ import pandas as pd
 
 from vbterrier.entities.fingerprints import of_texts
 from vbterrier.entities.learners import MOST_BYTES, Learner, Prepared, TrainingTopic
-from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -30,6 +29,7 @@ from vbterrier.errors import (
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.files.source import content_of
 from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.linking.words import Words
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 SUPERVISION = ("documents", "entities")
@@ -164,7 +164,7 @@ class EntitySelector(Learner, RunReranker):
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
+        A :class:`~vbterrier.entities.LinkedPool`, or its K frame. Its labels are not read.
     features
         Names of the features above, and further columns of the run.
     names
@@ -211,7 +211,7 @@ class EntitySelector(Learner, RunReranker):
     --------
     >>> import pandas as pd
     >>> from vbterrier.entities.rankers.consensus import ConsensusEntities
-    >>> from vbterrier.entities.pool import link_pool
+    >>> from vbterrier.entities import link_pool
     >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 1)) for q in range(40) for d in range(4)]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
     >>> links = link_pool(pool, pool[["docno", "entity_id"]])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import warn_of_no_entities
 from vbterrier.entities.rankers.similarity import blocks, inner, known_vectors, unit
 from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id, entity_weights
 from vbterrier.entities.rerank.overlap import PropagationReranker
 from vbterrier.errors import InputError, ParameterError, choice, whole
+from vbterrier.frames.entity_coverage import warn_of_no_entities
 from vbterrier.frames.ids import ids_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
     from vbterrier.entities.stage import Documents, TopEntities
     from vbterrier.frames.ids import Ids
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 # The rounding error of unit vectors that cancel out.

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.coverage import warn_of_no_entities
 from vbterrier.entities.provenance import carried
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.stage import Documents, OnEntities, unlinked
 from vbterrier.errors import InputError, number, whole, whole_or_none
+from vbterrier.frames.entity_coverage import warn_of_no_entities
 from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.names import normal_form
 from vbterrier.kernels.rankings import spans
-from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class ExpandByEntities(OnEntities):
 
     Notes
     -----
-    The added text is in normal form (:func:`vbterrier.linking.links.normal_form`), without characters that query
+    The added text is in normal form (:func:`vbterrier.frames.names.normal_form`), without characters that query
     parsers reject. The original query is kept as ``query_0``, as PyTerrier does.
 
     References

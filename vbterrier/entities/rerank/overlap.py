@@ -38,7 +38,7 @@ class OverlapReranker(Interpolation):
     Parameters
     ----------
     links
-        The entities of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
+        The entities of documents: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or tags (docno,
         entity_id [, weight, qid]).
     entities
         An entity run (qid, docno: an entity id, score), or a stage that returns one for the input run.

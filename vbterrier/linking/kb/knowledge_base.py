@@ -16,9 +16,10 @@ import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra, path_of
 from vbterrier.frames.files.source import is_there, require_regular
+from vbterrier.frames.names import normal_forms
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
-from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
+from vbterrier.linking.links import COLUMNS, Links, positive
 
 if TYPE_CHECKING:
     import os
@@ -279,7 +280,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
             The mentions; an unknown one has no rows.
         how
             ``"exact"`` for the same alias; ``"normalised"`` for aliases with the same
-            :func:`~vbterrier.linking.links.normal_form`; ``"fuzzy"`` for aliases with a similar normal form.
+            :func:`~vbterrier.frames.names.normal_form`; ``"fuzzy"`` for aliases with a similar normal form.
         limit
             The maximum number of entities of a mention; all by default.
         min_similarity

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import agreeing, warn
 from vbterrier.frames.ids import release_unused
+from vbterrier.frames.names import normal_forms
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.lexicon import Lexicon
-from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
     import sqlite3

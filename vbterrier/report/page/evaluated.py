@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.pool import LinkedPool, link_pool, read_links
 from vbterrier.errors import (
     InputError,
     ParameterError,
@@ -33,6 +32,7 @@ from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.columns import DOCUMENTS, QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_documents
+from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, system_tables
@@ -341,6 +341,8 @@ def _judgments(qrels: Any) -> pd.DataFrame:
 
 def _linked(links: Any, qrels: Any) -> LinkedPool:
     """The linked pool, with the labels of the judgments if there are any."""
+    from vbterrier.entities.pool import link_pool, read_links
+
     if isinstance(links, (str, os.PathLike)):
         pool = read_links(links)
     else:

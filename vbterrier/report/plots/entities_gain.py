@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import ABSENT, BAIT, SIGNAL
 from vbterrier.errors import InputError, ParameterError, excerpt
 from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.entity_coverage import ABSENT, BAIT, SIGNAL
 from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
 from vbterrier.report.plots import style

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.design.planning import QueryPlan
 from vbterrier.errors import InputError, ParameterError, examples, number
 from vbterrier.evaluate import verdicts
 from vbterrier.report import captions
@@ -224,6 +223,8 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 
 def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
     """All curves concatenated; the number of queries of plans for the target; the target."""
+    from vbterrier.design.planning import QueryPlan
+
     plans = list(plans.values()) if isinstance(plans, Mapping) else plans
     listed = plans if isinstance(plans, (list, tuple)) else [plans]
     if not listed:
@@ -268,6 +269,8 @@ def _crossings(
 
 def _assurance(plans: Any) -> str:
     """The probability with which planned numbers of queries reach the power, if it is that of all plans."""
+    from vbterrier.design.planning import QueryPlan
+
     listed = list(plans.values()) if isinstance(plans, Mapping) else plans
     listed = listed if isinstance(listed, (list, tuple)) else [listed]
     assured = {float(plan.curve["assurance"].iloc[0]) for plan in listed if isinstance(plan, QueryPlan)}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.design.removal import Removal
 from vbterrier.errors import InputError, ParameterError, examples, nearest, number
 from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
@@ -334,6 +333,8 @@ def removal_distributions(
 
 def _draws(removal: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], tuple[float, float]]]:
     """Columns name, source, measure, value; worst and best score by name and measure, if known."""
+    from vbterrier.design.removal import Removal
+
     parts: list[pd.DataFrame] = []
     limits: dict[tuple[str, str], tuple[float, float]] = {}
     for name, one in removal.items() if isinstance(removal, Mapping) else [("", removal)]:
@@ -376,6 +377,8 @@ def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[d
 
 def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) -> list[str]:
     """Parts of the caption: sizes, draws, distances, bars and missing values."""
+    from vbterrier.design.removal import Removal
+
     simulations = removal.values() if isinstance(removal, Mapping) else [removal]
     simulated = [one.summary() for one in simulations if isinstance(one, Removal)]
     summary = pd.concat(simulated, ignore_index=True) if simulated else pd.DataFrame()

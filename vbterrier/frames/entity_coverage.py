@@ -22,7 +22,7 @@ from vbterrier.kernels.coverage import (
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.linked_pool import LinkedPool
 
 
 # The parameters of OER. The paper states neither value; every report prints them.
