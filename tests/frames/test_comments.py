@@ -76,6 +76,23 @@ def test_a_single_comment_is_skipped_whatever_its_words(tmp_path, remark, place,
     pd.testing.assert_frame_equal(read_run(path), bare)
 
 
+@pytest.mark.parametrize(("read", "text"), [(read_run, RUN), (read_qrels, QRELS)])
+@pytest.mark.parametrize(
+    "names", ["# qid docno label", "# qid docno rank score", "#qid docno label", "# qid iteration docno label"]
+)
+def test_names_of_columns_in_a_comment_between_blanks_are_a_comment(tmp_path, read, text, names):
+    """Rows below them may have other fields: the iteration of a judgment became its topic."""
+    bare = read(written(tmp_path / "bare", text))
+    pd.testing.assert_frame_equal(read(written(tmp_path / "named", f"{names}\n{text}")), bare)
+
+
+def test_names_of_columns_between_tabs_or_commas_are_a_header_with_a_number_sign(tmp_path):
+    for separator in "\t,":
+        lines = [separator.join(fields) for fields in (("#label", "docno", "qid"), ("2", "d1", "q1"))]
+        frame = read_qrels(written(tmp_path / "named", "\n".join(lines) + "\n"))
+        assert frame[["qid", "docno", "label"]].values.tolist() == [["q1", "d1", 2]]
+
+
 @pytest.mark.parametrize("n_bytes", [40, 1 << 20])
 def test_blocks_of_a_run_may_hold_comments_alone(tmp_path, n_bytes):
     text = "\n".join(REMARKS * 20) + "\n" + RUN + "\n".join(REMARKS * 20) + "\n" + RUN.replace("d", "e")

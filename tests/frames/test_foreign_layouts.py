@@ -25,6 +25,7 @@ from vbterrier.frames import (
     write_rated_list,
     write_ratings,
 )
+from vbterrier.frames.files.blocks import blocks
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.pool import MachineLabels
 
@@ -442,6 +443,8 @@ def test_runs_of_other_tools(tmp_path, tool):
     frame = vbterrier.read_run(path)
     assert frame[["qid", "docno"]].to_numpy().tolist() == wanted
     assert frame["score"].tolist()[0] > frame["score"].tolist()[1]
+    (block,) = blocks([path], 1 << 20)
+    assert block.table.select(["qid", "docno"]).to_pandas().to_numpy().tolist() == wanted
 
 
 TOPICS = {

@@ -228,3 +228,6 @@ def test_a_file_of_several_systems_warns(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_run(path)
+    path.write_text("1 Q0 a 1 3 dense\n1 Q0 b 2 2 dense\n1 Q0 c 3 1 sparse\n")
+    with pytest.warns(DegenerateWarning, match=r"both\.run: column 'name' has 2 values .* evaluate it as one run"):
+        read_run(path)

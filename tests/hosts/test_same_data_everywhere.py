@@ -227,6 +227,67 @@ def test_a_run_of_half_the_topics_is_named_where_scores_are_printed(command, tmp
     assert err == ""
 
 
+# Ranks in the opposite order of scores, and tables that may hold several systems.
+
+
+def of_table(host, table, qrels, measure, folder):
+    """A host's mean of a run with further columns, which hosts that read files find there."""
+    if "files" not in host and host not in ("memory", "n_jobs"):
+        return HOSTS[host](table, qrels, measure, folder)
+    paths = files_of(table[["qid", "docno", "score"]], qrels, folder)
+    columns = table.assign(Q0="Q0", tag="t")[["qid", "Q0", "docno", "rank", "score", "tag"]]
+    columns.to_csv(paths[0], sep=" ", header=False, index=False)
+    if host == "VBTrecEval of files":
+        return vbterrier.VBTrecEval(TrecRun(paths[0]), TrecQrel(paths[1])).get(measure)
+    execution = {"memory": Execution(memory="1 GiB"), "n_jobs": Execution(n_jobs=2)}.get(host, Execution())
+    return scored(*paths, measure, execution=execution)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(("sign", "n_warnings"), [(1, 0), (-1, 1)])
+def test_ranks_that_contradict_scores_are_reported_once(host, sign, n_warnings, tmp_path):
+    """Distances given as scores: 12 of 12 topics."""
+    run, qrels = collection()
+    table = run.assign(rank=run.groupby("qid").cumcount() + 1, score=run["score"] * sign)
+    value, messages = messages_of(of_table, host, table, qrels, "BNDCG@10", tmp_path)
+    assert len([each for each in messages if "ranks contradict scores in 12 of 12 topics" in each]) == n_warnings
+    assert len(messages) == n_warnings
+    assert value == pytest.approx(scored({"a": table.drop(columns="rank")}, qrels, "BNDCG@10"))
+
+
+@pytest.mark.parametrize("host", ["score", "Experiment", "VBTrecEval"])
+def test_a_column_that_may_name_systems_is_refused_by_its_name(host, tmp_path):
+    """Topics of one system are not those of the other, so that nothing repeats."""
+    run, qrels = collection()
+    table = run.assign(model=np.where(run["qid"] < "t5", "A", "B"))
+    with pytest.raises(InputError, match=r"^run.{0,11}: column 'model' has 2 values \('A', 'B'\)") as refused:
+        HOSTS[host](table, qrels, "BNDCG@10", tmp_path)
+    assert "\n" not in str(refused.value)
+    bare = table.assign(model="A")
+    assert HOSTS[host](bare, qrels, "BNDCG@10", tmp_path) == scored({"a": run}, qrels, "BNDCG@10")
+
+
+def test_reading_a_table_that_may_hold_several_systems_warns(tmp_path):
+    """PyTerrier and ir_measures would evaluate them as one run."""
+    run, _ = collection()
+    run.assign(model=np.where(run["docno"] < "D2", "A", "B")).to_csv(tmp_path / "two.csv", index=False)
+    with pytest.warns(DegenerateWarning, match=r"two\.csv: column 'model' has 2 values .* evaluate it as one run"):
+        vbterrier.read_run(tmp_path / "two.csv")
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_topics_without_judgments_are_counted_by_experiment(filtered):
+    run, qrels = collection()
+    judged = qrels[qrels["qid"] != "t3"]
+    table, messages = messages_of(
+        lambda: vbterrier.Experiment([run], topics_of(run), judged, ["P@1"], filter_by_qrels=filtered)
+    )
+    assert (
+        messages == [] if filtered else messages == ["topics: 1 topic is not in qrels and is left out of means ('t3')"]
+    )
+    assert table.iloc[0, 1] == scored({"a": run[run["qid"] != "t3"]}, judged, "P@1")
+
+
 # Labels below 0.
 
 

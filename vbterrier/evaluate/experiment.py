@@ -213,7 +213,8 @@ def Experiment(
     choice("plan", plan, host.PLANS)
     every = host.topics_of(topics)
     _require_unweighted(every)
-    queries, judged = _filtered(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics)
+    effect = "; their values are NaN" if perquery else ""
+    queries, judged = _filtered(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics, effect=effect)
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
     host.validate(zip(shown, systems, strict=True), queries, read, validate)
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
@@ -282,14 +283,20 @@ def _require_separate(files: ResultFiles | None, systems: Sequence[Any], *inputs
 def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> tuple[list[Any], list[Any]]:
     """Systems and their names, with each system of a table of several."""
     every: list[tuple[Any, Any]] = []
-    for name, source in zip(shown, systems, strict=True):
-        tables = {name: source} if is_pipeline(source) else system_tables(str(name), source, system, extra=False)
+    for name, key, source in zip(shown, _keys(shown), systems, strict=True):
+        tables = {name: source} if is_pipeline(source) else system_tables(key, source, system, extra=False)
         if len(tables) > 1:
             every += tables.items()
         else:
             # Frames are validated as they are given.
             every.append((name, next(iter(tables.values())) if is_in_files(source) else source))
     return [source for _, source in every], [name for name, _ in every]
+
+
+def _keys(names: Sequence[Any]) -> list[str]:
+    """The names by which messages and scores identify systems: numbers if names repeat, or are texts of frames."""
+    are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
+    return list(names) if are_words else [f"system {place}" for place in range(len(names))]
 
 
 def _text_of(system: Any) -> str:
@@ -359,9 +366,9 @@ def _require_unweighted(topics: pd.DataFrame) -> None:
 
 
 def _filtered(
-    queries: pd.DataFrame, qrels: Any, *, by_qrels: bool, by_topics: bool
+    queries: pd.DataFrame, qrels: Any, *, by_qrels: bool, by_topics: bool, effect: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Topics and qrels, restricted to each other as asked."""
+    """Topics and qrels, restricted to each other as asked; ``effect`` ends the warning of topics without judgments."""
     if isinstance(qrels, LinkedPool):
         qrels = qrels.to_frame()
     judged = evaluated_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
@@ -379,16 +386,14 @@ def _filtered(
             + (affix_text([(list(asked), list(rated.unique()))], "topics", "qrels") or _LOOK)
             + ", or ask for filter_by_topics=False and filter_by_qrels=False"
         )
-    if has_judgments.any() and not has_judgments.all() and (affix := _other_space(asked[~has_judgments], asked, rated)):
-        n_other = int((~has_judgments).sum())
-        warn(f"topics: {agreeing(n_other, 'topics are not in qrels')} ({examples(asked[~has_judgments])}); {affix}")
+    if has_judgments.any() and not has_judgments.all():
+        unjudged = asked[~has_judgments]
+        affix = affix_text([(list(unjudged), sorted(set(rated.unique()).difference(asked)))], "topics", "qrels")
+        if affix or not by_qrels:
+            left_out = agreeing(len(unjudged), "topics are not in qrels and are left out of means")
+            warn(f"topics: {left_out} ({examples(unjudged)}){effect}{f'; {affix}' if affix else ''}")
     queries = queries[has_judgments].reset_index(drop=True) if by_qrels else queries
     return queries, judged[rated.isin(asked.unique())].reset_index(drop=True) if by_topics else judged
-
-
-def _other_space(unjudged: pd.Series[str], topics: pd.Series[str], judged: pd.Series[str]) -> str:
-    """The prefix or suffix by which topics differ from qrels without topics; empty if there is none."""
-    return affix_text([(list(unjudged), sorted(set(judged.unique()).difference(topics)))], "topics", "qrels")
 
 
 def _evaluated(
@@ -400,8 +405,7 @@ def _evaluated(
 ) -> ExperimentValues:
     """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
     judged_qids = list(judged["qid"].astype(str).unique())
-    are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
-    keys = names if are_words else [f"system {place}" for place in range(len(names))]
+    keys = _keys(names)
     text_columns = {column for column in ("qid", "docno") if column in judged and not is_integer(judged[column])}
     runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
     scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures)))

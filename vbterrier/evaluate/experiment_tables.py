@@ -12,7 +12,6 @@ import pandas as pd
 from vbterrier.errors import (
     InputError,
     ParameterError,
-    agreeing,
     choice,
     examples,
     excerpt,
@@ -154,11 +153,7 @@ class ExperimentValues:
         }
 
     def warn(self, *, of_means: bool) -> None:
-        """Warn of topics that are not judged, whose values are NaN, and of topics that means leave out."""
-        others = self.topics[self.n_judged :]
-        if others:
-            said = agreeing(len(others), "topics are not in the qrels")
-            warn(f"{said} ({examples(others)}): their values are NaN, not in means")
+        """Warn of judged topics that means leave out."""
         undefined = [
             f"{column} of {str(name)[:_WIDTH]!r}: {n}"
             for name, own in self.n_undefined().items()

@@ -14,6 +14,7 @@ from vbterrier.frames.columns import QRELS, RUN
 from vbterrier.frames.contracts import LabelFrame, frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
+from vbterrier.frames.systems import columns_of_systems
 from vbterrier.frames.trectools import FROM_TRECTOOLS
 from vbterrier.hosts import require_api
 
@@ -49,7 +50,8 @@ def run_frame(run: Any) -> pd.DataFrame:
             f"run: holds {len(systems)} systems ({examples(systems)}), whose rankings would be one; make a TrecRun of "
             "each"
         )
-    table: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in _OF_RUN if name in frame)]]
+    # Ranks are compared with scores.
+    table: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in ("rank", *_OF_RUN) if name in frame)]]
     return table
 
 
@@ -63,6 +65,14 @@ def run_of(data: Any, name: str) -> TrecRun:
     if isinstance(data, TrecRun):
         return data
     checked = Run(data)
+    for column in columns_of_systems(checked.frame.columns, None):
+        values = checked.frame[column].dropna().unique()
+        if len(values) > 1:
+            raise InputError(
+                f"run: column {column!r} has {len(values)} values ({examples(values)}), and rankings of several "
+                "systems would be one: give the rows of one system, or drop the column if the table is one run"
+            )
+    checked.warn_of_ranks()
     columns = [
         "qid",
         "iteration",

@@ -297,6 +297,7 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
         if scoring.reads_judgments or not scoring.has_judged:
             warn_of_id_mismatch(target, run, only_misspelt=True, all_topics=scoring.reads_judgments)
         warn_of_missing_topics(target, run)
+        run.warn_of_ranks()
         for measure, by_topic in found:
             if len(by_topic) < len(target.topics):
                 without = [topic for topic in target.topics if topic not in by_topic]

@@ -150,7 +150,8 @@ def _separators(kind: FileKind, line: bytes) -> str:
     if kind.needs_header:
         return "\t" if b"\t" in line else ";" if b";" in line and b"," not in line else ","
     if kind.is_pairs:
-        return "\t" if b"\t" in line else ",; "
+        # Names between blanks behind # are a comment, as in trec_eval: the rows below may have other fields.
+        return "\t" if b"\t" in line else ",;" if COMMENT.match(line) else ",; "
     every = "" if not kind.header_words else "\t,;" if kind.separator == "\t" else "\t,; "
     # Commas may belong to a text, which may be longer than the csv module allows.
     return "".join(

@@ -250,8 +250,8 @@ def _has_guards(chunk: Any) -> bool:
     return bool(((signs == ord("'")) | (signs == ord(" "))).any())
 
 
-def _is_twice_packed(opened: _Opened) -> bool:
-    with opened.source.stream() as stream:
+def _is_twice_packed(source: Source) -> bool:
+    with source.stream() as stream:
         return stream.read(len(_LZ4)) == _LZ4
 
 
@@ -271,7 +271,7 @@ def _twice_packed(opened: _Opened, _: Any) -> Loaded:
 FORMATS = (
     FileFormat("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
     FileFormat("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
-    FileFormat("ranx's object", lambda opened: _is_twice_packed(opened) or None, _twice_packed),
+    FileFormat("ranx's object", lambda opened: _is_twice_packed(opened.source) or None, _twice_packed),
     FileFormat("linked mentions", _link_layout, _linked),
     FileFormat(
         "markup",
@@ -314,9 +314,11 @@ def _expected(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_read_whole(source: Source) -> bool:
-    """Return True for a run that cannot be read in blocks: a table with a header, JSON, three columns."""
-    if source.is_parquet or source.is_workbook:
-        return source.is_workbook
+    """Return True for a run that cannot be read in blocks: a table with a header, JSON, ranx's, three columns."""
+    if source.is_parquet:
+        return False
+    if source.is_workbook or _is_twice_packed(source):
+        return True
     number, line = first_line(RUN, source)
     is_table = is_json(line) or is_ranked(line) or header_layout(RUN, source.path, number, line) is not None
     return is_table or (MAY_BE_LINKED.match(line) is not None and link_layout(source) is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ from vbterrier.frames.files.kinds import (
 )
 from vbterrier.frames.files.loading import load
 from vbterrier.frames.files.source import MAX_BYTES
-from vbterrier.frames.systems import systems_in
+from vbterrier.frames.systems import columns_of_systems, systems_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -85,7 +84,7 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     Warns
     -----
     DegenerateWarning
-        The table holds several systems, see :func:`vbterrier.frames.systems.split_systems`.
+        The table holds several systems, or may do so, see :func:`vbterrier.frames.systems.split_systems`.
 
     Examples
     --------
@@ -96,14 +95,21 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     [['q1', '007', 2.5, 1, 'bm25'], ['q1', 'NA', inf, 2, 'bm25']]
     """
     frame = run_table(path, max_bytes=max_bytes)
-    # Tables that may hold several are refused when they are evaluated.
-    with suppress(InputError):
-        if (found := systems_in(frame, None, "run")) is not None:
-            column, _, names = found
-            warn(
-                f"{printable(path)}: holds {len(names)} systems ({examples(names)}; column {column!r}), which "
-                "PyTerrier and ir_measures evaluate as one run, and the functions of this package one by one"
-            )
+    try:
+        found = systems_in(frame, None, printable(path))
+    except InputError as error:
+        # The functions of this package refuse such tables, and other hosts do not. Parts of a run by topic, as those of
+        # folds, may have names of their own.
+        columns = columns_of_systems(frame.columns, None)
+        if any((frame.groupby("qid", sort=False)[column].nunique() > 1).any() for column in columns):  # noqa: PD101
+            warn(f"{error}; PyTerrier and ir_measures evaluate it as one run")
+        return frame
+    if found is not None:
+        column, _, names = found
+        warn(
+            f"{printable(path)}: holds {len(names)} systems ({examples(names)}; column {column!r}), which PyTerrier "
+            "and ir_measures evaluate as one run, and the functions of this package one by one"
+        )
     return frame
 
 
