@@ -480,6 +480,10 @@ def test_topics_of_other_tools(tmp_path, tool):
         ("C++ topic: templates", "C++ topic: templates"),
         ("Topic: title: the number: 7", "title: the number: 7"),
         ("Description: how to write one", "Description: how to write one"),
+        ("title: x", "title: x"),
+        ("Title: the history of a word", "Title: the history of a word"),
+        ("topic: templates", "topic: templates"),
+        ("Topic : Airbus Subsidies", "Airbus Subsidies"),
         ("the <b>bold</b> and the <desc>", "the <b>bold</b> and the <desc>"),
         ("\n  Topic:\n  a\n  b", "a b"),
     ],
@@ -818,3 +822,33 @@ def test_texts_that_are_no_labels_are_refused_alike_and_for_their_cause(tmp_path
         assert ("fractions" in str(refused.value)) == (label == "1.5")
     with pytest.raises(FileError) if label != "1.5" else nullcontext():
         read_labels(path)
+
+
+SWALLOWED = {
+    "last": ('qid,docno,label,note\n1,a,1,"good\n2,b,0,bad"\n3,c,1,x\n', "2,b,0,bad"),
+    "in the middle": ('qid,docno,note,label\n1,a,"good,1\n2,b,bad",0\n3,c,x,1\n', "2,b,bad,0"),
+    "several": ('qid;docno;label;note\n1;a;1;"so\n2;b;0.0;x\n3;c;1;y"\n', "2;b;0.0;x"),
+    "unrated": ('qid,docno,label,note\n1,a,,"good\r\n2,b,0,bad"\r\n', "2,b,0,bad"),
+    "score": ('qid,docno,score,note\n1,a,2.5,"good\n2,b,1e3,bad"\n', "2,b,1e3,bad"),
+}
+
+
+@pytest.mark.parametrize("name", SWALLOWED)
+def test_a_row_within_the_quotes_of_another_column_is_refused(tmp_path, name):
+    """Quotes of a table may close although one of them is missing: the row became a part of a note."""
+    text, row = SWALLOWED[name]
+    (tmp_path / "a.csv").write_text(text, newline="")
+    readers = [vbterrier.read_run] if name == "score" else [vbterrier.read_qrels, read_rated_list]
+    for read in readers:
+        with pytest.raises(FileError, match=r"a\.csv:2: a value between quotes holds another row, ") as refused:
+            read(tmp_path / "a.csv")
+        assert repr(row) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "note", ["two\nlines", "1,a\n2,b,0", "so,\nand then, 1,\nnot 2, but x, y", 'he said\n""1"", a']
+)
+def test_notes_of_several_lines_are_kept(tmp_path, note):
+    (tmp_path / "a.csv").write_text(f'qid,docno,label,note\n1,a,1,"{note}"\n2,b,0,x\n')
+    frame = vbterrier.read_qrels(tmp_path / "a.csv")
+    assert frame[["docno", "label", "note"]].values.tolist() == [["a", 1, note.replace('""', '"')], ["b", 0, "x"]]

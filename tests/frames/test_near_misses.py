@@ -8,12 +8,12 @@ from vbterrier.entities.rankers.base import QueryEntities
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.reading import read_subtopics, read_tags
-from vbterrier.intents.sources import from_diversity
+from vbterrier.intents.sources import from_diversity, to_diversity
 from vbterrier.linking import DictionaryLinker
 from vbterrier.settings import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-SHARES = ("prior", "score", "probability", "prob", "p", "Confidence", "Weight_")
+SHARES = ("prior", "score", "probability", "prob", "p", "Confidence")
 ALIASES = pd.DataFrame({"alias": ["fox", "fox"], "entity_id": ["animal", "channel"]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]})
 QRELS = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["a", "b"], "label": 1})
@@ -48,6 +48,51 @@ def test_the_weight_of_a_tag_is_not_ignored(tmp_path, name):
     assert vbterrier.score(run, None, ["ES@5"], intents=intents, tags=right).means().iloc[0, 0] == 0.375
     right.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
     assert read_tags(tmp_path / "tags.tsv")["weight"].tolist() == [0.5, 0.25]
+
+
+HEADS = {
+    "capitals": ["DOCNO", "ENTITY_ID", "WEIGHT", "QID", "TIED", "N_ABSTAINED"],
+    "words": ["Doc ID", "Entity", "Weight_", "Qid", "Tied", "N Abstained"],
+}
+
+
+@pytest.mark.parametrize("heads", HEADS)
+@pytest.mark.parametrize("form", ["frame", "csv", "tsv", "jsonl", "parquet", "registered"])
+def test_columns_of_tags_are_known_in_any_case(tmp_path, heads, form):
+    """A weight that is not read would be 1, a flag that is not read would not count."""
+    tags = TAGS.assign(weight=[0.5, 0.25], qid="q", tied=[1, 0], n_abstained=[0, 3])
+    named = tags.set_axis(HEADS[heads], axis=1)
+    path = tmp_path / f"tags.{form}"
+    if form == "parquet":
+        named.to_parquet(path)
+    elif form == "jsonl":
+        named.to_json(path, orient="records", lines=True)
+    elif form in ("csv", "tsv"):
+        named.to_csv(path, sep="," if form == "csv" else "\t", index=False)
+    if form == "registered":
+        path = f"tags of {heads}"
+        vbterrier.register_tags(path, named, replace=True)
+    source = named if form == "frame" else path
+    table = TagFrame(named if form in ("frame", "registered") else read_tags(path))
+    assert (table.weight.tolist(), table.topics, table.tied.tolist(), table.n_abstained.tolist()) == (
+        [0.5, 0.25],
+        ["q"],
+        [True, False],
+        [0, 3],
+    )
+    intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"], "prob": 0.5})
+    run = pd.DataFrame({"qid": "q", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    assert vbterrier.score(run, None, ["ES@5"], intents=intents, tags=source).means().iloc[0, 0] == 0.375
+
+
+def test_tags_in_capitals_are_converted_and_linked():
+    named = TAGS.assign(weight=[1.0, 0.0]).set_axis(["DOCNO", "Entity", "Weight"], axis=1)
+    intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"]})
+    rows = to_diversity(intents, named).values.tolist()
+    assert rows == [["q", "E1", "d1", 1], ["q", "E2", "-", 0]]
+    pool = pd.DataFrame({"qid": "q", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    links = vbterrier.entities.link_pool(pool, named).to_frame()
+    assert links[["docno", "entity_id", "weight"]].values.tolist() == [["d1", "E1", 1.0], ["d2", "E2", 0.0]]
 
 
 def test_other_columns_pass_through(tmp_path):

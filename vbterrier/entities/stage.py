@@ -16,6 +16,7 @@ import pyterrier as pt
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import InputError, agreeing, examples, warn, whole
+from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.entity_coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable, warn_of_other_ids
@@ -49,6 +50,7 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
     frame = frame_of(links, "links")
     if {"label", "rank"} <= set(frame.columns):
         return LinkedPool.from_frame(frame)
+    frame = frame_of(frame, "links", TAGS)
     # Validate now, so that errors are raised before an experiment starts.
     TagFrame(frame, name="links")
     return frame.copy()

@@ -293,7 +293,7 @@ def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> t
     return [source for _, source in every], [name for name, _ in every]
 
 
-def _keys(names: Sequence[Any]) -> list[str]:
+def _keys(names: Sequence[Any]) -> list[Any]:
     """The names by which messages and scores identify systems: numbers if names repeat, or are texts of frames."""
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     return list(names) if are_words else [f"system {place}" for place in range(len(names))]

@@ -49,11 +49,13 @@ class ColumnNames:
     - ``named``: columns that a frame must have
     - ``optional``: further columns that are known
     - ``last``: names that mean a column if it has no other name, in order of precedence
+    - ``spelled``: further columns that are known by their own names alone, in any case and with any punctuation
     """
 
     named: tuple[str, ...]
     optional: tuple[str, ...] = ()
     last: Mapping[str, str] = field(default_factory=dict)
+    spelled: tuple[str, ...] = ()
 
     def renamed(self, columns: Sequence[str]) -> list[str]:
         """Return the names of columns with those of this package for the known ones.
@@ -65,15 +67,18 @@ class ColumnNames:
         ['qid', 'docno', 'label', 'note']
         >>> RUN.renamed(["qid", "docid", "docno", "score", "query"])
         ['qid', 'docid', 'docno', 'score', 'query']
+        >>> TAGS.renamed(["DOCNO", "Entity", "Weight", "frequency"])
+        ['docno', 'entity_id', 'weight', 'frequency']
         """
         names, words = list(columns), [simplified(name) for name in columns]
         free = set(range(len(names)))
-        concepts = (*self.named, *self.optional)
+        concepts = (*self.named, *self.optional, *self.spelled)
         for concept in concepts:
             if concept in names:
                 free -= {place for place in free if names[place] == concept}
         for concept in (name for name in concepts if name not in columns):
-            places = [place for place in sorted(free) if words[place] in _NAMES[concept]]
+            known = frozenset({simplified(concept)}) if concept in self.spelled else _NAMES[concept]
+            places = [place for place in sorted(free) if words[place] in known]
             for last in self.last.get(concept, "").split():
                 if not places and self._may_be(concept, last, columns, words):
                     places = [place for place in sorted(free) if words[place] == last]
@@ -147,6 +152,9 @@ RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
 QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
 LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
 INTENTS = ColumnNames(("qid", "entity_id"), ("prob",), {"entity_id": "entity"})
+TAGS = ColumnNames(
+    ("docno", "entity_id"), (), {"entity_id": "entity"}, ("weight", "qid", "tagger", "tied", "n_abstained")
+)
 QUERIES = ColumnNames(("qid",), ("weight", "cluster", "segment", "drawn", "covariate"), _PAIR)
 TOPICS = ColumnNames(
     ("qid", "query"),

@@ -70,7 +70,7 @@ def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.
         frame = data
     else:
         frame = _converted(data, what, vocabulary)
-    if vocabulary is None or set(vocabulary.named).issubset(frame.columns):
+    if vocabulary is None or (not vocabulary.spelled and set(vocabulary.named).issubset(frame.columns)):
         return frame
     return known_columns(frame, vocabulary)
 
@@ -82,7 +82,7 @@ def known_columns(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
     if lacking == {"score"} and "rank" in names:
         ranked = frame.set_axis(names, axis=1)
         return ranked.assign(score=-numbers_of(ranked["rank"], "column 'rank'"))
-    return frame if lacking else frame.set_axis(names, axis=1)
+    return frame if lacking or names == list(frame.columns) else frame.set_axis(names, axis=1)
 
 
 def is_nested_table(data: Any) -> bool:

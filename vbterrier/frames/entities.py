@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, excerpt
+from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, is_frame, refuse_near_misses, require
 from vbterrier.frames.ids import Lookup, flags_of, ids_of, keys_of, numbers_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
@@ -113,7 +114,7 @@ class TagFrame:
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name
-        frame = _tags_of_links(frame_of(frame, name), name)
+        frame = _tags_of_links(frame_of(frame, name, TAGS), name)
         require(frame, ("docno", "entity_id"), name)
         # The score of a ranked list is that of its documents.
         refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
-from vbterrier.frames.columns import INTENTS
+from vbterrier.frames.columns import INTENTS, TAGS
 from vbterrier.frames.contracts import frame_of, known_columns
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
 from vbterrier.frames.ids import numbers_of
@@ -27,7 +27,7 @@ _PACKAGES = {"similarities": "vbterrier.frames"}
 def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
     if not name or not isinstance(name, str):
         raise ParameterError(f"{kind} name {name!r}: wanted text that is not empty")
-    table = frame_of(frame, f"{kind} {name!r}")
+    table = frame_of(frame, f"{kind} {name!r}", TAGS if kind == "tags" else None)
     registered_table = _NAMED[kind].get(name)
     if registered_table is not None and not replace and not registered_table.equals(table):
         raise InputError(f"{kind} {name!r} are registered with other data; choose another name, or pass replace=True")
@@ -103,7 +103,7 @@ def _candidates(frame: pd.DataFrame) -> Callable[[int], str] | None:
 def named(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(source, (str, os.PathLike)):
-        frame = frame_of(source, kind)
+        frame = frame_of(source, kind, TAGS if kind == "tags" else None)
         if kind == "intents" and not {"qid", "entity_id", "prob"} <= set(frame.columns):
             frame = known_columns(frame, INTENTS)
         if "prob" in frame.columns and not pd.api.types.is_float_dtype(frame["prob"].dtype):

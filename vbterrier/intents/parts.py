@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples
+from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.entities import TagFrame, probabilities_of, require_once
 from vbterrier.frames.ids import ids_of
@@ -75,7 +76,8 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     """
     choice("gain", gain, PART_GAINS)
     frame = listed_parts(intents)
-    table, docno = TagFrame(tags, name="tags"), frame_of(tags, "tags")["docno"].to_numpy()
+    tags = frame_of(tags, "tags", TAGS)
+    table, docno = TagFrame(tags, name="tags"), tags["docno"].to_numpy()
     of_tags = pd.DataFrame({"docno": docno, "part": table.entity.text.to_pylist(), "weight": table.weight})
     of_parts = frame.assign(intent=np.arange(len(frame)), n_parts=frame[PARTS].str.len()).explode(PARTS)
     of_parts = of_parts.rename(columns={PARTS: "part"}).astype({"part": object})

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, agreeing, examples, number, warn
+from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.entities import ROUNDING, TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
@@ -361,6 +362,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
             "intents: are several ids at once (column parts), which diversity measures of other packages do not read; "
             "use WeightedERRIA, WeightedAlphaNDCG or ES, or convert them with vbterrier.intents.split_parts"
         )
+    tags = frame_of(tags, "tags", TAGS)
     weighted = tags[TagFrame(tags).weight > 0]
     on = [name for name in ("qid", "entity_id") if name in weighted.columns]
     # Compared as text, because ids may be integers in one of the frames.

@@ -313,7 +313,7 @@ TAGS = FileKind(
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
     links="tags",
-    vocabulary=ColumnNames(("docno", "entity_id"), (), {"entity_id": "entity"}),
+    vocabulary=columns.TAGS,
 )
 SIMILARITIES = FileKind(
     ("entity_id", "other_id", "similarity"),

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 # Tags of SGML topics; CLEF prefixes names with a language, as <EN-title>.
 _TAG = re.compile(r"<(/?)(?:[a-z]{2}-)?(\w+)>", re.IGNORECASE)
 _NAMES = {"num": "qid", "title": "query", "desc": "description", "narr": "narrative"}
-# Words that repeat the names of elements, at their start only: later ones belong to the text.
+# Labels at the start of elements, as the files of TREC write them; all other words belong to the text. Titles have one
+# in TREC 1 to 3 alone.
 _LABELS = {
     "qid": re.compile(r"number\s*:", re.IGNORECASE),
-    "query": re.compile(r"(?:topic|title)\s*:", re.IGNORECASE),
-    "description": re.compile(r"description\s*:", re.IGNORECASE),
-    "narrative": re.compile(r"narrative\s*:", re.IGNORECASE),
+    "query": re.compile(r"Topic\s*:"),
+    "description": re.compile(r"Description\s*:"),
+    "narrative": re.compile(r"Narrative\s*:"),
 }
 
 

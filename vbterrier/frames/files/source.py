@@ -35,6 +35,8 @@ BOM = b"\xef\xbb\xbf"
 MAX_BYTES = 64 * 2**30
 IDS = frozenset({"qid", "docno", "entity_id"})
 WHOLE = frozenset({"rank", "label"})
+# Columns that hold numbers also where they are read as text first.
+_NUMBERS = frozenset({"rank", "label", "score"})
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _COMPRESSED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9](1AY&SY|\x17rE8P\x90))|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<xz>\xfd7zXZ\0)"
@@ -285,6 +287,8 @@ class Layout:
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
             wanted = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
             raise MisfitError(f"wanted {wanted}; found {len(fields)} in {shown(line)}", remedy)
+        if self.separator in ",;":
+            self.check_lines(line.decode())
         if self.unrated and not dict(zip(self.names, fields, strict=True))[self.unrated].strip():
             return
         for name, value in zip(self.names, fields, strict=True):
@@ -294,6 +298,23 @@ class Layout:
                 raise MisfitError(f"{name} is empty; give it an id, or remove the line")
             elif name in IDS and LINE_END.search(value):
                 raise MisfitError(f"{name} holds a line end: {shown(value)}", "is a closing quote missing?")
+
+    def check_lines(self, record: str) -> None:
+        """Refuse a record whose lines are rows by themselves, of which a quote that is not closed made a value.
+
+        Only rows with numbers are recognised: any line of a text may have as many commas as a row of texts.
+        """
+        numbers = [place for place, name in enumerate(self.names) if name in self.numeric or name in _NUMBERS]
+        rows = [line.split(self.separator) for line in LINE_END.split(record.replace('"', ""))]
+        if not numbers or len(rows[0]) != len(self.names):
+            return
+        for row in rows[1:]:
+            if len(row) == len(self.names) and all(_NUMBER.fullmatch(row[place].strip()) for place in numbers):
+                line = self.separator.join(row)
+                raise MisfitError(
+                    f"a value between quotes holds another row, {shown(line)}",
+                    "is a closing quote missing? If not, remove the line ends from the value",
+                )
 
     def number(self, name: str, value: str) -> float:
         """Parse the number of a column; ValueError for another text."""

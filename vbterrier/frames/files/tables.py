@@ -113,7 +113,10 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
         # Arrow recognises a header only if a line end follows.
         tidy = pa.BufferReader(text + b"\n")
         with suppress(pa.ArrowInvalid, MisfitError):
-            return _checked(_parse(tidy, layout, separator, as_text, block_size=_LONGEST_LINE), layout, source.path)
+            table = _parse(tidy, layout, separator, as_text, block_size=_LONGEST_LINE)
+            if is_quoted:
+                _check_lines(table, layout)
+            return _checked(table, layout, source.path)
     raise misfit_error(source, layout)
 
 
@@ -139,6 +142,15 @@ def _misquoted(text: bytes, separator: str) -> bool:
             return True
         at = found.end()
     return False
+
+
+def _check_lines(table: Any, layout: Layout) -> None:
+    """Check the rows with values of several lines, see :meth:`Layout.check_lines`."""
+    texts = [table[name] for name in table.column_names if table[name].type == TEXT]
+    several = [pc.match_substring_regex(column, LINE_END.pattern).to_numpy() for column in texts]
+    rows = np.flatnonzero(np.logical_or.reduce(several)) if several else ()
+    for row in table.take(rows).to_pylist() if len(rows) else ():
+        layout.check_lines(layout.separator.join(map(str, row.values())))
 
 
 def _without_comments(text: bytes, comment: re.Pattern[bytes]) -> bytes:

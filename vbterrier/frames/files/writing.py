@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, printable
+from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
@@ -173,7 +174,7 @@ def write_tags(frame: Any, path: StrPath) -> None:
     >>> path.read_text().split()
     ['docno', 'entity_id', 'weight', 'd1', 'Q90', '1']
     """
-    frame = frame_of(frame, "tags")
+    frame = frame_of(frame, "tags", TAGS)
     if "tied" in frame.columns and frame["tied"].dtype == bool:
         frame = frame.assign(tied=frame["tied"].astype(np.int64))
     write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger", "tied", "n_abstained"))
