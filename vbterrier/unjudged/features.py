@@ -27,6 +27,8 @@ MOST_RUN_COLUMNS = 50
 # Differences between topics below this standard deviation are rounding errors, and so are those between documents below
 # the other one; shares of runs that are nearly copies differ by less than the third.
 LEAST_DEVIATION, LEAST_SPREAD, LEAST_SHARE_SPREAD = 1e-6, 1e-9, 0.1
+# Features of unjudged documents that are limited to those of judged ones.
+LIMITED = ("curvature", "share", "support", "company")
 # All features, in the order of their columns.
 FEATURES = ("intercept", "rank", "curvature", "best", "below", "neighbours", "share", "support", "company", "outside")
 
@@ -60,10 +62,14 @@ def features_of(evidence: Evidence) -> Features:
     - ``outside``: the logit of the share of relevant documents among the judgments of the topic that no run retrieves
 
     With n the effective number of runs, ``share`` and ``support`` are multiplied by ``n - 1`` and ``company`` by ``n -
-    2``, at least 0 and at most 1, so that no column appears or vanishes with a copy. A column per distinct run has
-    ``√w (1 - log rank / log(depth + 1))``, so that near copies together have the prior variance of one run; 0 for
-    documents below all cuts. Those of them that are judged were often retrieved by pooled systems that the evidence
-    lacks, and would make a run look better below its cut, and thus worse in it, than its unjudged documents are.
+    2``, at least 0 and at most 1, so that no column appears or vanishes with a copy. These three and ``curvature`` are
+    limited to the values of judged documents: beside a run of everything that is judged, unjudged documents have fewer
+    runs than any judged one, and relevance by number of runs does not extend so far.
+
+    A column per distinct run has ``√w (1 - log rank / log(depth + 1))``, so that near copies together have the prior
+    variance of one run; 0 for documents below all cuts. Those of them that are judged were often retrieved by pooled
+    systems that the evidence lacks, and would make a run look better below its cut, and thus worse in it, than its
+    unjudged documents are.
     """
     m, near, trust = len(evidence), evidence.near, evidence.trust
     by_copies, by_overlap = evidence.weights
@@ -107,6 +113,11 @@ def features_of(evidence: Evidence) -> Features:
             company = evidence.by_ranking((support / by_overlap.sum())[evidence.item]) / np.maximum(evidence.n_cut, 1)
             company = evidence.mean_in_cut(company[evidence.run[cut], evidence.topic[evidence.item[cut]]])
             columns["company"][:] = of_three * _standardised(company, among)
+    is_judged = evidence.level >= 0
+    if is_judged.any():
+        for column in (columns[name] for name in LIMITED if name in columns):
+            judged = column[is_judged]
+            np.clip(column, judged.min(), judged.max(), out=column)
     if richness is not None:
         columns["outside"][:] = richness[evidence.topic]
     if n_columns:

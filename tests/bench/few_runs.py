@@ -1,0 +1,227 @@
+"""Estimates by number of runs, and the warning of them: ``python tests/bench/few_runs.py DATA FILE [--samples N]``.
+
+DATA is the folder of the collections that ``tests/data`` reads. Random subsets of 1, 2, 3, 6 and 20 runs of six
+collections are evaluated by ``ENDCG@10`` with reduced judgments, and compared with the nDCG@10 of complete judgments.
+FILE gets a line of JSON for each setting, a subset and its judgments, and settings that it has are not computed again.
+Prints the tables of ``docs/explanation/evidence.md``: errors and coverage by number of runs, and of settings with and
+without a warning.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from evidence import COLLECTIONS, markdown, short
+
+import vbterrier
+from vbterrier.settings import Data, Inference
+from vbterrier.unjudged.incomplete import (
+    budget_pool,
+    hidden_runs,
+    leave_group_out,
+    shallow_pool,
+    subsample_qrels,
+    subsample_topics,
+)
+
+CUTOFF, N_DRAWS = 10, 200
+SIZES = (1, 2, 3, 6, 20)
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+def regimes(found, names, seed):
+    """The reduced judgments of each regime, for some of the runs of a collection."""
+    runs, qrels, groups, _ = found
+    some = {name: runs[name] for name in names}
+    yield "thinned by 30%", lambda: subsample_qrels(qrels, 0.3, seed)
+    yield "thinned by 70%", lambda: subsample_qrels(qrels, 0.7, seed)
+    yield "judged by topic", lambda: subsample_topics(qrels, 0.3, 0.8, seed)
+    yield "pool of depth 5 of all runs", lambda: shallow_pool(runs, qrels, cutoff=5)
+    yield "pool of depth 5", lambda: shallow_pool(some, qrels, cutoff=5)
+    yield "a budget of 20 documents", lambda: budget_pool(some, qrels, budget=20)
+    yield "a group left out", lambda: left_out(runs, qrels, groups, groups[names[0]])
+    if len(names) > 1:
+        own = {name: groups[name] for name in names}
+        if len(set(own.values())) > 1:
+            half = hidden_runs(some, qrels, groups=own, cutoff=CUTOFF, n_replicas=1, seed=seed)
+            yield "hidden half", lambda: next(iter(half)).qrels
+
+
+def left_out(runs, qrels, groups, group):
+    """The judgments without those of one group."""
+    return next(part.qrels for part in leave_group_out(runs, qrels, groups=groups) if part.name == group)
+
+
+def by_topic(runs, qrels):
+    """The nDCG@10 of each topic that all runs have, a column for each run."""
+    values = vbterrier.score(
+        runs, qrels, [f"nDCG@{CUTOFF}"], data=Data(on_topics="common"), inference=Inference(n_resamples=2)
+    ).values
+    return values.pivot(index="qid", columns="name", values="value")
+
+
+def interval(draws, level):
+    """The ends of the interval between the quantiles ``(1 ± level)/2`` of the draws."""
+    return np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+
+
+def covered(draws, truth, levels=LEVELS):
+    """Which of some true values are in the intervals of their draws, shape (n_levels, n)."""
+    if not len(truth):
+        return np.empty((len(levels), 0))
+    ends = [interval(draws, level) for level in levels]
+    return np.array([(low <= truth + 1e-9) & (truth <= high + 1e-9) for low, high in ends])
+
+
+def measured(runs, truth, qrels):
+    """Errors, coverage, and what warnings depend on, of one setting; ``None`` if nothing is unjudged."""
+    model = vbterrier.unjudged.fit(runs, qrels, cutoff=CUTOFF)
+    fitted = model.at(CUTOFF)
+    evidence = fitted.evidence
+    judged = model.judgments
+    errors, in_topics, means, true_means, draws_of = [], [], [], [], []
+    for name, run in runs.items():
+        scores = model.run_distribution(run, CUTOFF, n_draws=N_DRAWS)
+        known = [place for place, qid in enumerate(scores.topics) if qid in truth.index]
+        topics = [scores.topics[place] for place in known]
+        true, draws = truth.loc[topics, name].to_numpy(), scores.draws.T[known]
+        is_open = draws.max(axis=1) - draws.min(axis=1) > 1e-9
+        errors.append((draws.mean(axis=1) - true)[is_open])
+        in_topics.append(covered(draws[is_open], true[is_open]))
+        means.append(draws.mean())
+        true_means.append(true.mean())
+        draws_of.append(draws.mean(axis=0))
+    error = np.concatenate(errors)
+    if not len(error):
+        return None
+    draws_of, true_means = np.array(draws_of), np.array(true_means)
+    spread = np.ptp(draws_of, axis=1) > 1e-9
+    in_means = covered(draws_of[spread], true_means[spread])
+    pairs = [(a, b) for a, b in combinations(range(len(runs)), 2) if np.ptp(draws_of[a] - draws_of[b]) > 1e-9]
+    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    in_pairs = covered(draws_of[first] - draws_of[second], true_means[first] - true_means[second])
+    share = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
+    ends = interval(draws_of, 0.9)
+    row = {
+        "n": len(error),
+        "squared": float((error**2).mean()),
+        "bias": float(error.mean()),
+        "n_means": int(spread.sum()),
+        "n_pairs": len(pairs),
+        "width": float((ends[1] - ends[0])[spread].mean()),
+        "squared_means": float(((draws_of.mean(axis=1) - true_means)[spread] ** 2).mean()),
+        "caution": model.caution(CUTOFF).split(":")[0],
+        "unjudged": sorted(share.tolist()),
+        "sigma": fitted.sigma,
+        "ks": fitted.ks,
+        "gate": fitted.gate,
+        "n_effective": evidence.n_effective,
+        "depth": evidence.depth,
+        "judged": len(judged.label),
+        "outside": int(evidence.outside.sum()),
+    }
+    for kind, shares in (("topics", np.concatenate(in_topics, axis=1)), ("means", in_means), ("pairs", in_pairs)):
+        for level, of_level in zip(LEVELS, shares, strict=True):
+            row[f"{kind} {level:.0%}"] = float(of_level.mean()) if len(of_level) else None
+    return row
+
+
+def settings(name, data, n_samples):
+    """Settings of a collection: key, runs, judgments (computed when called), and true scores."""
+    found = COLLECTIONS[name](data)
+    truth = by_topic(found.runs, found.qrels)
+    for size in SIZES:
+        for seed in range(n_samples):
+            if size > len(found.runs) or (size == len(found.runs) and seed):
+                continue
+            rng = np.random.default_rng([size, seed])
+            names = sorted(found.runs)
+            names = [names[place] for place in rng.permutation(len(names))[:size]]
+            some = {each: found.runs[each] for each in names}
+            for regime, qrels in regimes(found, names, seed):
+                yield (name, regime, size, seed), some, qrels, truth
+    if name == "TREC-COVID":
+        incomplete = vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz")
+        for names in (["ance"], ["BBGhelani2"], list(found.runs)):
+            runs = {each: found.runs[each] for each in names}
+            yield (name, f"really missing, {names[0]}", len(names), 0), runs, lambda: incomplete, truth
+
+
+def computed(data, path, names, n_samples, seconds):
+    """Compute settings that the file lacks, until the time is over; return all of them."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    present = {tuple(row["key"]) for row in rows}
+    with path.open("a") as file:
+        for name in names:
+            for key, runs, qrels, truth in settings(name, data, n_samples):
+                if key in present:
+                    continue
+                if time.process_time() > seconds:
+                    return rows
+                row = measured(runs, truth, qrels())
+                rows.append({"key": key, **(row or {"n": 0})})
+                file.write(json.dumps(rows[-1]) + "\n")
+                file.flush()
+    return rows
+
+
+def table(rows):
+    """Settings with something unjudged as a frame."""
+    frame = pd.DataFrame([row for row in rows if row["n"]])
+    keys = pd.DataFrame(frame["key"].tolist(), columns=["collection", "regime", "runs", "seed"])
+    return keys.join(frame.drop(columns="key")).assign(warned=frame["caution"].ne("").to_numpy())
+
+
+def with_error(values, collection):
+    """The mean and its standard error over collections, as text."""
+    of_collections = values.groupby(collection).mean().dropna()
+    if of_collections.empty:
+        return ""
+    error = of_collections.std(ddof=1) / np.sqrt(len(of_collections)) if len(of_collections) > 1 else float("nan")
+    return f"{short(of_collections.mean())} ({short(error)})"
+
+
+def by(frame, keys):
+    """A row per group: RMSE of topics and means, bias, and coverage of 90 % intervals with standard errors."""
+    made = []
+    for key, part in frame.groupby(list(keys), sort=True):
+        made.append(
+            {
+                **dict(zip(keys, map(str, key), strict=True)),
+                "settings": str(len(part)),
+                "RMSE of topics": short(np.sqrt(part["squared"].mean()), 3),
+                "of means": short(np.sqrt(part["squared_means"].mean()), 3),
+                "bias": short(part["bias"].mean(), 3),
+                **{
+                    kind: with_error(part[f"{kind} 90%"].astype(float), part["collection"])
+                    for kind in ("topics", "means", "pairs")
+                },
+            }
+        )
+    return pd.DataFrame(made)
+
+
+def main():
+    """Print the tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(COLLECTIONS))
+    parser.add_argument("--samples", type=int, default=2, help="subsets of each size (2)")
+    parser.add_argument("--seconds", type=float, default=600, help="processor time after which it stops (600)")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    frame = table(computed(given.data, given.file, given.only, given.samples, given.seconds))
+    for keys in (("runs",), ("regime",), ("collection",), ("warned",), ("warned", "collection"), ("warned", "runs")):
+        print(f"{markdown(by(frame, keys))}\n")
+    shares = frame.groupby(["runs", "collection"])["warned"].mean().unstack()
+    print(f"Share of settings with a warning\n\n{markdown(shares.reset_index().rename(columns=str))}")
+
+
+if __name__ == "__main__":
+    main()
