@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Ints, StrPath
 
+__all__ = ["LinkedPool", "judged", "link_pool", "read_links", "write_links"]
+
 
 def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = None) -> LinkedPool:
     """Join a candidate pool with the entities of its documents and with judgments.
