@@ -1,13 +1,17 @@
 """How often calls encode the ids of each column of their frames."""
 
 import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import vbterrier
 from vbterrier.evaluate import audit_judge, leaderboard, release_gate
 from vbterrier.frames.ids import ids_of
+from vbterrier.measures import text
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +21,13 @@ def frames(demo_files):
     return runs, *(vbterrier.read_qrels(demo_files / name) for name in ("qrels.txt", "complete.txt"))
 
 
-def encoded(call):
-    """Numbers of encodings by column."""
+def counted(call, function, key):
+    """Numbers of calls of a function, by a key of its arguments."""
     counts = Counter()
 
     def counting(frame, event, _):
-        if event == "call" and frame.f_code is ids_of.__code__:
-            counts[frame.f_locals["where"]] += 1
+        if event == "call" and frame.f_code is function.__code__:
+            counts[key(frame.f_locals)] += 1
 
     sys.setprofile(counting)
     try:
@@ -33,6 +37,15 @@ def encoded(call):
     return counts
 
 
+def encoded(call):
+    """Numbers of encodings of columns, by their values."""
+    return counted(call, ids_of, lambda given: tuple(map(str, given["column"])))
+
+
+def columns(frame):
+    return [tuple(frame[name].astype(str)) for name in ("qid", "docno")]
+
+
 ONCE = {
     "score": lambda runs, qrels: vbterrier.score(runs, qrels, ["nDCG@10", "BNDCG@10", "AP"]),
     "score of estimates": lambda runs, qrels: vbterrier.score(runs, qrels, ["ENDCG@10"]),
@@ -40,28 +53,39 @@ ONCE = {
     "rank_systems": lambda runs, qrels: vbterrier.rank_systems(runs, qrels, "BNDCG@10"),
     "leaderboard": lambda runs, qrels: leaderboard(runs, qrels, "BNDCG@10"),
     "judge_next": lambda runs, qrels: vbterrier.judge_next(runs, qrels, "BNDCG@10", budget=3),
+    "Experiment": lambda runs, qrels: vbterrier.Experiment(
+        runs, qrels[["qid"]].drop_duplicates(ignore_index=True).assign(query="words"), qrels, ["nDCG@10", "BNDCG@10"]
+    ),
+    "release_gate": lambda runs, qrels: release_gate(
+        {"new": runs["dense"]}, qrels, "nDCG@10", baseline={"old": runs["lexical"]}, margin=0.1
+    ),
+    "write_report": lambda runs, qrels: vbterrier.write_report(
+        runs, qrels, ["nDCG@10", "BNDCG@10"], path=Path(tempfile.mkdtemp(), "page.html")
+    ),
+    "write_report without measures": lambda runs, qrels: vbterrier.write_report(
+        runs, qrels, path=Path(tempfile.mkdtemp(), "page.html")
+    ),
+    "audit_judge": lambda runs, qrels: audit_judge(
+        runs, qrels, labels={"llm": pd.concat([qrels, qrels.head(1).assign(docno="another")], ignore_index=True)}
+    ),
 }
 
 
-@pytest.mark.parametrize("name", ONCE)
-def test_each_column_is_encoded_once(frames, name):
-    counts = encoded(lambda: ONCE[name](*frames[:2]))
-    assert {"qrels column 'docno'"} < set(counts)
-    assert set(counts.values()) == {1}
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-def test_composed_calls_encode_a_column_as_often_as_their_parts(frames, tmp_path):
-    runs, qrels, labels = frames
-    new, old = ({name: runs[name]} for name in ("dense", "lexical"))
-    # Restricted topics and judgments, rankings of queries that lose, first ranks of a page, and plans of an audit are
-    # frames of their own.
-    topics = qrels[["qid"]].drop_duplicates(ignore_index=True).assign(query="words")
-    most = {
-        2: lambda: vbterrier.Experiment(runs, topics, qrels, ["nDCG@10", "BNDCG@10"]),
-        3: lambda: release_gate(new, qrels, "nDCG@10", baseline=old, margin=0.1),
-        5: lambda: vbterrier.write_report(runs, qrels, ["nDCG@10", "BNDCG@10"], path=tmp_path / "page.html"),
-        7: lambda: audit_judge(runs, qrels, labels={"llm": labels}),
-    }
-    assert {n: max(encoded(call).values()) for n, call in most.items()} == {n: n for n in most}
+@pytest.mark.parametrize("name", ONCE)
+def test_each_column_of_an_input_is_encoded_once(frames, name):
+    runs, qrels, _ = frames
+    counts = encoded(lambda: ONCE[name](runs, qrels))
+    assert {column: counts[column] for column in columns(qrels)} == dict.fromkeys(columns(qrels), 1)
+    # Topics of a run are encoded without their repetitions.
+    assert all(counts[column] <= 1 for run in runs.values() for column in columns(run))
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("name", ONCE)
+def test_each_measure_is_parsed_once(frames, name):
+    parse = text._parsed.__wrapped__
+    text._parsed.cache_clear()
+    runs, qrels, _ = frames
+    counts = counted(lambda: ONCE[name](runs, qrels), parse, lambda given: given["text"])
+    assert set(counts.values()) == {1}

@@ -595,7 +595,7 @@ REFUSALS = [
         ({"topics": TOPICS.assign(qid=[1, 2])}, "topics column 'qid' holds integers, qrels column 'qid' holds text: they can never match; cast topics column 'qid' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
         ({"qrels": QRELS.drop(columns="qid")}, "qrels: wanted columns qid; missing qid; found docno, label."),
         ({"qrels": QRELS.drop(columns="label")}, "qrels: wanted columns qid, docno, label; missing label; found qid, docno."),
-        ({"qrels": QRELS[:0]}, "no topic in common: topics have 'q1', 'q2'; qrels have none; look for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"),
+        ({"qrels": QRELS[:0]}, "qrels: no rows; a run is evaluated over the topics of this frame"),
         ({"qrels": "no-file.txt"}, FileError, "no-file.txt: no such file in the folder .: correct the path."),
     ),
     # Execution

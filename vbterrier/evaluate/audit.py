@@ -36,7 +36,6 @@ from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.ranking import Run, ranked
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.evaluate.judging import LabelQuality
+    from vbterrier.frames.ranking import Run
     from vbterrier.frames.results import Figures
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.remedies import Call
@@ -389,9 +389,9 @@ def audit_judge(
     require_spellings(judgments_of_humans, every_run, judges)
     _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = aligned(judgments_of_humans, every_run, on_topics)
-    quality = label_quality(judges, target.frame, inference=Inference(level=level))
+    quality = label_quality(judges, target, inference=Inference(level=level))
     depth, measure = max(DEPTH, cutoff), f"nDCG@{cutoff}"
-    top = {name: _as_text(ranked(run.frame, depth, duplicates=duplicates)) for name, run in every_run.items()}
+    top = {name: _as_text(run.first(depth)) for name, run in every_run.items()}
     every_label, human = judges.frame().rename(columns={"grade": "label"}), _as_text(target.frame)
     judged = {
         str(judge): judged_topics(top, part, human, every_run, labelled_topics(part, every_run, on_topics), cutoff)
@@ -424,12 +424,12 @@ def audit_judge(
     bias, calibration = bias_by_group(documented, judges.names, judgments, families, level)
     # Topics with labels that humans did not judge are expected.
     expected = set(every_label["qid"].unique()) - set(target.topics)
-    frames = {name: run.only(set(run.topics) - expected).frame for name, run in loaded.items()}
+    judged_runs = {name: run.only(set(run.topics) - expected) for name, run in loaded.items()}
     read: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates}
     plans = {
         word: judge_next(
-            frames,
-            target.frame,
+            judged_runs,
+            target,
             f"ENDCG@{cutoff}",
             budget=budget,
             data=Data(labels=used, pool_cutoff=data.pool_cutoff, **read),

@@ -6,18 +6,17 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, unheard
-from vbterrier.evaluate.inputs import is_path, named_systems, subtopics_of
-from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, systems_of
-from vbterrier.frames.files.reading import evaluated_qrels
-from vbterrier.intents.sources import iterations_of, names_subtopics, unequal
+from vbterrier.evaluate.inputs import named_systems, subtopics_of, target_of
+from vbterrier.frames.contracts import systems_of
+from vbterrier.intents.sources import names_subtopics, unequal
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.unjudged.model import is_identified
-from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
     import ir_measures
     import pandas as pd
+
+    from vbterrier.measures.target import EvaluationTarget
 
 OF_QRELS = ("ENDCG@10", "nDCG@10", "Unjudged@10")
 # For one run, which no other run accompanies as evidence.
@@ -38,27 +37,28 @@ def is_named(measures: Any) -> bool:
     return measures is not None and (isinstance(measures, str) or not hasattr(measures, "__len__") or len(measures) > 0)
 
 
-def is_diversity(qrels: pd.DataFrame | None) -> bool:
+def is_diversity(target: EvaluationTarget) -> bool:
     """Return True if documents are judged for several subtopics."""
-    if qrels is None or "iteration" not in qrels.columns or not names_subtopics(iterations_of(qrels)):
+    if "iteration" not in target.columns or not names_subtopics(target.iterations):
         return False
-    return bool(qrels.duplicated(["qid", "docno"]).any())
+    return bool(target.frame.duplicated(["qid", "docno"]).any())
 
 
 def default_measures(
-    qrels: pd.DataFrame | None, n_systems: int, *, has_intents: bool, subtopics: pd.DataFrame | None = None
+    target: EvaluationTarget | None, n_systems: int, *, has_intents: bool, subtopics: pd.DataFrame | None = None
 ) -> tuple[str, ...]:
     """Return the names of the measures that judgments and intents support, those to report first."""
-    diverse = is_diversity(qrels)
+    diverse = target is not None and is_diversity(target)
     adhoc: tuple[str, ...] = ()
-    if qrels is not None and not diverse:
+    if target is not None and not diverse:
         # The evaluation warns of them.
         with unheard():
             adhoc = OF_QRELS if n_systems > 1 else OF_ONE_RUN
-            adhoc = adhoc if is_identified(Judgments(qrels)) else OF_POSITIVE
+            adhoc = adhoc if is_identified(target.judgments()) else OF_POSITIVE
     has_subtopics = diverse and not has_intents
     diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
-    if has_subtopics and any(unequal(frame) for frame in (qrels, subtopics) if frame is not None):
+    frames = (None if target is None else target.frame, subtopics)
+    if has_subtopics and any(unequal(frame) for frame in frames if frame is not None):
         diversity = OF_WEIGHTED
     return (*adhoc, *diversity, *(OF_INTENTS if has_intents or diverse else ()))
 
@@ -69,10 +69,10 @@ def judgments_and_measures(
     """Return judgments, read if they decide on the measures, and the measures: named ones, or those they support."""
     if is_named(measures):
         return qrels, distinct_measures(measures)
-    frame = None if qrels is None else evaluated_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
-    if (frame is None and intents is None) or (frame is not None and "docno" not in frame.columns):
+    target = None if qrels is None else target_of(qrels, None, None)
+    if (target is None and intents is None) or (target is not None and "docno" not in target.columns):
         raise ParameterError("no measures; name at least one, as 'BNDCG@10', or give judgments of documents")
     n_systems = len(list(systems_of(named_systems(runs))))
     every = None if subtopics is None else subtopics_of(subtopics)
-    names = default_measures(frame, n_systems, has_intents=intents is not None, subtopics=every)
-    return qrels if frame is None else frame, measures_from(*names)
+    names = default_measures(target, n_systems, has_intents=intents is not None, subtopics=every)
+    return target, measures_from(*names)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import ir_measures
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pandas.api.types import infer_dtype
 from pandas.api.types import is_integer_dtype as is_integer
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, heard, warn, whole
@@ -23,15 +25,13 @@ from vbterrier.evaluate.experiment_tables import (
     highlighted,
     merge_into,
 )
-from vbterrier.evaluate.inputs import is_path, named_systems
+from vbterrier.evaluate.inputs import is_path, named_systems, target_of
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.affixes import affix_text
-from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.parts import is_in_files
-from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.files.writing import require_no_input
-from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import system_tables
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.scores import Scores
     from vbterrier.hosts.systems import ResultFiles
+    from vbterrier.measures.target import EvaluationTarget
 
 
 _LOOK = "look for other prefixes or leading zeros"
@@ -223,7 +224,7 @@ def Experiment(
     results, times = host.results_of(
         systems, shown, queries, files, batch_size=batch_size, plan=plan, progress=verbose is True
     )
-    n_topics = judged["qid"].nunique()
+    n_topics = len(judged.topics)
     milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
     values = _evaluated(results, shown, judged, measures, queries if perquery else None)
     averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
@@ -367,46 +368,43 @@ def _require_unweighted(topics: pd.DataFrame) -> None:
 
 def _filtered(
     queries: pd.DataFrame, qrels: Any, *, by_qrels: bool, by_topics: bool, effect: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[pd.DataFrame, EvaluationTarget]:
     """Topics and qrels, restricted to each other as asked; ``effect`` ends the warning of topics without judgments."""
     if isinstance(qrels, LinkedPool):
         qrels = qrels.to_frame()
-    judged = evaluated_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
-    require(judged, ("qid",), "qrels")
-    where = "topics column 'qid'", "qrels column 'qid'"
-    if len(judged):
-        require_same_kind(ids_of(queries["qid"], where[0]), ids_of(judged["qid"], where[1]), *where)
-    asked, rated = (frame["qid"].astype(str) for frame in (queries, judged))
-    # Distinct ids: isin reads every value it is given.
-    has_judgments = asked.isin(rated.unique())
+    judged = target_of(qrels, None, None)
+    asked = queries["qid"].astype(str)
+    ids = Ids(pa.array(asked, pa.large_string()), integers=infer_dtype(queries["qid"]) == "integer")
+    require_same_kind(ids, judged.qid, "topics column 'qid'", "qrels column 'qid'")
+    has_judgments = asked.isin(judged.topics)
     if (by_qrels or by_topics) and not has_judgments.any():
-        own = examples(rated.unique()) or "none"
         raise InputError(
-            f"no topic in common: topics have {examples(asked.unique())}; qrels have {own}; "
-            + (affix_text([(list(asked), list(rated.unique()))], "topics", "qrels") or _LOOK)
+            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(judged.topics)}; "
+            + (affix_text([(list(asked), judged.topics)], "topics", "qrels") or _LOOK)
             + ", or ask for filter_by_topics=False and filter_by_qrels=False"
         )
-    if has_judgments.any() and not has_judgments.all():
-        unjudged = asked[~has_judgments]
-        affix = affix_text([(list(unjudged), sorted(set(rated.unique()).difference(asked)))], "topics", "qrels")
+    unjudged = asked[~has_judgments]
+    if has_judgments.any() and len(unjudged):
+        affix = affix_text([(list(unjudged), sorted(set(judged.topics).difference(asked)))], "topics", "qrels")
         if affix or not by_qrels:
             left_out = agreeing(len(unjudged), "topics are not in qrels and are left out of means")
             warn(f"topics: {left_out} ({examples(unjudged)}){effect}{f'; {affix}' if affix else ''}")
     queries = queries[has_judgments].reset_index(drop=True) if by_qrels else queries
-    return queries, judged[rated.isin(asked.unique())].reset_index(drop=True) if by_topics else judged
+    return queries, judged.only(set(asked)) if by_topics else judged
 
 
 def _evaluated(
     results: Sequence[pd.DataFrame],
     names: list[Any],
-    judged: pd.DataFrame,
+    judged: EvaluationTarget,
     measures: Mapping[ir_measures.Measure, str],
     queries: pd.DataFrame | None,
 ) -> ExperimentValues:
     """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
-    judged_qids = list(judged["qid"].astype(str).unique())
+    judged_qids = judged.topics
     keys = _keys(names)
-    text_columns = {column for column in ("qid", "docno") if column in judged and not is_integer(judged[column])}
+    id_columns = judged.columns & {"qid", "docno"}
+    text_columns = {column for column in id_columns if not is_integer(judged.frame[column])}
     runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
     scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures)))
     for message in messages:

@@ -20,7 +20,7 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.named import named, registered
 from vbterrier.frames.pipelines import input_of, is_pipeline, retrieved
-from vbterrier.frames.ranking import Run, ranked, run_places, system_tables
+from vbterrier.frames.ranking import Run, checked_run, run_places, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.frames.trectools import is_trectools, name_of_trectools
 from vbterrier.intents.sources import from_run
@@ -77,7 +77,7 @@ def named_runs(
 
 
 def split_runs(runs: Any, system: str | None = None, *, reads: bool = True, extra: bool = True) -> dict[str, Any]:
-    """Pipelines and frames of runs by name, each of one system.
+    """Pipelines, frames and checked runs by name, each of one system.
 
     Tables of several systems are split, see :func:`vbterrier.frames.systems.split_systems`. Without ``reads``, files
     stay paths, and datasets stay as they are, to be read in chunks. ``extra``: as in
@@ -86,7 +86,7 @@ def split_runs(runs: Any, system: str | None = None, *, reads: bool = True, extr
 
     def tables(item: tuple[str, Any]) -> dict[str, Any]:
         name, source = item
-        is_kept = is_pipeline(source) or (is_in_files(source) and not reads)
+        is_kept = isinstance(source, Run) or is_pipeline(source) or (is_in_files(source) and not reads)
         return {name: source} if is_kept else system_tables(name, source, system, extra=extra)
 
     every = in_threads(tables, list(systems_of(named_systems(runs))))
@@ -105,9 +105,9 @@ def require_baseline(runs: Any, baseline: Any, system: str | None = None) -> Non
 
 
 def loaded_runs(runs: Any, duplicates: str = "everywhere", system: str | None = None) -> dict[str, Run]:
-    """Runs by name, read and checked."""
+    """Runs by name, read and checked; those that are checked stay as they are."""
     tables = named_runs(runs, system=system, extra=False)
-    return {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
+    return {name: checked_run(name, table, duplicates) for name, table in tables.items()}
 
 
 def _name_of(system: Any) -> str:
@@ -160,6 +160,15 @@ def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     return intent_set.intents(), intent_set.tags() if tags is None else tags
 
 
+def _intents_and_tags(intents: Any, tags: Any) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Frames of intents and tags, each if it is given."""
+    intents, tags = intents_and_tags(intents, tags)
+    intents = None if intents is None else named("intents", intents)
+    if intents is not None and not len(intents):
+        raise InputError("intents: no rows; give at least one candidate (qid, entity_id, prob) of a query")
+    return intents, None if tags is None else named("tags", tags)
+
+
 def target_of(
     qrels: Any,
     intents: Any,
@@ -168,18 +177,19 @@ def target_of(
     *,
     subtopics: Any = None,
 ) -> EvaluationTarget:
-    """Judgments (``read`` opens a path) with optional intents, tags and subtopics, or intents alone."""
+    """Judgments (``read`` opens a path) with optional intents, tags and subtopics, or intents alone.
+
+    A target to which nothing is added stays as it is.
+    """
+    if isinstance(qrels, EvaluationTarget):
+        if intents is None and tags is None and subtopics is None:
+            return qrels
+        qrels = qrels.frame
     if subtopics is not None:
         if qrels is None or intents is not None:
             raise ParameterError(f"{SUBTOPICS.text()}: are those of diversity qrels: give qrels, and leave out intents")
         subtopics = subtopics_of(subtopics)
-    intents, tags = intents_and_tags(intents, tags)
-    if intents is not None:
-        intents = named("intents", intents)
-        if not len(intents):
-            raise InputError("intents: no rows; give at least one candidate (qid, entity_id, prob) of a query")
-    if tags is not None:
-        tags = named("tags", tags)
+    intents, tags = _intents_and_tags(intents, tags)
     if qrels is None:
         if intents is None:
             raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
@@ -226,7 +236,7 @@ def require_spellings(
 def warn_of_uneven_labels(labels: MachineLabels, runs: Mapping[str, Run], cutoff: int) -> None:
     """Warn of judges that labelled larger shares of some runs' documents than of others'."""
     key = ["qid", "docno"]
-    cuts = {name: ranked(run.frame, cutoff)[key].astype(str) for name, run in runs.items()}
+    cuts = {name: run.first(cutoff)[key].astype(str) for name, run in runs.items()}
     for judge, part in labels.frame().groupby("name", sort=False):
         shares = {name: len(cut.merge(part[key])) / max(len(cut), 1) for name, cut in cuts.items()}
         warn_if_uneven(f"labels of {judge!r}", shares, "the estimates")

@@ -11,7 +11,6 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, whole
 from vbterrier.evaluate.inputs import loaded_runs, require_spellings, target_of
 from vbterrier.evaluate.judge_scores import KEY, topic_table
-from vbterrier.frames.ranking import ranked
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.target import EvaluationTarget, restricted
@@ -160,7 +159,7 @@ def topics_to_judge(
     topics = labelled_topics(labelled, loaded, on_topics)
     if n_topics > len(topics):
         raise ParameterError(f"n_topics={n_topics}: only {len(topics)} topics have labels and documents in a run")
-    top = {name: ranked(run.frame, cutoff).astype({"qid": str, "docno": str}) for name, run in loaded.items()}
+    top = {name: run.first(cutoff).astype({"qid": str, "docno": str}) for name, run in loaded.items()}
     lacking = open_documents(top, labelled, human, topics, cutoff)
     incomplete = sorted(lacking["qid"].unique())
     n_more = max(n_topics - (len(topics) - len(incomplete)), 0)

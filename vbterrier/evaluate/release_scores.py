@@ -16,7 +16,6 @@ from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.queries import sampled_queries
-from vbterrier.frames.ranking import ranked
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
@@ -102,8 +101,7 @@ class ReleaseScores:
             self._scores = {name: each.mean for name, each in distributions.items()}
             self._joint = joint_of(distributions)
         else:
-            frames = {name: run.frame for name, run in runs.items()}
-            rated_scores = scored_runs(frames, target.frame, [measure], data=Data(on_topics="all", system=ONE)).table
+            rated_scores = scored_runs(runs, target, [measure], data=Data(on_topics="all", system=ONE)).table
             self._scores = dict(zip(runs, rated_scores.rows(str(measure), list(runs), target.topics), strict=True))
         self.depth = depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
@@ -199,8 +197,8 @@ class ReleaseScores:
 
     def tops(self, name: str, qids: Sequence[str], depth: int) -> pd.DataFrame:
         """The first documents of a system for some queries: qid, rank from 1, docno, label (NaN if unjudged)."""
-        frame = self._runs[name].only(set(qids)).frame
-        first = ranked(frame[["qid", "docno", "score"]].astype({"qid": str, "docno": str}), depth)
+        first = self._runs[name].first(depth)[["qid", "docno", "rank"]].astype({"qid": str, "docno": str})
+        first = first[first["qid"].isin(qids)]
         labels = self._target.frame[["qid", "docno", "label"]].astype({"qid": str, "docno": str})
         first = first.merge(labels.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left")
         return first.assign(rank=first["rank"] + 1)[["qid", "rank", "docno", "label"]]

@@ -39,11 +39,10 @@ from vbterrier.frames.contracts import (
     score_bounds,
 )
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
-from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
-from vbterrier.frames.ranking import Run
+from vbterrier.frames.ranking import checked_run
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import named_once
 from vbterrier.log import timed
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import StrPath
+    from vbterrier.frames.ranking import Run
     from vbterrier.frames.results import Figures
     from vbterrier.remedies import Call
     from vbterrier.unjudged.judge_next import JudgingPlan
@@ -518,18 +518,18 @@ def release_gate(
     if len(newest) != 1 or not others:
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
     tables = named_once([*newest, *others])
-    loaded = {name: Run(table, name=f"run {name!r}", duplicates=duplicates) for name, table in tables.items()}
+    loaded = {name: checked_run(name, table, duplicates) for name, table in tables.items()}
     every = None if data.queries is None else queries_frame(data.queries).set_index("qid")
-    queries, notes = _queries(ratings.labels, every, loaded)
+    rated = target_of(ratings.labels, None, None)
+    queries, notes = _queries(rated.topics, every, loaded)
     _check_sampling(options, queries)
     pairs = [(newest[0][0], name) for name, _ in others]
     covariates = {
         each: covariates_of(options.covariate, pairs, tables, each, labels, every, queries) for each in margins
     }
-    rated = ratings.labels[ratings.labels["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     # Scores of other measures come with the warnings of their own evaluation.
-    target, loaded = aligned(target_of(rated, None, None), loaded, "all", warns=isinstance(wanted, UnjudgedMeasure))
+    target, loaded = aligned(rated.only(queries.index), loaded, "all", warns=isinstance(wanted, UnjudgedMeasure))
     constants: dict[str, Any] = {"guarantee": options.guarantee, "look": options.look}
     constants |= {"n_resamples": n_resamples, "seed": seed, "level": level}
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
@@ -671,10 +671,9 @@ def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
 
 
 def _queries(
-    rated: pd.DataFrame, table: pd.DataFrame | None, runs: Mapping[str, Run]
+    qids: list[str], table: pd.DataFrame | None, runs: Mapping[str, Run]
 ) -> tuple[pd.DataFrame, list[tuple[str, list[str]]]]:
     """The W frame of the rated queries, with weight and segment, and exclusions: a reason and its queries."""
-    qids = ids_of(rated["qid"], "qrels column 'qid'").codes()[0]
     rated_queries, notes = set(qids), []
     weights = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
     if table is not None:

@@ -25,7 +25,7 @@ from vbterrier.frames.answers import answers
 from vbterrier.frames.files.blocks import blocks, qids
 from vbterrier.frames.files.parts import is_in_files, is_parts, is_table, parts_of
 from vbterrier.frames.files.reading import run_table
-from vbterrier.frames.ranking import Run, system_tables
+from vbterrier.frames.ranking import Run, checked_run, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
@@ -100,9 +100,7 @@ class Scorer:
         def read(item: tuple[str, Any]) -> list[tuple[str, Run]]:
             # Frames are runs of one system each, see named_runs.
             tables = system_tables(*item, self.system, extra=False) if is_in_files(item[1]) else dict([item])
-            runs = [
-                (name, Run(table, name=f"run {name!r}", duplicates=self.duplicates)) for name, table in tables.items()
-            ]
+            runs = [(name, checked_run(name, table, self.duplicates)) for name, table in tables.items()]
             for _, run in runs:
                 run.refuse_duplicates(depth)
             return runs

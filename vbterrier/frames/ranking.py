@@ -274,6 +274,14 @@ class Run:
     def _owner(self, row: int) -> str:
         return owner_of(self.topics, self.topic, self.docno)(row)
 
+    def first(self, cutoff: int | None) -> pd.DataFrame:
+        """Return the rows up to a cutoff, topics in order of appearance, with ``rank`` from 0; ``None`` for all."""
+        self.refuse_duplicates(cutoff)
+        rows, starts, sizes = self.ordered(cutoff)
+        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+        kept = slice(None) if cutoff is None else rank < cutoff
+        return self.frame.iloc[rows[kept]].reset_index(drop=True).assign(rank=rank[kept])
+
     def only(self, topics: Collection[str]) -> Run:
         """Return the run restricted to some topics."""
         wanted = set(topics)
@@ -519,12 +527,12 @@ def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", na
     >>> ranked(run)[["docno", "rank"]].values.tolist()
     [['b', 0], ['c', 1], ['a', 2]]
     """
-    checked = Run(run, name=name, duplicates=duplicates)
-    checked.refuse_duplicates(cutoff)
-    rows, starts, sizes = checked.ordered(cutoff)
-    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-    kept = slice(None) if cutoff is None else rank < cutoff
-    return checked.frame.iloc[rows[kept]].reset_index(drop=True).assign(rank=rank[kept])
+    return Run(run, name=name, duplicates=duplicates).first(cutoff)
+
+
+def checked_run(name: str, source: Any, duplicates: str) -> Run:
+    """Return the run of a frame; a run, which is checked, stays as it is."""
+    return source if isinstance(source, Run) else Run(source, name=f"run {name!r}", duplicates=duplicates)
 
 
 def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:

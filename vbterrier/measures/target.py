@@ -36,7 +36,7 @@ from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     import ir_measures
 
@@ -143,6 +143,11 @@ class EvaluationTarget:
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
         return replace(self, frame=self.frame[rows].reset_index(drop=True))
+
+    def only(self, topics: Collection[str]) -> EvaluationTarget:
+        """Return the target restricted to some topics."""
+        wanted = set(topics)
+        return self if wanted.issuperset(self.topics) else self.part(self.frame["qid"].astype(str).isin(wanted))
 
     @cached_property
     def iterations(self) -> Iterations:
@@ -310,7 +315,7 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
     common = set.intersection(topics, *shared.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
-    return target.part(target.frame["qid"].astype(str).isin(common))
+    return target.only(common)
 
 
 def aligned(

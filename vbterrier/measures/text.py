@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -112,6 +113,8 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
     return f"install one that does: {', or '.join(hints)}" if hints else "change its parameters"
 
 
+# Calls name the same few measures in many places.
+@lru_cache(maxsize=256)
 def _parsed(text: str) -> ir_measures.Measure:
     name = str(text).strip()
     if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (translated := _of_trec_eval(name)):

@@ -38,7 +38,7 @@ from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
 from vbterrier.measures.external import is_mean
-from vbterrier.measures.target import Scoring, aligned, deepest
+from vbterrier.measures.target import EvaluationTarget, Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 from vbterrier.settings import Data, Execution, Inference, Options
@@ -116,6 +116,8 @@ class Inputs:
     intents: pd.DataFrame | None
     tags: pd.DataFrame | None
     links: LinkedPool | None
+    # What runs are evaluated against: judgments with intents, tags and subtopics, intents alone, or links.
+    target: EvaluationTarget
     # Texts by qid.
     queries: dict[str, str]
     labels: Any = None
@@ -129,7 +131,7 @@ class Inputs:
     @property
     def is_diversity(self) -> bool:
         """True if documents are judged for several subtopics."""
-        return is_diversity(self.qrels)
+        return self.qrels is not None and is_diversity(self.target)
 
     def measures(self, asked: Any, n_systems: int) -> list[ir_measures.Measure]:
         """Measures that were asked for, or those that the inputs and the number of systems support."""
@@ -138,9 +140,8 @@ class Inputs:
         if self.links is not None:
             return measures_from(*OF_LINKS)
         has_intents = self.intents is not None
-        return measures_from(
-            *default_measures(self.qrels, n_systems, has_intents=has_intents, subtopics=self.subtopics)
-        )
+        target = None if self.qrels is None else self.target
+        return measures_from(*default_measures(target, n_systems, has_intents=has_intents, subtopics=self.subtopics))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,15 +256,24 @@ def inputs_of(
         is_path = isinstance(documents, (str, os.PathLike))
         documents = read_documents(documents) if is_path else frame_of(documents, "documents", DOCUMENTS)
         require(documents, ("docno", "text"), "documents")
+    judged = None if qrels is None else _judgments(qrels)
+    intents = None if intents is None else named("intents", intents)
+    tags = None if tags is None else named("tags", tags)
+    subtopics = None if subtopics is None else subtopics_of(subtopics)
+    pool = None if content.links is None else _linked(content.links, judged)
+    every = (
+        EvaluationTarget.of_links(pool) if pool is not None else target_of(judged, intents, tags, subtopics=subtopics)
+    )
     inputs = Inputs(
         {},
-        None if qrels is None else _judgments(qrels),
-        None if intents is None else named("intents", intents),
-        None if tags is None else named("tags", tags),
-        None if content.links is None else _linked(content.links, qrels),
+        judged,
+        intents,
+        tags,
+        pool,
+        every,
         {} if topics is None else _texts(topics_of(topics), "qid", "query"),
         labels,
-        None if subtopics is None else subtopics_of(subtopics),
+        subtopics,
         {} if documents is None else _texts(documents, "docno", "text"),
         pool_cutoff=data.pool_cutoff,
     )
@@ -275,8 +285,7 @@ def inputs_of(
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
-        target = target_of(inputs.qrels, inputs.intents, inputs.tags)
-        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, duplicates)
+        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
         in_chunks = first_ranks_of(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
@@ -310,7 +319,8 @@ def _cut_runs(
                 rows, starts, sizes = run.ordered(depth + 1)
                 # One row more, to detect a tie with the last one.
                 first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
-                run = Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
+                if len(first) < len(run):
+                    run = Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
             kept = named_once([*kept.items(), (name, run)])
     return kept, n_rows
 
@@ -422,18 +432,15 @@ def _of_links(inputs: Inputs, asked: Sequence[ir_measures.Measure], options: Com
 def _of_runs(
     inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
-    frames, cutoff = {name: run.frame for name, run in inputs.runs.items()}, deepest(asked) or CUTOFF
+    cutoff = deepest(asked) or CUTOFF
     machine = inputs.labels
     scores = score(
-        frames,
-        inputs.qrels,
+        inputs.runs,
+        inputs.target,
         asked,
-        intents=inputs.intents,
-        tags=inputs.tags,
         data=Data(
             labels=machine if needs_model(asked) else None,
             pool_cutoff=inputs.pool_cutoff,
-            subtopics=inputs.subtopics,
             on_topics=options.on_topics,
             system=ONE,
         ),
@@ -449,14 +456,13 @@ def _of_runs(
         evaluated_parts["comparison"] = compare(
             scores, measures=compared, baseline=options.baseline, inference=options.tests
         )
-    every = target_of(inputs.qrels, inputs.intents, inputs.tags, subtopics=inputs.subtopics)
-    target, runs = aligned(every, inputs.runs, options.on_topics)
+    target, runs = aligned(inputs.target, inputs.runs, options.on_topics)
     models = {} if scores.model is None else {"": scores.model}
     evaluated_parts |= {"runs": runs, "labels": labels_of(machine)}
     evaluated_parts["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(target, run, deepest(asked), models) for name, run in runs.items()}
     if inputs.qrels is not None:
-        judged = Judgments(flatten_qrels(target.frame) if inputs.is_diversity else target.frame)
+        judged = Judgments(flatten_qrels(target.frame)) if inputs.is_diversity else target.judgments()
         evaluated_parts["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
         if any(top.n_unjudged.any() for top in evaluated_parts["tops"].values()):
             evaluated_parts["notes"] = tuple(judgment_notes(runs, judged))
