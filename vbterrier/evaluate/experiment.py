@@ -412,7 +412,7 @@ def _evaluated(
     means, rows = scores.means().loc[keys], scores.values
     topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
-    axes = {"name": keys, "measure": means.columns, "qid": topics}
+    axes: dict[str, Any] = {"name": keys, "measure": means.columns, "qid": topics}
     places = tuple(pd.Index(labels).get_indexer(pd.Index(rows[column])) for column, labels in axes.items())
     values[places] = rows["value"]
     models = [""] * len(measures)
