@@ -13,6 +13,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, warn
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
+    fitted_runs,
     loaded_runs,
     require_scale,
     require_spellings,
@@ -24,12 +25,11 @@ from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, r
 from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
-from vbterrier.frames.ranking import ranked
 from vbterrier.frames.score_table import ScoreTable
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.resample import stream
-from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
-from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, models_of
+from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, needs_model, require_use
 from vbterrier.settings import Data
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import letters
@@ -175,7 +175,7 @@ def merged_runs(loaded: Mapping[str, dict[str, Run]]) -> dict[str, dict[str, Run
 
 def _digest(run: Run) -> str:
     """A digest of the rankings of a run, in the order of its topics."""
-    frame = ranked(run.frame[["qid", "docno", "score"]].astype({"qid": str, "docno": str}))
+    frame = run.first(None)[["qid", "docno"]].astype(str)
     ordered = frame.sort_values("qid", kind="stable")
     return hashlib.sha256("\n".join([*ordered["qid"], *ordered["docno"]]).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -202,15 +202,16 @@ def evaluated_collection(
     pool_cutoff: int | None = None,
 ) -> Collection:
     """Scores of the runs on a collection, or on its reduced judgments with the pool depth of the complete ones."""
-    models = models_of([measure], runs, judged, labels=labels, pool_cutoff=pool_cutoff)
-    # Scores of other measures come with the warnings of their own evaluation.
-    target, runs = aligned(judged, runs, on_topics, warns=isinstance(measure, UnjudgedMeasure))
     if isinstance(measure, UnjudgedMeasure):
-        warn_of_few_non_relevant([measure], target)
+        # The depth of complete judgments has no effect on other measures.
+        evidence: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff if needs_model([measure]) else None}
+        runs, target, models = fitted_runs(runs, judged, measure, on_topics, **evidence)
         joint, shares = joint_scores(runs, target, measure, models)
         return Collection(name, joint, shares, runs, target, labels, estimand(measure, models))
-    frames = {system: run.frame for system, run in runs.items()}
-    table = scored_runs(frames, target.frame, [measure], data=Data(on_topics=on_topics, system=ONE)).table
+    require_use([measure], labels=labels)
+    # The evaluation warns.
+    target, runs = aligned(judged, runs, on_topics, warns=False)
+    table = scored_runs(runs, target, [measure], data=Data(on_topics=on_topics, system=ONE)).table
     return Collection(name, _known(table), unjudged_shares(target, runs, measure), runs, target, labels)
 
 

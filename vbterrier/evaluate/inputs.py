@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -25,11 +25,12 @@ from vbterrier.frames.systems import named_once
 from vbterrier.frames.trectools import is_trectools, name_of_trectools
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import EvaluationTarget, aligned, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of, require_use
 from vbterrier.remedies import SUBTOPICS
 from vbterrier.stats.comparisons import pairs_of
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.ids import Ids
     from vbterrier.intents.tagging import TagEntities
+    from vbterrier.unjudged.fitted import EvidenceModel
     from vbterrier.unjudged.pool import MachineLabels
 
 # Differences of shares of labelled documents between systems that are reported.
@@ -108,6 +110,32 @@ def loaded_runs(runs: Any, duplicates: str = "everywhere", system: str | None = 
     """Runs by name, read and checked; those that are checked stay as they are."""
     tables = named_runs(runs, system=system, extra=False)
     return {name: checked_run(name, table, duplicates) for name, table in tables.items()}
+
+
+class FittedRuns(NamedTuple):
+    """Runs on the topics to average over, the judgments of these topics, and the models of unjudged documents."""
+
+    runs: dict[str, Run]
+    target: EvaluationTarget
+    models: dict[str, EvidenceModel]
+
+
+def fitted_runs(
+    runs: Mapping[str, Run],
+    judged: EvaluationTarget,
+    measure: ir_measures.Measure,
+    on_topics: str,
+    *,
+    labels: Any = None,
+    model: Any = None,
+    pool_cutoff: int | None = None,
+) -> FittedRuns:
+    """Check that runs and judgments fit each other, and fit the model that a measure of unjudged documents needs."""
+    require_use([measure], pool_cutoff=pool_cutoff)
+    warn_of_few_non_relevant([measure], judged)
+    models = models_of([measure], runs, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
+    target, restricted_runs = aligned(judged, runs, on_topics)
+    return FittedRuns(restricted_runs, target, models)
 
 
 def _name_of(system: Any) -> str:

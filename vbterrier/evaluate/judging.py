@@ -20,22 +20,22 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, quietly, target_of
+from vbterrier.evaluate.inputs import fitted_runs, loaded_runs, measure_with_distribution, quietly, target_of
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
 from vbterrier.log import tracked
-from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
+from vbterrier.measures.target import Scoring
 from vbterrier.measures.text import distinct_measures
-from vbterrier.measures.unjudged import estimand, models_of, require_use
+from vbterrier.measures.unjudged import estimand
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.unjudged.judge_next import plan_judging
-from vbterrier.unjudged.pool import MachineLabels, frames_of, labels_of
+from vbterrier.unjudged.pool import MachineLabels, frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -171,21 +171,17 @@ def judge_next(
     >>> plan.documents["reason"].item()
     'rank 1 of mine; relevant with probability 50%; narrows the interval by 62.54%'
     """
-    labels, model, pool_cutoff = data.labels, data.model, data.pool_cutoff
-    on_topics, duplicates = data.on_topics, data.duplicates
     level = inference.level
     progress = execution.progress
     wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
     n = whole("budget", planned.n, meaning=": the documents that can be judged")
     each_level = level if look is None else spent_level(level, look)
-    loaded = loaded_runs(runs, duplicates, data.system)
+    loaded = loaded_runs(runs, data.duplicates, data.system)
     if difference is not None:
         loaded = _pair(loaded, difference)
     judged = target_of(qrels, None, None)
-    require_use([wanted], pool_cutoff=pool_cutoff)
-    warn_of_few_non_relevant([wanted], judged)
-    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
-    target, loaded = aligned(judged, loaded, on_topics)
+    evidence: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
+    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
     quota = planned.quota
     if isinstance(quota, int) and not isinstance(quota, bool):
@@ -452,8 +448,8 @@ def corrected_scores(
             f"{odd.iloc[0]:g}; round probabilities first, or give them as evidence, score(..., data=Data(labels=))"
         )
     frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
-    human = target_of(qrels, None, None).frame
-    judged = set(human["qid"].astype(str).unique())
+    human = target_of(qrels, None, None)
+    judged = set(human.topics)
     unlabelled = sorted(judged - set(frame["qid"].unique()))
     if unlabelled:
         raise InputError(
@@ -461,9 +457,9 @@ def corrected_scores(
         )
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
-    named = {name: run.frame for name, run in loaded_runs(runs, duplicates, data.system).items()}
+    loaded = loaded_runs(runs, duplicates, data.system)
     asked, evaluated = distinct_measures(measures), Data(on_topics="all", system=ONE)
-    predicted = scored_runs(named, frame, asked, data=evaluated).table.frame()
-    sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
+    predicted = scored_runs(loaded, frame, asked, data=evaluated).table.frame()
+    sample = {name: run.only(judged) for name, run in loaded.items()}
     labelled = scored_runs(sample, human, asked, data=evaluated).table.frame()
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, require_system
-from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
+from vbterrier.evaluate.inputs import fitted_runs, loaded_runs, measure_with_distribution, target_of
 from vbterrier.evaluate.scores import sample_by, warn_of_weights
 from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.notebook import Panel, counted
@@ -20,13 +20,12 @@ from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
-from vbterrier.measures.target import Scoring, aligned, warn_of_few_non_relevant
-from vbterrier.measures.unjudged import estimand, models_of, require_use
+from vbterrier.measures.target import Scoring
+from vbterrier.measures.unjudged import estimand
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.estimated import Joint, joint_of
-from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,8 +225,6 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
-    labels, model, pool_cutoff = data.labels, data.model, data.pool_cutoff
-    on_topics, duplicates = data.on_topics, data.duplicates
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed
     progress = execution.progress
     wanted = measure_with_distribution(measure)
@@ -235,14 +232,12 @@ def rank_systems(
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
     judged = target_of(qrels, None, None)
-    loaded = loaded_runs(runs, duplicates, data.system)
+    loaded = loaded_runs(runs, data.duplicates, data.system)
     if baseline is not None:
         require_system("baseline", baseline, loaded)
-    require_use([wanted], pool_cutoff=pool_cutoff)
     _queries_table(data.queries, ())
-    warn_of_few_non_relevant([wanted], judged)
-    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
-    target, loaded = aligned(judged, loaded, on_topics)
+    evidence: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
+    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
     if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
             f"uncertainty={excerpt(uncertainty)} resamples topics, but there is only "

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, whole
-from vbterrier.evaluate.inputs import intents_and_tags, loaded_runs, tags_of, target_of
+from vbterrier.evaluate.inputs import fitted_runs, intents_and_tags, loaded_runs, tags_of, target_of
 from vbterrier.evaluate.pooling import nil_of, statistic_of
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.replicas import matches_of
@@ -19,9 +19,9 @@ from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import aligned, deepest, require_one_tagger, warn_of_few_non_relevant
+from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of, require_use
+from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
@@ -319,7 +319,6 @@ def variance_shares(
     [1.0]
     """
     perturb, scores = options.perturb, options.scores
-    model, subtopics, on_topics, duplicates = data.model, data.subtopics, data.on_topics, data.duplicates
     method, level, n_draws, seed = inference.interval, inference.level, inference.n_draws, inference.seed
     progress = execution.progress
     (wanted,) = measures_from(measure)
@@ -327,15 +326,13 @@ def variance_shares(
     choice("interval", method, METHODS)
     whole("n_draws", n_draws, low=2)
     intents, tags = intents_and_tags(intents, tags)
-    judged = target_of(qrels, intents, tags, subtopics=subtopics)
-    loaded = loaded_runs(runs, duplicates, data.system)
+    judged = target_of(qrels, intents, tags, subtopics=data.subtopics)
+    loaded = loaded_runs(runs, data.duplicates, data.system)
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
-    warn_of_few_non_relevant([wanted], judged)
-    require_use([wanted], pool_cutoff=data.pool_cutoff)
-    models = models_of([wanted], loaded, judged, model=model, pool_cutoff=data.pool_cutoff)
-    target, loaded = aligned(judged, loaded, on_topics)
+    evidence: dict[str, Any] = {"model": data.model, "pool_cutoff": data.pool_cutoff}
+    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, UnjudgedMeasure):
         drawn = unjudged_draws(wanted, target, loaded, pairs, models, **how)
