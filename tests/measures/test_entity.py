@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import vbterrier
 from vbterrier import measures_from
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.linked_pool import LinkedPool
@@ -346,3 +347,39 @@ def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
 def test_a_ratio_needs_resamples():
     with pytest.raises(ParameterError, match="n_resamples=0"):
         disc_ratio([1.0], [0.5], n_resamples=0)
+
+
+OF_MEANS = {
+    "intervals": vbterrier.stats.intervals,
+    "analysis of variance": vbterrier.stats.analysis_of_variance,
+    "posteriors": vbterrier.stats.bayesian_comparison,
+    "risk": lambda values: vbterrier.stats.risk_table(values, baseline="a"),
+    "batches": lambda values: vbterrier.stats.TopicStatistics().add(values),
+    "labels of some queries": lambda values: vbterrier.stats.prediction_powered(values, values),
+    "comparisons": vbterrier.compare,
+    "track": vbterrier.evaluate.leaderboard,
+    "sizes": vbterrier.design.score_by_size,
+    "discriminative power": vbterrier.design.discriminative_power,
+    "plan": lambda values: vbterrier.design.queries_needed(values, delta=0.1),
+    "width": vbterrier.design.interval_width,
+}
+
+
+@pytest.mark.parametrize("call", OF_MEANS)
+def test_means_of_disc_ratios_of_topics_are_refused(call):
+    values = pd.DataFrame(
+        {"name": ["a"] * 6 + ["b"] * 6, "qid": [*"123456"] * 2, "measure": "DiscRatio@2", "value": np.arange(12.0)}
+    )
+    with pytest.raises(ParameterError, match=r"DiscRatio@2: .*[ .]coverage_report"):
+        OF_MEANS[call](values)
+
+
+def test_scores_report_that_the_mean_of_ratios_is_a_diagnostic():
+    links, entities = links_of(by_hand() * 2), run_of(by_hand() * 2)
+    with pytest.warns(DegenerateWarning) as caught:
+        scored = vbterrier.score({"a": entities}, links, [DiscRatio @ 1, RelCov @ 1])
+    (message,) = [str(each.message) for each in caught if "diagnostic" in str(each.message)]
+    assert message.startswith(
+        "DiscRatio@1: the mean of the ratios of topics is a diagnostic; the ratio of a collection"
+    )
+    assert message in scored.notes

@@ -15,8 +15,9 @@ from ir_measures import Success
 from scipy import stats
 
 from vbterrier import Experiment
-from vbterrier.design import score_by_size
+from vbterrier.design import detectable_difference, interval_width, score_by_size
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import leaderboard, release_gate
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
 from vbterrier.frames import read_values, write_qrels, write_run
@@ -28,6 +29,14 @@ from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
+from vbterrier.stats import (
+    TopicStatistics,
+    analysis_of_variance,
+    bayesian_comparison,
+    intervals,
+    prediction_powered,
+    risk_table,
+)
 
 ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, LinkF1, NilP, NilR) else measure for measure in LINKING]
 NAMES = [measure.NAME for measure in LINKING]
@@ -382,6 +391,109 @@ def test_poisson_and_studentised_intervals_recompute_the_ratio():
     high, low = np.quantile(t, [0.025, 0.975])
     expected = np.clip([point - low * error, point - high * error], 0, 1)
     assert row("studentised") == pytest.approx(expected, abs=1e-9)
+
+
+PART = SMALL["qid"].tolist()[2:8]
+
+
+def test_values_of_a_part_of_the_queries_have_its_ratio_in_all_statistics():
+    """A V frame of six of nine queries: values are linearised on all nine, and no statistic averages these."""
+    values = score({"one": ONE, "two": TWO}, SMALL, ["LinkF1"]).values
+    values = values[values["qid"].isin(PART)]
+    gold, one, two = (each["entity_id"].to_numpy()[2:8] for each in (SMALL, ONE, TWO))
+    ratios = f1_of(gold, one), f1_of(gold, two)
+    assert values.groupby("name")["value"].mean().tolist() != pytest.approx(ratios, abs=1e-3)
+    assert intervals(values)["value"].tolist() == pytest.approx(ratios, abs=1e-12)
+    found = bayesian_comparison(values).iloc[0]
+    assert found["diff"] == pytest.approx(ratios[0] - ratios[1], abs=1e-12)
+    n = 6
+    between = analysis_of_variance(values).sources.set_index("source").loc["system", "sum_sq"]
+    assert between == pytest.approx(n * np.square(np.array(ratios) - np.mean(ratios)).sum(), abs=1e-12)
+    linear = [linear_f1(gold, each) for each in (one, two)]
+    width = 2 * stats.t.ppf(0.975, n - 1) * np.std(linear, axis=1, ddof=1) / math.sqrt(n)
+    assert interval_width(values, [5]).set_index("name")["width"].tolist() == pytest.approx(width, abs=1e-12)
+    plan, same = (
+        detectable_difference(each, [20], n_simulations=200)["delta"].item() for each in (values, linear[0] - linear[1])
+    )
+    assert plan == pytest.approx(same, abs=1e-9)
+
+
+def linear_f1(gold, answer):
+    """The value of each query: the ratio, plus n times its derivative by the sums that the query adds to."""
+    is_link, is_gold = answer != "NIL", gold != "NIL"
+    right, total = is_link & (answer == gold), is_link.sum() + is_gold.sum()
+    ratio = 2 * right.sum() / total
+    return ratio + len(gold) * (2 * right / total - ratio * (is_link * 1.0 + is_gold) / total)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "studentised", "poisson"])
+def test_intervals_of_value_frames_and_of_comparisons_recompute_the_ratio(method):
+    systems = {"one": ONE, "two": TWO}
+    inference = Inference(interval=method, n_resamples=200)
+    own = score(systems, SMALL, ["LinkF1", "LinkingR"], inference=inference)
+    expected = own.intervals.set_index(["name", "measure"])[["low", "high"]]
+    found = intervals(own.values, method=method, n_resamples=200).set_index(["name", "measure"])[["low", "high"]]
+    pd.testing.assert_frame_equal(found, expected)
+    part = own.values[own.values["qid"].isin(PART)]
+    gold = SMALL[SMALL["qid"].isin(PART)]
+    answers = {name: each[each["qid"].isin(PART)] for name, each in systems.items()}
+    again = score(answers, gold, ["LinkF1", "LinkingR"], inference=inference).intervals
+    pd.testing.assert_frame_equal(intervals(part, method=method, n_resamples=200), again)
+    compared = compare(systems, SMALL, ["LinkF1"], **grouped("compare", interval=method, n_resamples=200)).systems
+    rows = compared.set_index("name")[["low", "high"]].sort_index()
+    assert rows.to_numpy() == pytest.approx(expected.xs("LinkF1", level="measure").sort_index().to_numpy(), abs=1e-12)
+    with pytest.raises(InputError, match=r"LinkF1 of 'one' is a ratio of sums, .*; keep the columns gold and answer"):
+        intervals(own.values.drop(columns=["gold", "answer"]), method=method, n_resamples=200)
+
+
+def test_power_of_a_plan_is_that_of_recomputed_ratios():
+    gold, other = collection(40, seed=8)
+    answers = dict(zip(other["qid"], other["entity_id"], strict=True))
+    one = gold["qid"].map(answers).fillna("C").to_numpy()
+    two, correct = np.where(np.arange(40) % 3 == 0, "B", one), gold["entity_id"].to_numpy()
+    systems = {name: gold.assign(entity_id=each) for name, each in (("one", one), ("two", two))}
+    values = score(systems, gold, ["LinkF1"]).values
+    delta = detectable_difference(values, [50], power=0.6, n_simulations=2000)["delta"].item()
+    draws, observed = np.random.default_rng(0), linear_f1(correct, one).mean() - linear_f1(correct, two).mean()
+    found = []
+    for rows in draws.integers(40, size=(1500, 50)):
+        change = linear_f1(correct[rows], one[rows]) - linear_f1(correct[rows], two[rows]) - observed + delta
+        found.append(abs(change.mean()) / change.std(ddof=1) * math.sqrt(50) > stats.t.ppf(0.975, 49))
+    # Three standard errors of both simulations.
+    assert np.mean(found) == pytest.approx(0.6, abs=0.06)
+
+
+RATIO_REFUSALS = {
+    "track": leaderboard,
+    "statistics of batches": lambda values: TopicStatistics().add(values),
+    "risk": lambda values: risk_table(values, baseline="one"),
+    "labels of some queries": lambda values: prediction_powered(values, values),
+    "Dirichlet weights": lambda values: bayesian_comparison(values, posterior="bootstrap"),
+}
+
+
+@pytest.mark.parametrize("call", RATIO_REFUSALS)
+def test_means_of_values_that_are_no_ratios_are_refused(call):
+    measure = "LinkF1(nil='O',undefined='zero')"
+    values = score({"one": ONE, "two": TWO}, SMALL, [measure]).values
+    message = r"LinkF1\(nil='O',undefined='zero'\): a ratio of sums over .* use LinkingR\(nil='O'\), a mean, or "
+    with pytest.raises(ParameterError, match=message):
+        RATIO_REFUSALS[call](values)
+
+
+def test_calls_of_runs_refuse_ratios_of_sums():
+    named = zip("ab", (ONE, TWO), strict=True)
+    runs = {name: each.rename(columns={"entity_id": "docno"}).assign(score=1.0) for name, each in named}
+    qrels = SMALL.rename(columns={"entity_id": "docno"}).assign(label=1)
+    with pytest.raises(ParameterError, match=r"LinkF1: a ratio of sums.* use LinkingR, a mean, or vbterrier.compare$"):
+        leaderboard(runs, qrels, "LinkF1")
+    with pytest.raises(ParameterError, match=r"LinkF1: a ratio of sums.* or vbterrier.compare\(margin=\)"):
+        release_gate(runs["a"], qrels, "LinkF1", baseline=runs["b"], margin=0.05)
+    asked = SMALL[["qid"]].assign(query="x"), SMALL, ["LinkF1", "LinkingR"]
+    table = Experiment([runs["a"], runs["b"]], *asked, baseline=0)
+    # Values of ratios are no scores of queries, of which one could be higher.
+    assert table[["LinkF1 +", "LinkF1 -"]].isna().all(axis=None)
+    assert table[["LinkingR +", "LinkingR -"]].iloc[1].notna().all()
 
 
 def test_names_of_answers_are_those_of_the_measures():

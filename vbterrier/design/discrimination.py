@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
 from vbterrier.frames.contracts import frame_of, is_linearised, require
-from vbterrier.frames.score_table import ScoreTable, answer_codes
+from vbterrier.frames.score_table import ScoreTable, answer_codes, refuse_ratios_of_means
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
@@ -84,7 +84,9 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
     which are counted by kind.
     """
     if not set(ANSWER_COLUMNS) <= set(getattr(values, "columns", ())):
-        for view in ScoreTable.of_frame(values).views(by_id=by_id):
+        scores = ScoreTable.of_frame(values)
+        refuse_ratios_of_means(scores.measures)
+        for view in scores.views(by_id=by_id):
             measure, names, table = view.measure, view.names, view.values
             if is_linearised(measure):
                 raise InputError(

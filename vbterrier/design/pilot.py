@@ -12,8 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
 from vbterrier.frames.queries import queries_of, sampled_queries
-from vbterrier.frames.score_table import ScoreTable
-from vbterrier.frames.values import values_of
+from vbterrier.frames.score_table import ScoreTable, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.kernels.resample import stream
@@ -189,7 +188,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
         if pair is not None or measure is not None or queries is not None:
             raise ParameterError("pair, measure and queries are those of a V frame: leave them out for differences")
         return Pilot(source), ""
-    tables = {view.measure: view for view in ScoreTable.of_frame(source).views()}
+    tables = {view.measure: view for view in table_on_own_topics(source).views()}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
@@ -285,7 +284,7 @@ def interval_width(
     more = np.array(sorted({whole("n_more", n) for n in numbers}), dtype=np.int64)
     if not len(more):
         raise ParameterError("n_more: none; wanted numbers of further queries")
-    groups = values_of(values).groupby(["measure", "name"], sort=False)["value"]
+    groups = table_on_own_topics(values).frame().groupby(["measure", "name"], sort=False)["value"]
     keys = [(name, measure, len(scores)) for (measure, name), scores in groups]
     moments = np.array([_moments(scores.to_numpy()) for _, scores in groups]).reshape(-1, 3)
     if (moments[:, 0] == 1).any():

@@ -25,7 +25,7 @@ from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, r
 from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.target import Scoring, aligned
@@ -83,6 +83,7 @@ def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], 
     if wanted not in kinds:
         raise ParameterError(f"measure={excerpt(measure)}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
     require_means([wanted])
+    refuse_ratios([wanted], "vbterrier.compare")
     frame = frame[frame["measure"].astype(str) == wanted]
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
     collections = []

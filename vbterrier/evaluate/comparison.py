@@ -19,7 +19,6 @@ from vbterrier.evaluate.value_tables import (
     count_answers,
     counted_by,
     flagged,
-    plain_mean,
     require_means,
     suspect_runs,
     views_of,
@@ -32,7 +31,7 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of, queries_of_topics
 from vbterrier.frames.results import Shown
-from vbterrier.frames.score_table import ScoreTable, answers_by, relinearised, table_of_views, with_answers
+from vbterrier.frames.score_table import ScoreTable, answers_by, plain_mean, relinearised, table_of_views, with_answers
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import distinct_measures, measures_from
@@ -489,7 +488,9 @@ def _joined(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]
 def _means(views: Sequence[View], interval: str, **options: Any) -> pd.DataFrame:
     """The C frame of the means, in the order of the views."""
     means = table_of_views(views)
-    rows = interval_rows(means, interval, **options)
+    of = answers_by(means.measures)
+    coded = [view._replace(measure=of[view.measure], values=view.answers) for view in views if view.answers is not None]
+    rows = interval_rows(means, interval, answers=table_of_views(coded) if coded else means, **options)
     ordered = [rows[means.names.index(name), place] for place, view in enumerate(views) for name in view.names]
     return pd.DataFrame(ordered, columns=list(COLUMNS))
 

@@ -20,6 +20,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
+from vbterrier.frames.contracts import is_linearised
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class BaselineTests:
         higher, lower = ((values > base).sum(axis=1), (values < base).sum(axis=1))
         columns: dict[str, Any] = {}
         for sign, counts in (("+", higher), ("-", lower)):
-            columns[f"{measure} {sign}"] = [None if at == self.place else n for at, n in enumerate(counts.tolist())]
+            # The values of ratios of sums are no scores of topics.
+            left_out = range(len(counts)) if is_linearised(measure) else [self.place]
+            columns[f"{measure} {sign}"] = [None if at in left_out else n for at, n in enumerate(counts.tolist())]
         columns[f"{measure} p-value"] = p_values
         if self.correction is not None:
             columns[f"{measure} reject"], columns[f"{measure} p-value corrected"] = self._corrected(p_values)

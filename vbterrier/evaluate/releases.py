@@ -44,6 +44,7 @@ from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranking import checked_run
 from vbterrier.frames.results import Shown, measure_text
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import named_once
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
@@ -564,6 +565,7 @@ def _criteria(
     if options.daily and look is not None:
         raise ParameterError("look= and daily=True: give one of them; daily limits are valid for any number of looks")
     require_means([str(measure)])
+    refuse_ratios([str(measure)], "vbterrier.compare(margin=)")
     if getattr(measure, "better", "higher") != "higher":
         raise ParameterError(f"{measure}: wanted a measure of which higher values are better")
     require_difference("margin", margin, str(measure))

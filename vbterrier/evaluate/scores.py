@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, product
 from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,19 +17,18 @@ from vbterrier.evaluate.default_measures import judgments_and_measures
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
-from vbterrier.evaluate.value_tables import linearised_on
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, scored
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.answer import Caveat, sentence
-from vbterrier.frames.contracts import is_linearised, systems_of
+from vbterrier.frames.contracts import is_ratio_of_means, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of, queries_of_topics, sampled_queries
 from vbterrier.frames.results import Shown, of_means, systems_line
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.score_table import ScoreTable, linearised_on
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
 from vbterrier.kernels.mean_limits import LEAST_DF, moments
@@ -60,11 +58,9 @@ from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
-    RATIO_METHODS,
     TOPIC_METHODS,
     UNSEEN,
     interval_rows,
-    ratio_limits,
     unjudged_interval,
 )
 from vbterrier.unjudged.pool import labels_of
@@ -468,6 +464,7 @@ def scored_runs(
         # Linking measures count queries without an answer as their parameter unanswered says.
         *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)),
         *_warned(_notes_on_condensed(measures, target, whole_runs)),
+        *_warned(_notes_on_ratios(measures)),
         *negative_labels(target.frame),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
@@ -578,6 +575,16 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
     """Number of topics for which each run retrieved nothing: name, n_qids, n_missing."""
     n_missing = [len(set(topics).difference(run.topics)) for run in runs.values()]
     return pd.DataFrame({"name": list(runs), "n_qids": len(topics), "n_missing": n_missing})
+
+
+def _notes_on_ratios(measures: Iterable[ir_measures.Measure]) -> list[str]:
+    """Notes on measures of topics whose means are not the values of a collection."""
+    return [
+        f"{measure}: the mean of the ratios of topics is a diagnostic; the ratio of a collection is mean RelCov over "
+        "mean NonRelCov, see vbterrier.coverage_report"
+        for measure in measures
+        if is_ratio_of_means(str(measure))
+    ]
 
 
 def _warned(notes: list[str]) -> list[str]:
@@ -711,7 +718,7 @@ def _intervals(
     averaged = scores.of(str(measure) for measure in measures if is_mean(measure))
     # One random stream for all systems and measures: equal values get equal intervals.
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    made = interval_rows(averaged, interval, sample=sample, **drawn).values()
+    made = interval_rows(averaged, interval, sample=sample, answers=scores, **drawn).values()
     ends_of = {row[:2]: dict(zip(COLUMNS, row, strict=True)) for row in made}
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
@@ -720,13 +727,6 @@ def _intervals(
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
-        if is_linearised(str(measure)) and interval in RATIO_METHODS and len(values) > 1:
-            answers = scores.rows(str(measure.answers), [name], scores.qids)
-            ((_, qids, cells),) = ScoreTable(["answers"], [name], scores.qids, answers[None]).columns()
-            place = linking.place_of(str(measure))
-            figure, slopes = (partial(each, place=place) for each in (linking.figure, linking.slopes))
-            limits = np.clip(ratio_limits(cells[:, 0], qids, figure, slopes, interval, **drawn), 0, 1)
-            ends = [(*limits, f"topics ({interval})", n_resamples)] if np.isfinite(limits).all() else ends
         variance = _variance_of(measure)
         # Variances of weighted means are those of the gate alone.
         if variance is not None and len(values) and sample is None:

@@ -21,6 +21,7 @@ from vbterrier.frames.answer import Caveat, Finding
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, first_names, measure_text, systems_line
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.settings import Data, Execution, Inference, with_defaults
@@ -347,6 +348,7 @@ def leaderboard(
             measure_with_distribution(wanted)
         if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
+            refuse_ratios([str(wanted)], "vbterrier.compare")
         # Groups and scores of automatic judges are those of single runs.
         how: dict[str, Any] = {"system": data.system, "merges": groups is None and not automatic}
         collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale, **how)

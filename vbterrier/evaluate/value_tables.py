@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -12,18 +11,17 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.contracts import is_linearised
-from vbterrier.frames.score_table import answered, answers_by, by_mean, linearised, relinearised
+from vbterrier.frames.score_table import answered, answers_by, by_mean, plain_mean, relinearised
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.score_table import ScoreTable, View
-    from vbterrier.kernels.mean_limits import SampledQueries
 
 
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
@@ -126,27 +124,6 @@ def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
             "say nothing about the quality of the system: such pairs are flagged"
         )
     return pairs.assign(flag=texts)
-
-
-def linearised_on(scores: ScoreTable, sample: Callable[[Sequence[str]], SampledQueries] | None = None) -> ScoreTable:
-    """The table with ratios linearised on its topics, and at their weights: means of values are the ratios.
-
-    Systems without answers keep their values.
-    """
-    made = scores.values.copy()
-    for measure, of_answers in answers_by(scores.measures).items():
-        answers = scores.rows(of_answers, scores.names, scores.qids)
-        for values, own in zip(made[scores.measures.index(measure)], answers, strict=True):
-            topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(own))
-            if len(topics):
-                how = None if sample is None else sample([scores.qids[topic] for topic in topics])
-                values[topics] = linearised(own[topics], measure, plain_mean if how is None else how.mean)
-    return replace(scores, values=made)
-
-
-def plain_mean(values: Floats) -> Floats:
-    """Return the mean of the rows."""
-    return np.asarray(values.mean(axis=0))
 
 
 def answered_by(measures: Iterable[str]) -> list[str]:

@@ -500,6 +500,11 @@ def is_linearised(measure: str) -> bool:
     return re.split(r"[(@]", measure, maxsplit=1)[0] in _LINEARISED
 
 
+def is_ratio_of_means(measure: str) -> bool:
+    """Return True for measures whose value for a collection is a ratio of means, and no mean of those of topics."""
+    return re.split(r"[(@]", measure, maxsplit=1)[0] == "DiscRatio"
+
+
 def mean_bounds(measure: str) -> Bounds:
     """The smallest and the largest possible mean of a measure."""
     return (0.0, 1.0) if is_linearised(measure) else score_bounds(measure)

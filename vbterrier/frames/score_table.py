@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, examples
-from vbterrier.frames.contracts import is_linearised
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, is_linearised, is_ratio_of_means
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels import linking
 from vbterrier.remedies import COMMON_TOPICS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.kernels.mean_limits import SampledQueries
 
 
 # Means are summed in an order that may differ between systems.
@@ -270,6 +271,62 @@ def linearised(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) 
     shares = mean(np.eye(linking.N_ANSWERS)[kind])
     values = linking.influence(shares.reshape(2, -1)).reshape(-1, len(linking.FIGURES))[kind, figure]
     return np.where(np.isnan(values), 0.0, values) if "undefined='zero'" in measure else values
+
+
+def linearised_on(scores: ScoreTable, sample: Callable[[Sequence[str]], SampledQueries] | None = None) -> ScoreTable:
+    """The table with ratios linearised on its topics, and at their weights: means of values are the ratios.
+
+    Systems without answers keep their values.
+    """
+    made = scores.values.copy()
+    for measure, of_answers in answers_by(scores.measures).items():
+        answers = scores.rows(of_answers, scores.names, scores.qids)
+        for values, own in zip(made[scores.measures.index(measure)], answers, strict=True):
+            topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(own))
+            if len(topics):
+                how = None if sample is None else sample([scores.qids[topic] for topic in topics])
+                values[topics] = linearised(own[topics], measure, plain_mean if how is None else how.mean)
+    return replace(scores, values=made)
+
+
+def plain_mean(values: Floats) -> Floats:
+    """Return the mean of the rows."""
+    return np.asarray(values.mean(axis=0))
+
+
+def table_on_own_topics(values: Any) -> ScoreTable:
+    """The table of a V frame, with ratios of sums linearised on the topics of the frame, and without their answers.
+
+    The frame may have some of the topics of its evaluation: ratios need its columns gold and answer. Ratios of means
+    are refused.
+    """
+    table = with_answers(ScoreTable.of_frame(values), frame_of(values, "values"))
+    refuse_ratios_of_means(table.measures)
+    of_answers = answers_by(table.measures).values()
+    return linearised_on(table).of(measure for measure in table.measures if measure not in of_answers)
+
+
+def refuse_ratios_of_means(measures: Iterable[str]) -> None:
+    """Refuse measures whose value for a collection is a ratio of means over topics."""
+    for measure in filter(is_ratio_of_means, measures):
+        raise ParameterError(
+            f"{measure}: the value of a collection is a ratio of means, and no mean of the ratios of topics; use "
+            "vbterrier.coverage_report or stats.disc_ratio, or RelCov and NonRelCov, which are means"
+        )
+
+
+def refuse_ratios(measures: Collection[str], remedy: str) -> None:
+    """Refuse ratios of sums and of means over topics, which means of the values of some topics are not.
+
+    ``remedy``: another call that serves ratios of sums.
+    """
+    refuse_ratios_of_means(measures)
+    for measure, of_answers in answers_by(measures).items():
+        recall = of_answers.replace(f"({ANSWER_PART})", "").replace(f",{ANSWER_PART}", "")
+        raise ParameterError(
+            f"{measure}: a ratio of sums over queries, whose value for a part of them is no mean of their values; use "
+            f"{recall}, a mean, or {remedy}"
+        )
 
 
 def table_of_views(views: Sequence[View]) -> ScoreTable:

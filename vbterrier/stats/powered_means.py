@@ -20,6 +20,7 @@ from vbterrier.errors import (
     require_system,
     warn,
 )
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import left_out_slopes
@@ -181,7 +182,10 @@ def prediction_powered(
     choice("target", target, TARGETS)
     check_level(level)
     fixed = None if lam is None else number("lam", lam)
-    joined = _joined(values_of(predicted, "predicted"), values_of(labelled, "labelled"), predicts)
+    frames = values_of(predicted, "predicted"), values_of(labelled, "labelled")
+    for frame in frames:
+        refuse_ratios(list(frame["measure"].unique()), "linking_report of the labelled queries")
+    joined = _joined(*frames, predicts)
     if baseline is not None:
         joined = _differences(joined, baseline)
     rows = [

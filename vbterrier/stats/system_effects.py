@@ -23,7 +23,7 @@ from vbterrier.errors import (
 from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.score_table import ScoreTable, refuse_ratios, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
@@ -131,7 +131,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
 
     check_level(level)
     tables, pairs = [], []
-    for view in ScoreTable.of_frame(values).views(by_id=False):
+    for view in table_on_own_topics(values).views(by_id=False):
         measure, names, table = view.measure, view.names, view.values
         n, k = table.shape
         if k < 2:  # noqa: PLR2004 - effects of systems need two
@@ -247,7 +247,10 @@ def bayesian_comparison(
     choice("posterior", posterior, POSTERIORS)
     rope, n_draws, seed = number("rope", rope, low=0), whole("n_draws", n_draws), whole("seed", seed, low=0)
     parts = []
-    for view in ScoreTable.of_frame(values).views(by_id=False):
+    table_of_values = table_on_own_topics(values)
+    if posterior == "bootstrap":
+        refuse_ratios(table_of_values.measures, "posterior='conjugate'")
+    for view in table_of_values.views(by_id=False):
         measure, names, table = view.measure, view.names, view.values
         require_difference("rope", rope, measure)
         chosen = pairs_of(names, baseline)
@@ -347,7 +350,9 @@ def risk_table(
     from scipy import special
 
     alpha = number("alpha", alpha, low=0)
-    tables = {view.measure: view for view in ScoreTable.of_frame(values).views(by_id=False)}
+    table_of_values = ScoreTable.of_frame(values)
+    refuse_ratios(table_of_values.measures, "vbterrier.compare")
+    tables = {view.measure: view for view in table_of_values.views(by_id=False)}
     if not tables:
         raise InputError("values: no rows; risk needs the scores of systems")
     asked = next(iter(tables)) if measure is None else measure

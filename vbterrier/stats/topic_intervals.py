@@ -10,8 +10,15 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, warn, whole
-from vbterrier.frames.contracts import UNKNOWN, mean_bounds
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.contracts import UNKNOWN, frame_of, mean_bounds
+from vbterrier.frames.score_table import (
+    ScoreTable,
+    answers_by,
+    linearised_on,
+    refuse_ratios_of_means,
+    with_answers,
+)
+from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
 from vbterrier.kernels.resample import (
@@ -88,7 +95,8 @@ def intervals(
     ----------
     values
         The V frame: name, qid, measure, value, as returned by :func:`vbterrier.score` and
-        ``pt.Experiment(perquery=True)``.
+        ``pt.Experiment(perquery=True)``. Linking measures are ratios of sums, which each resample recomputes from the
+        columns gold and answer of :func:`vbterrier.score`.
     method, level, n_resamples, seed
         As for :func:`topics_intervals`. Systems and measures with the same topics share the resamples.
     bounds
@@ -108,7 +116,8 @@ def intervals(
     Raises
     ------
     InputError, ParameterError
-        A value that is missing, infinite or duplicated; a score outside ``bounds``; an unknown option.
+        A value that is missing, infinite or duplicated; a score outside ``bounds``; a ratio of sums without the columns
+        gold and answer, for a method that resamples; an unknown option.
 
     Examples
     --------
@@ -129,7 +138,11 @@ def intervals(
             raise InputError(f"values: scores are outside bounds={bounds}; wanted wider bounds")
     if sample is not None and method != UNSEEN:
         raise ParameterError(f"method={method!r} has no weights or clusters; use {UNSEEN!r}")
-    rows = interval_rows(scores, method, level=level, n_resamples=n_resamples, seed=seed, bounds=bounds, sample=sample)
+    refuse_ratios_of_means(scores.measures)
+    answers = with_answers(scores, frame_of(values, "values"))
+    scores = linearised_on(answers, sample).of(scores.measures)
+    drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    rows = interval_rows(scores, method, **drawn, bounds=bounds, sample=sample, answers=answers)
     return pd.DataFrame([rows[place] for place in sorted(rows)], columns=list(COLUMNS))
 
 
@@ -142,10 +155,11 @@ def interval_rows(
     seed: int,
     bounds: Bounds | None = None,
     sample: Callable[[Sequence[str]], SampledQueries] | None = None,
+    answers: ScoreTable,
 ) -> dict[tuple[int, int], tuple[Any, ...]]:
     """Return the rows of :func:`intervals` by the places of system and measure in a table.
 
-    ``sample``: how topics were sampled, by their ids.
+    ``sample``: how topics were sampled, by their ids; ``answers``: a table with the answers of ratios.
     """
     used = n_resamples if method in RESAMPLED else 0
     ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in scores.measures])
@@ -160,7 +174,34 @@ def interval_rows(
             drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
             name = scores.names[system], scores.measures[measure]
             rows[system, measure] = (*name, mean, low, high, level, made, len(qids), drawn, seed)
+    if method in RATIO_METHODS:
+        _recompute_ratios(rows, scores, answers, method, level=level, n_resamples=n_resamples, seed=seed)
     return rows
+
+
+def _recompute_ratios(
+    rows: dict[tuple[int, int], tuple[Any, ...]], scores: ScoreTable, answers: ScoreTable, method: str, **drawn: Any
+) -> None:
+    """Replace the limits of ratios of sums by those of the ratios of resampled answers, where resamples differ."""
+    for measure, of_answers in answers_by(scores.measures).items():
+        at, place = scores.measures.index(measure), linking.place_of(measure)
+        figure, slopes = (partial(each, place=place) for each in (linking.figure, linking.slopes))
+        for system, name in enumerate(scores.names):
+            values, cells = scores.values[at, system], answers.rows(of_answers, [name], scores.qids)[0]
+            known = ~np.isnan(values)
+            if np.isnan(cells[known]).any():
+                raise InputError(
+                    f"values: {measure} of {name!r} is a ratio of sums, which resamples of values do not give; keep "
+                    "the columns gold and answer of vbterrier.score, or use method='unseen'"
+                )
+            if known.sum() < 2:  # noqa: PLR2004 - resamples of one topic do not differ
+                continue
+            of_known = np.where(known, cells, np.nan)[None, None]
+            ((_, qids, own),) = ScoreTable([of_answers], [name], scores.qids, of_known).columns()
+            limits = np.clip(ratio_limits(own[:, 0], qids, figure, slopes, method, **drawn), 0, 1)
+            if np.isfinite(limits).all():
+                head, resampled = rows[system, at][:3], (drawn["n_resamples"], drawn["seed"])
+                rows[system, at] = (*head, *limits, drawn["level"], f"topics ({method})", len(qids), *resampled)
 
 
 def topics_interval(values: Floats, **options: Any) -> Interval:

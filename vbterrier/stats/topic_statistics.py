@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, check_level, warn, whol
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
-from vbterrier.frames.score_table import ScoreTable
+from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
     acceleration_of,
@@ -113,6 +113,7 @@ class TopicStatistics(Shown):
     def add(self, values: Any) -> TopicStatistics:
         """Add the values of further topics, a V frame (name, qid, measure, value), and return the same object."""
         scores = ScoreTable.of_frame(values)
+        refuse_ratios(scores.measures, "stats.intervals(values, method='poisson') of all topics")
         for places, qids, columns in scores.columns():
             weights, sums = weighted_sums(qids, columns, self.n_resamples, self.seed)
             lowest, highest = columns.min(axis=0).tolist(), columns.max(axis=0).tolist()
