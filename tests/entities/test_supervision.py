@@ -139,6 +139,39 @@ def test_frequencies_count_a_document_of_several_pools_once(pool):
     assert found.loc[("common", "df_cand"), "mean"] == 2.5
 
 
+@pytest.mark.parametrize("negatives", ["all", "hard", "random"])
+def test_frequencies_equal_a_loop_over_the_pairs(collection, negatives):
+    made = collection(4)
+    mentions = set(map(tuple, made["tags"][["docno", "entity_id"]].to_numpy().tolist()))
+    label = {(q, d): n for q, d, n in made["qrels"][["qid", "docno", "label"]].itertuples(index=False)}
+    pools = made["run"].groupby("qid")["docno"].agg(list).to_dict()
+    documents = set(made["run"]["docno"])
+    rows = []
+    for qid, docnos in pools.items():
+        for entity in {entity for docno, entity in mentions if docno in docnos}:
+            own = [docno for docno in docnos if (docno, entity) in mentions]
+            relevant = sum(label.get((qid, docno), 0) > 0 for docno in own)
+            kind = "positive" if relevant == len(own) else "common" if relevant else "negative"
+            df = sum((docno, entity) in mentions for docno in documents)
+            rows.append((qid, entity, kind, len(own), df, math.log(len(documents) / df)))
+    pairs = pd.DataFrame(rows, columns=["qid", "entity_id", "partition", "df_cand", "df", "idf"])
+    report = supervision_report(link_pool(made["run"], made["tags"], made["qrels"]), negatives=negatives)
+    found = report.frequencies.set_index(["partition", "quantity"])
+    groups = dict(iter(pairs.groupby("partition")))
+    if negatives != "all":
+        groups[f"negative ({negatives})"] = None
+    assert set(found.index.get_level_values(0)) == set(groups) | {"positive", "negative", "common"}
+    for kind, group in groups.items():
+        for quantity in ("df_cand", "df", "idf"):
+            row = found.loc[(kind, quantity)]
+            if group is None:
+                assert row["n_pairs"] == report.topics["n_sampled"].sum()
+                continue
+            values = group[quantity]
+            expected = [len(values), values.mean(), *np.quantile(values, [0.25, 0.5, 0.75])]
+            assert row.tolist() == pytest.approx(expected), (kind, quantity)
+
+
 def test_what_is_excluded_stands_beside_what_it_would_have_offered():
     made = planted_collection(n_topics=12, linker_recall=0.8, seed=3)
     pool = link_pool(made.pool, made.tags, made.qrels)

@@ -121,6 +121,52 @@ def test_gaps_are_those_of_scores():
         assert title in printed
 
 
+def average_precision(run, relevant):
+    """AP of a ranking: by score, ties by docno, both descending; precision at each relevant document."""
+    ordered = run.assign(score=run["score"].astype(np.float32)).sort_values(["score", "docno"], ascending=False)
+    hits = np.isin(ordered["docno"], list(relevant))
+    return (np.cumsum(hits)[hits] / (np.flatnonzero(hits) + 1)).sum() / len(relevant)
+
+
+def test_gaps_of_the_reranker_equal_a_loop_over_folds_and_topics():
+    given = data()
+    found = evaluated(given.every).gaps.set_index(["name", "entities"])
+    relevant = given.qrels[given.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
+    mentioned = given.links.to_frame().groupby("entity_id")["docno"].agg(set)
+    values = {"training": [], "random": []}
+
+    def reached(rows, entities):
+        """The documents that mention one of the first entities of their topic."""
+        own = entities[entities["rank"] < CUTOFF].groupby("qid")["docno"].agg(list)
+        is_reached = [any(d in mentioned[e] for e in own.get(q, [])) for q, d in rows[["qid", "docno"]].to_numpy()]
+        return rows[is_reached].reset_index(drop=True)
+
+    for fold in Folds(FOLDS, given.pool["qid"].unique(), 0):
+        training, checked, test = (
+            given.pool[given.pool["qid"].isin(part)] for part in (fold.training, fold.validation, fold.test)
+        )
+        entities = pd.concat([given.every(training), given.every(checked)], ignore_index=True)
+        model = reranker(entities)
+        model.fit(reached(training, entities), given.qrels, reached(checked, entities), given.qrels)
+        random = given.entities["random"]
+        for name, own in (("training", given.every(test)), ("random", random[random["qid"].isin(fold.test)])):
+            frozen = model.with_entities(own)
+            within = reached(test, own)
+            runs = frozen(within), frozen(test)
+            for qid in fold.test:
+                known = relevant[qid] & set(within.loc[within["qid"] == qid, "docno"])
+                if known:
+                    wanted = known, relevant[qid]
+                    pairs = zip(runs, wanted, strict=True)
+                    values[name].append([average_precision(run[run["qid"] == qid], of) for run, of in pairs])
+    for name, pairs in values.items():
+        conditional, opened = np.mean(pairs, axis=0)
+        row = found.loc["reranker", name]
+        assert row[["conditional", "open_world", "gap", "n_qids"]].tolist() == pytest.approx(
+            [conditional, opened, conditional - opened, len(pairs)]
+        )
+
+
 def test_flipped_judgments_of_test_topics_change_no_score_of_these():
     given, before = data(), crossed()
     test = next(iter(Folds(FOLDS, given.pool["qid"].unique(), 0))).test
