@@ -184,6 +184,9 @@ def _checked(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measur
         )
     try:
         measure = kind(**params)
+        if isinstance(measure, Measure):
+            # These check their parameters when they are made, and some accept rel=0.
+            return measure
         measure.validate_params()
     except (AssertionError, ParameterError) as error:
         # ir_measures shows the object that stands for a parameter without a value.
@@ -191,9 +194,6 @@ def _checked(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measur
         raise ParameterError(
             f"{text!r}: {reason}; {_FORM}" if reason != str(error) else f"{text!r}: {error}"
         ) from error
-    if isinstance(measure, Measure):
-        # These have checked their numbers, and some accept rel=0.
-        return measure
     for name, meaning in (("cutoff", "as in @10"), ("rel", "the lowest label that counts as relevant")):
         value = params.get(name)
         if isinstance(value, bool) or (isinstance(value, int) and value < 1):

@@ -52,8 +52,8 @@ class ScoreDistribution(Protocol):
     def mode(self) -> float:
         """The most probable value, the largest of several."""
 
-    def cdf(self, value: float) -> float:
-        """Probability of at most ``value``."""
+    def cdf(self, values: Floats) -> Floats:
+        """Probability of at most each value, shape like values."""
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities."""
@@ -103,10 +103,10 @@ class Atoms:
         """The most probable value, the largest of several."""
         return peak(self.values, self.probs)
 
-    def cdf(self, value: float) -> float:
-        """Probability of at most ``value``."""
-        place = int(np.searchsorted(self.values, value + SAME, side="right"))
-        return float(self.cumulative[place - 1]) if place else 0.0
+    def cdf(self, values: Floats) -> Floats:
+        """Probability of at most each value, shape like values."""
+        places = np.searchsorted(self.values, values + SAME, side="right")
+        return np.where(places > 0, self.cumulative[places - 1], 0.0)
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities, equal values merged."""
@@ -251,9 +251,14 @@ class Pairs:
         likely = self.probs.reshape(-1) >= self.probs.max() - SLACK
         return float(self._sums[likely].max())
 
-    def cdf(self, value: float) -> float:
-        """Probability of at most ``value``."""
-        return float(self.probs.reshape(-1)[self._sums <= value + SAME].sum())
+    def cdf(self, values: Floats) -> Floats:
+        """Probability of at most each value, shape like values."""
+        # The sums are not sorted, which takes longer than to find the first value that each does not exceed.
+        least, place = np.unique(values, return_inverse=True)
+        first = np.searchsorted(least + SAME, self._sums)
+        mass = np.bincount(first, weights=self.probs.reshape(-1), minlength=len(least) + 1)
+        reached: Floats = np.cumsum(mass)[place].reshape(np.shape(values))
+        return reached
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities, equal values merged."""
@@ -309,10 +314,11 @@ class Convolution:
         """
         return peak(*self.left) + peak(*self.right)
 
-    def cdf(self, value: float) -> float:
-        """Probability of at most ``value``."""
-        places = np.searchsorted(self.right[0], value + SAME - self.left[0], side="right")
-        return float(self.left[1] @ self._right_cumulative[places])
+    def cdf(self, values: Floats) -> Floats:
+        """Probability of at most each value, shape like values."""
+        places = np.searchsorted(self.right[0], values[..., None] + SAME - self.left[0], side="right")
+        reached: Floats = self._right_cumulative[places] @ self.left[1]
+        return reached
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities, equal values merged."""
@@ -367,7 +373,8 @@ def central_interval(distribution: ScoreDistribution, level: float) -> tuple[flo
 
 def _around(distribution: ScoreDistribution, value: float) -> tuple[float, float]:
     """Probability of values below an atom, and of values up to it."""
-    return distribution.cdf(value - 3 * SAME), distribution.cdf(value)
+    below, reached = distribution.cdf(np.array([value - 3 * SAME, value])).tolist()
+    return below, reached
 
 
 def _quantile(distribution: ScoreDistribution, level: float) -> float:

@@ -300,7 +300,7 @@ def _chances(numbers: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats
 
 def _shape(distribution: ScoreDistributions, topic: int) -> str:
     """Heights of the bars of a distribution, one character each."""
-    below = [distribution.distributions[topic].cdf(edge) for edge in np.arange(1, BARS) / BARS]
+    below = distribution.distributions[topic].cdf(np.arange(1, BARS) / BARS)
     share = np.diff(np.array([0.0, *below, 1.0]))
     # Every possible score is visible.
     steps = np.where(share > 1e-9, np.ceil((len(STEPS) - 1) * share / share.max() - 1e-9), 0)  # noqa: PLR2004

@@ -179,7 +179,7 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
     # If all probability is on one score, that score is the middle of a bar.
     edges = least + step * np.arange(-0.5, span / step + 1)
     # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
-    shares = [np.diff([distributions[place].cdf(edge) for edge in (*edges[:-1], np.inf)]) for place in unknown]
+    shares = [np.diff(distributions[place].cdf(np.append(edges[:-1], np.inf))) for place in unknown]
     highest = max(float(share.max()) for share in shares)
     look = {"fill": True, "facecolor": _PALE, "edgecolor": _BLUE, "linewidth": 0.3}
     for place, share in zip(unknown, shares, strict=True):
