@@ -493,7 +493,7 @@ def test_measures_from_reads_ours_theirs_and_objects():
     assert measures_from() == []
     for none in (None, []):
         with pytest.raises(ParameterError, match="no measures; name at least one, as 'BNDCG@10'"):
-            score(pd.DataFrame(), pd.DataFrame(), none)
+            score(pd.DataFrame(), pd.DataFrame({"qid": ["q1"]}), none)
 
 
 # Import

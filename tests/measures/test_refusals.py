@@ -101,7 +101,8 @@ def test_a_batch_without_judged_topics_is_refused_where_the_host_makes_it_and_sk
     assert (
         pt.Experiment([system], topics, QRELS, [BNDCG @ 2], filter_by_qrels=True, **options)["BNDCG@2"].item() == whole
     )
-    assert vbterrier.Experiment([system], topics, QRELS, [BNDCG @ 2], **options)["BNDCG@2"].item() == whole
+    with pytest.warns(DegenerateWarning, match="1 topic is not in qrels and is left out of means"):
+        assert vbterrier.Experiment([system], topics, QRELS, [BNDCG @ 2], **options)["BNDCG@2"].item() == whole
 
 
 # fmt: off

@@ -257,7 +257,7 @@ class Pairs:
         least, place = np.unique(values, return_inverse=True)
         first = np.searchsorted(least + SAME, self._sums)
         mass = np.bincount(first, weights=self.probs.reshape(-1), minlength=len(least) + 1)
-        reached: Floats = np.cumsum(mass)[place].reshape(np.shape(values))
+        reached: Floats = np.cumsum(mass, dtype=np.float64).take(place).reshape(np.shape(values))
         return reached
 
     def atoms(self) -> tuple[Floats, Floats]:
