@@ -170,7 +170,7 @@ def test_what_is_there_is_not_replaced_and_nothing_half_done_stays(build, tmp_pa
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("vbterrier.measures.artifact.pq.write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(FileError, match="full: cannot be written: No space left"):
         build("full")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "set"]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vbterrier import remedies
 from vbterrier.errors import FileError, InputError, path_of, whole_or_none
@@ -184,6 +183,8 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     >>> read_links(path)
     LinkedPool(1 topics, 1 documents, 1 entities, 1 links)
     """
+    import pyarrow.parquet as pq
+
     if not isinstance(pool, LinkedPool):
         raise InputError(
             f"write_links: found {type(pool).__name__}, wanted a LinkedPool: that of link_pool, LinkedPool.from_frame "
@@ -235,6 +236,8 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     >>> read_links(path).to_frame().values.tolist()
     [['q1', '007', 'NA', 1, 0, 0.5, 1]]
     """
+    import pyarrow.parquet as pq
+
     source = Source.at(path, max_bytes)
     if not source.is_parquet:
         raise FileError(source.path, "is not a Parquet file; write links with write_links")

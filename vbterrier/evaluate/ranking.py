@@ -19,6 +19,7 @@ from vbterrier.frames.queries import queries_of
 from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.student_t import t_quantile
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.unjudged import estimand
@@ -367,13 +368,11 @@ def _limits_of_means(
     bounds: Bounds,
 ) -> tuple[Floats, Floats]:
     """Intervals of the weighted means, each of shape (S,), in the order of the draws."""
-    from scipy import special
-
     places = [joint.names.index(name) for name in drawn.names]
     expected = np.array([joint.distributions[place].mean for place in places]).T
     of, tail = sample.moments(expected), (1 - level) / 2
-    low = lower_limit(of, tail, -bounds[0], special.stdtrit)
-    high = upper_limit(of, tail, bounds[1], special.stdtrit)
+    low = lower_limit(of, tail, -bounds[0], t_quantile)
+    high = upper_limit(of, tail, bounds[1], t_quantile)
     if over_labels is not None:
         places = [over_labels.names.index(name) for name in drawn.names]
         below, above = equal_tails(over_labels.draws[places], level)

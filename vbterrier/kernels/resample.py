@@ -8,9 +8,10 @@ import numpy as np
 
 from vbterrier.errors import InputError
 from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.normal import normal_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -442,27 +443,20 @@ def gammas(keys: Words, n_draws: int, quantiles: Singles, shape: NDArray[Any]) -
     return draw
 
 
-def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> NDArray[np.int32]:
-    """Poisson numbers: quantiles at ``uniform``; of means above 16 by the Cornish-Fisher expansion.
-
-    ``ndtri``: normal quantiles.
-    """
+def poissons(mean: Singles, uniform: Singles) -> NDArray[np.int32]:
+    """Poisson numbers: quantiles at ``uniform``; of means above 16 by the Cornish-Fisher expansion."""
     zero = np.zeros(1, dtype=np.float32)
-    return _inverted(
-        mean, mean, np.float32(1), np.exp(-mean), (np.broadcast_to(zero, mean.shape), mean), uniform, ndtri
-    )
+    return _inverted(mean, mean, np.float32(1), np.exp(-mean), (np.broadcast_to(zero, mean.shape), mean), uniform)
 
 
-def binomials(size: Any, prob: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> NDArray[np.int32]:
+def binomials(size: Any, prob: Singles, uniform: Singles) -> NDArray[np.int32]:
     """Binomial numbers, as :func:`poissons`; ``size`` (0 or more, also fractions) and ``prob`` below 1, shape (n, m).
 
     A fraction as size has the probabilities ``C(size, k) p^k (1 - p)^(size - k)`` as far as they are positive.
     """
     mean, odds = size * prob, prob / (np.float32(1) - prob)
     none = np.exp(size * np.log1p(-prob))
-    return _inverted(
-        mean, mean * (1 - prob), 1 - 2 * prob, none, (-odds, (size + np.float32(1)) * odds), uniform, ndtri
-    )
+    return _inverted(mean, mean * (1 - prob), 1 - 2 * prob, none, (-odds, (size + np.float32(1)) * odds), uniform)
 
 
 def _inverted(
@@ -472,7 +466,6 @@ def _inverted(
     none: Singles,
     ratio: tuple[Singles, Singles],
     uniform: Singles,
-    ndtri: Callable[[Any], Any],
 ) -> NDArray[np.int32]:
     """Quantiles of distributions with ``P(k) = P(k - 1) (a + b/k)``.
 
@@ -483,7 +476,7 @@ def _inverted(
     counts = np.zeros(mean.shape, dtype=np.int32)
     large = mean > MOST_COUNTED
     if large.any():
-        z = ndtri(np.minimum(uniform[large], 1 - 2.0**-24).astype(np.float64))
+        z = normal_quantile(np.minimum(uniform[large], 1 - 2.0**-24).astype(np.float64))
         skew = np.broadcast_to(third, mean.shape)[large]
         counts[large] = np.maximum(
             np.floor(mean[large] + z * np.sqrt(variance[large]) + skew * (z * z - 1) / 6 + 0.5), 0

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, path_of
@@ -146,6 +145,8 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             See the contracts of intents and tags; a column that Parquet cannot store; the path exists, or the folder
             cannot be written.
         """
+        import pyarrow.parquet as pq
+
         path = path_of("path", path)
         Intents(intents, together=PARTS in frame_of(intents, "intents").columns)
         tables = {_INTENTS: _table(intents, "intents")}

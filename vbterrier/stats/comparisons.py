@@ -26,6 +26,7 @@ from vbterrier.errors import (
 from vbterrier.frames.contracts import frame_of, is_linearised, require_difference, score_bounds
 from vbterrier.frames.score_table import ScoreTable, answered, relinearised, with_answers
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
+from vbterrier.kernels.student_t import t_cdf
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
 from vbterrier.stats.ratio_tests import ratio_pairs
@@ -412,11 +413,7 @@ def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
     """
     if not np.isfinite(bounds).all():
         return np.full(len(of.mean), np.nan)
-    from scipy import special
-
-    low, high = (
-        p_value(each, -margin, worst, special.stdtr) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))
-    )
+    low, high = (p_value(each, -margin, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1])))
     return np.maximum(low, high)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, number, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import agreeing_limits, constant_limits
+from vbterrier.kernels.student_t import noncentrality
 from vbterrier.stats.paired_tests import TESTS, TTest, null_distribution, paired_p, std_of, t_test
 
 if TYPE_CHECKING:
@@ -118,13 +119,11 @@ def effect_limits(tests: TTest, levels: Floats, rejected: Bools) -> tuple[Floats
     exact for normal differences (Cumming and Finch, Educational and Psychological Measurement 61, 2001). They exclude 0
     exactly where the test ``rejected``: limits of other tests end at 0, or are extended to it.
     """
-    from scipy import special
-
     t, limits = tests.t, np.full((2, len(tests.mean)), np.nan)
     finite = np.isfinite(t) & (tests.error > 0)
     df = np.broadcast_to(tests.df, t.shape)[finite]
     tails = np.stack([1 - levels[finite] / 2, levels[finite] / 2])
-    limits[:, finite] = special.nctdtrinc(df, tails, t[finite]) / np.sqrt(
+    limits[:, finite] = noncentrality(df, tails, t[finite]) / np.sqrt(
         np.broadcast_to(tests.n_effective, t.shape)[finite]
     )
     return agreeing_limits(limits[0], limits[1], tests.mean, rejected)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, upper_limit
+from vbterrier.kernels.normal import normal_cdf
 from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised
+from vbterrier.kernels.student_t import t_cdf, t_quantile
 from vbterrier.stats.agreement import EQUAL
 
 if TYPE_CHECKING:
@@ -94,19 +96,16 @@ class TTest(NamedTuple):
 
         Without spread, those of :func:`~vbterrier.kernels.mean_limits.lower_limit`, infinite for unknown bounds.
         """
-        from scipy import special
-
         below = 1 - levels / 2
-        # The quantile of 1 is NaN in SciPy 1.15.
-        half = np.where(below < 1, special.stdtrit(self.df, np.minimum(below, 1 - 1e-16)), np.inf) * self.error
+        half = t_quantile(self.df, below) * self.error
         ends = np.stack([self.mean - half, self.mean + half])
         constant = np.flatnonzero(self.error == 0)
         if len(constant):
             ends[:, constant] = [[-np.inf], [np.inf]]
             if np.isfinite(self.bounds).all():
                 tail = np.broadcast_to(levels, self.mean.shape)[constant] / 2
-                low = lower_limit(self.of, tail.min(), -self.bounds[0], special.stdtrit)
-                high = upper_limit(self.of, tail.min(), self.bounds[1], special.stdtrit)
+                low = lower_limit(self.of, tail.min(), -self.bounds[0], t_quantile)
+                high = upper_limit(self.of, tail.min(), self.bounds[1], t_quantile)
                 ends[:, constant] = low[constant], high[constant]
         return ends
 
@@ -133,8 +132,6 @@ def t_test(
 
     Source: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004, for the idea of moderation.
     """
-    from scipy import special
-
     sample = SampledQueries.equal(len(differences)) if sample is None else sample
     of = sample.moments(differences)
     variance = of.variance
@@ -143,12 +140,10 @@ def t_test(
     error = np.sqrt(variance)
     mean = np.where(np.abs(of.mean) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
     t = np.divide(mean, error, out=np.zeros_like(mean), where=error > 0)
-    p = np.asarray(2 * special.stdtr(of.df, -np.abs(t)))
+    p = np.asarray(2 * t_cdf(of.df, -np.abs(t)))
     constant = (error == 0) & (mean != 0)
     if constant.any() and np.isfinite(bounds).all():
-        sides = [
-            p_value(each, 0.0, worst, special.stdtr) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))
-        ]
+        sides = [p_value(each, 0.0, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))]
         p[constant] = np.minimum(2 * np.minimum(*sides), 1.0)[constant]
     return TTest(mean, error, of.df, of.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), of, bounds)
 
@@ -348,17 +343,13 @@ def rank_intervals(
 
     Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
     """
-    from scipy import special
-
     n = len(means)
     spread, own = np.zeros((n, n)), np.empty(n)
     largest = np.zeros(draws.shape[1])
 
     def critical(statistic: Floats) -> float:
         quantile = float(np.quantile(statistic, level, method="higher"))
-        return inflation * (
-            -float(special.stdtrit(df, float(special.ndtr(-quantile)))) if np.isfinite(df) else quantile
-        )
+        return inflation * (-float(t_quantile(df, float(normal_cdf(-quantile)))) if np.isfinite(df) else quantile)
 
     for system in range(n):
         gap = draws - draws[system]

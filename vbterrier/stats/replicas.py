@@ -13,6 +13,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, excerpt, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.normal import normal_quantile
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
@@ -131,13 +132,11 @@ def replica_intervals(
         low, high = np.quantile(replicas, tail_probabilities(level), axis=0)
         return Intervals(low, high, f"{source} (percentile)")
     if method == "normal":
-        from scipy import special
-
         mean, n, name = replicas.mean(axis=0), len(replicas), f"{source} (normal, Monte Carlo error)"
         if n == 1:
             warn("the error of a mean needs at least two replicas")
             return Intervals(np.full_like(mean, np.nan), np.full_like(mean, np.nan), name)
-        half_width = special.ndtri((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(n)
+        half_width = normal_quantile((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(n)
         return Intervals(mean - half_width, mean + half_width, name)
     if point is None:
         raise ParameterError("method='bca' needs the score without perturbation: give point")

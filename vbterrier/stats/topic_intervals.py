@@ -21,6 +21,7 @@ from vbterrier.frames.score_table import (
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
+from vbterrier.kernels.normal import normal_cdf, normal_quantile
 from vbterrier.kernels.resample import (
     ENDLESS,
     bounded_limits,
@@ -32,6 +33,7 @@ from vbterrier.kernels.resample import (
     studentised,
     weighted_sums,
 )
+from vbterrier.kernels.student_t import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -269,10 +271,8 @@ def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) 
     topics are independent. The interval uses the normal quantile and is clipped to [0, 1].
     """
     check_level(level)
-    from scipy import special
-
     mean = float(means.mean())
-    half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(max(variances.sum(), 0.0))) / len(means)
+    half_width = float(normal_quantile((1 + level) / 2)) * float(np.sqrt(max(variances.sum(), 0.0))) / len(means)
     return Interval(max(mean - half_width, 0.0), min(mean + half_width, 1.0), "unjudged (normal)")
 
 
@@ -326,12 +326,10 @@ def _topics_intervals(
 
 def _of_unseen(values: Floats, tail: float, bounds: Floats, sample: SampledQueries) -> Floats:
     """Limits of :mod:`vbterrier.kernels.mean_limits` on both sides, shape (2, m); NaN without bounds."""
-    from scipy import special
-
     known, left, rest = sample.split(values)
     of, finite = sample.drawn.moments(rest), np.isfinite(bounds).all(axis=0)
     worst, best = -np.where(finite, bounds[0], 0.0), np.where(finite, bounds[1], 0.0)
-    low, high = lower_limit(of, tail, worst, special.stdtrit), upper_limit(of, tail, best, special.stdtrit)
+    low, high = lower_limit(of, tail, worst, t_quantile), upper_limit(of, tail, best, t_quantile)
     return np.where(finite, np.stack([known + left * low, known + left * high]), np.nan)
 
 
@@ -372,12 +370,10 @@ def bca_limits(replicas: Floats, share: Floats, acceleration: float | Floats, ta
     They are quantiles of resampled values at ``Φ(z_0 + (z_0 + z)/(1 - a (z_0 + z)))`` instead of ``Φ(z)``, with
     ``z_0 = Φ^-1(share)`` of the proportion of values below the point; proportions 0 and 1 are moved by half a value.
     """
-    from scipy import special
-
-    bias = special.ndtri(np.clip(share, 0.5 / len(replicas), 1 - 0.5 / len(replicas)))
-    moved = bias + special.ndtri(tails).reshape(2, *[1] * bias.ndim)
+    bias = normal_quantile(np.clip(share, 0.5 / len(replicas), 1 - 0.5 / len(replicas)))
+    moved = bias + normal_quantile(tails).reshape(2, *[1] * bias.ndim)
     shrunk = np.maximum(1 - acceleration * moved, np.finfo(np.float64).tiny)
-    return quantiles_at(replicas, special.ndtr(bias + moved / shrunk))
+    return quantiles_at(replicas, normal_cdf(bias + moved / shrunk))
 
 
 # The methods. Each returns the limits, shape (2, m).
@@ -481,10 +477,8 @@ def poisson_limits(means: Floats, tails: Floats) -> Floats:
 
 
 def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
-    from scipy import special
-
     n = len(values)
-    deviation = special.stdtrit(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
+    deviation = t_quantile(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
     return np.asarray(values.mean(axis=0) + deviation)
 
 

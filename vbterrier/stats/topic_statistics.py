@@ -25,6 +25,7 @@ from vbterrier.kernels.resample import (
     stream,
     weighted_sums,
 )
+from vbterrier.kernels.student_t import t_quantile
 from vbterrier.kernels.vb import lowest_point
 from vbterrier.stats.comparisons import COLUMNS as PAIR_COLUMNS
 from vbterrier.stats.comparisons import adjusted, pairs_of
@@ -418,7 +419,5 @@ def _limits(resampled: Floats, point: Floats, left_out: Floats, tails: Floats, m
     if method == "bca":
         acceleration = acceleration_of(np.moveaxis(left_out, 0, -1)[..., None])[..., 0]
         return bca_limits(resampled, proportion_below(resampled, point, _EQUAL), acceleration, tails)
-    from scipy import special
-
     error: Floats = np.sqrt((n - 1) * left_out.var(axis=0))
-    return np.asarray(point + special.stdtrit(n - 1, tails).reshape(2, *[1] * point.ndim) * error)
+    return np.asarray(point + t_quantile(n - 1, tails).reshape(2, *[1] * point.ndim) * error)

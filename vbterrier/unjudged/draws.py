@@ -13,6 +13,7 @@ import pyarrow as pa
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.grade_regression import symmetric_root
+from vbterrier.kernels.normal import normal_cdf, normal_quantile
 from vbterrier.kernels.resample import binomials, gammas, poissons, symmetric, uniforms
 from vbterrier.unjudged.features import FEATURES
 from vbterrier.unjudged.groups import consecutive, grouped
@@ -104,8 +105,6 @@ class GradeDraws:
     """
 
     def __init__(self, model: GradeModel, n_draws: int, seed: int, *, deep: bool = False) -> None:
-        from scipy import special
-
         self.model, self.n_draws, self.seed, self.evidence = model, n_draws, seed, model.evidence
         evidence = model.evidence
         near = evidence.near[evidence.unjudged]
@@ -116,7 +115,7 @@ class GradeDraws:
         self._stored_ends = np.searchsorted(self.documents, self._ends)
         # Normal quantiles in the middle of the strata of half of the draws, scaled to a variance of 1.
         n = 1 << max(((n_draws + 1) // 2 - 1).bit_length(), 1)
-        normal = special.ndtri((np.arange(n) + 0.5) / n)
+        normal = normal_quantile((np.arange(n) + 0.5) / n)
         self._normal = (normal / np.sqrt((normal**2).mean())).astype(np.float32)
         self._seed_key = fingerprints.mix(np.array([seed & (1 << 64) - 1], dtype=np.uint64))
         topics = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
@@ -289,10 +288,8 @@ class GradeDraws:
         effects = root.astype(np.float32) @ normals[:, 2:]
         effects += step.regression.effect[topics, :, None].astype(np.float32)
         if step.intercepts is not None:
-            from scipy import special
-
             intercepts = replace(step.intercepts, cdf=step.intercepts.cdf[topics])
-            effects[:, 0] = intercepts.quantiles(special.ndtr(normals[:, 2].T.astype(np.float64))).T
+            effects[:, 0] = intercepts.quantiles(normal_cdf(normals[:, 2].T.astype(np.float64))).T
         shared, of_topic = self._shared[number].noise
         noise = normals[:, 0] * of_topic + shared
         if number:
@@ -381,8 +378,6 @@ class GradeDraws:
 
     def _below(self, topics: slice, steps: list[Singles]) -> NDArray[np.int32]:
         """Draws of the documents below the cuts that reach each level above 0, shape (n_topics, n_steps, n_draws)."""
-        from scipy import special
-
         n, groups = self.n_draws, slice(*self._groups.ends[[topics.start, topics.stop]].tolist())
         ends = self._groups.ends[topics.start : topics.stop + 1] - groups.start
         open_ = np.flatnonzero(np.diff(ends))
@@ -416,7 +411,7 @@ class GradeDraws:
                 prob = expected[number] / (expected[number - 1] + tiny)
                 size, most = counts[:, number - 1].astype(np.float32), counts[:, number - 1]
             keys = self._topic_keys[topics] ^ _OF_GROUPS ^ np.uint64(number)
-            drawn = binomials(size, np.minimum(prob, np.float32(1 - 1e-6)), uniforms(keys, n), special.ndtri)
+            drawn = binomials(size, np.minimum(prob, np.float32(1 - 1e-6)), uniforms(keys, n))
             counts[:, number] = np.minimum(drawn, most)
         return counts
 
@@ -464,8 +459,6 @@ class GradeDraws:
         part of them that nobody could find is then ``h (1 - q)`` times the relevant documents in the evidence, with the
         logarithm of h normal around that of :attr:`GradeModel.hidden`; fewer of higher levels.
         """
-        from scipy import special
-
         evidence, model, n = self.evidence, self.model, self.n_draws
         unseen = np.zeros(drawn.shape, dtype=np.int32)
         # A topic without unjudged documents has its pool as it is.
@@ -492,7 +485,7 @@ class GradeDraws:
             expected = gammas(keys, n, self._normal, (n_beyond + UNSEEN_SHAPE)[:, None])
             expected *= (1 - share) / (np.float32(UNSEEN_SHAPE) / prior + share)
             uniform = uniforms(keys + np.uint64(1), n)
-            unseen[open_, level] = poissons(expected[open_], uniform[open_], special.ndtri)
+            unseen[open_, level] = poissons(expected[open_], uniform[open_])
         return unseen
 
 

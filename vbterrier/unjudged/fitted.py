@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vbterrier.errors import (
     FileError,
@@ -307,6 +306,8 @@ class EvidenceModel(Shown):
         which :meth:`load` reads. A path that ends in a suffix of files of results, such as ``.html`` or ``.csv``, is a
         file, as for all results.
         """
+        import pyarrow.parquet as pq
+
         folder = path_of("path", path)
         # Suffixes in capitals are refused, as those of all results.
         if folder.suffix.lower() in SUFFIXES:

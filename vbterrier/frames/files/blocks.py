@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, excerpt, printable
 from vbterrier.frames.files.kinds import RUN, first_line
@@ -211,6 +210,8 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
 
 def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of a Parquet file, each with the number of its first row."""
+    import pyarrow.parquet as pq
+
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
@@ -321,6 +322,8 @@ def split_by_system(
     ``None`` if the files are one run; errors as of :func:`vbterrier.frames.systems.split_systems`, with those of the
     first topics that repeat.
     """
+    import pyarrow.parquet as pq
+
     columns = SystemColumns(system, kept=True)
     found = systems_in(_decisive(paths, n_bytes, columns), system, name)
     if found is None:

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, examples
 from vbterrier.frames.contracts import is_arrow_dataset
@@ -122,6 +121,8 @@ def files_of(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, ..
     The columns that are needed of a dataset are copied to a temporary file in bounded memory, whatever its file system,
     format and partitions. ``system``: as in :func:`vbterrier.frames.systems.split_systems`.
     """
+    import pyarrow.parquet as pq
+
     if not is_arrow_dataset(run):
         yield parts_of(run)
         return

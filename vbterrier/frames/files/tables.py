@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, nearest, printable, warn
 from vbterrier.frames.columns import ID_WORDS, simplified
@@ -333,6 +332,8 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
 
 def parquet_columns(source: Source) -> list[str]:
     """Return the names of the columns of a Parquet file."""
+    import pyarrow.parquet as pq
+
     try:
         with source.raw() as raw:
             names: list[str] = pq.ParquetFile(raw).schema_arrow.names
@@ -343,6 +344,8 @@ def parquet_columns(source: Source) -> list[str]:
 
 def whole_table(source: Source, columns: Sequence[str] | None = None) -> Any:
     """Read a Parquet file with its own types; ``columns``: all by default."""
+    import pyarrow.parquet as pq
+
     try:
         with source.raw() as raw:
             file = pq.ParquetFile(raw)
@@ -424,6 +427,8 @@ def batches(
     - ``start``: the first row that is wanted; the first batch may begin earlier
     - ``limit``: limit of the lists in one row, in bytes; that of ``source`` by default
     """
+    import pyarrow.parquet as pq
+
     with source.raw() as raw:
         file = pq.ParquetFile(raw, buffer_size=2**20)
         leaves = [file.schema.column(place) for place in range(len(file.schema))]
