@@ -72,6 +72,7 @@ class Diagnosis(Shown):
     - ``notes``: warnings as text
     - ``serious``: the notes of which measures are wrong without a correction
     - ``intents``: one row per fact about candidate intents and tags, empty without them: what, value
+    - ``other_ids``: runs whose documents are hardly those of the judgments, as with ids of another spelling
     """
 
     qrels: pd.DataFrame
@@ -80,6 +81,7 @@ class Diagnosis(Shown):
     notes: tuple[str, ...] = field(default=())
     serious: tuple[str, ...] = field(default=())
     intents: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["what", "value"]))
+    other_ids: tuple[str, ...] = field(default=())
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``runs``: a row per run."""
@@ -89,7 +91,14 @@ class Diagnosis(Shown):
         return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
 
     def _verdict(self) -> Iterator[str]:
-        """Yield the measures to use, and the topics and judgments that there are."""
+        """Yield the runs to repair, the measures to use, and the topics and judgments that there are."""
+        if self.other_ids:
+            yield (
+                f"Hardly a document of {examples(self.other_ids)} is judged, which no measure can make up for: give runs "
+                "whose document ids are those of the judgments."
+            )
+            if len(self.other_ids) == len(self.runs):
+                return
         usable = [item for item in self.support if item.possible]
         if not usable:
             yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
@@ -107,7 +116,7 @@ class Diagnosis(Shown):
             yield Caveat(f"{subject[:1].upper()}{subject[1:]}", sentence(said), note in self.serious)
 
     def _next(self, call: Call) -> str:
-        if not any(item.possible for item in self.support) or "qrels" not in call.words:
+        if self.other_ids or not any(item.possible for item in self.support) or "qrels" not in call.words:
             return ""
         return call.next("score", "score", ("runs", "qrels", "subtopics", "intents", "tags", "system", "unit"))
 
@@ -200,9 +209,13 @@ def diagnose(
     }
     about = _intent_facts(loaded, *intents_and_tags(intents, tags), notes) if intents is not None else []
     kinds["covered"] = None if intents is None else any(what.startswith(_TAGGED) for what, _ in about)
-    support = _support(table, **kinds, identified=is_identified(judgments))
+    # What is unjudged in runs of other ids says nothing about measures.
+    described = table[~table["name"].isin(of_other_ids)] if len(of_other_ids) < len(table) else table
+    support = _support(described, **kinds, identified=is_identified(judgments))
     tables = (pd.DataFrame(rows, columns=["what", "value"]) for rows in (facts, about))
-    return Diagnosis(next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables))
+    return Diagnosis(
+        next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables), other_ids=tuple(of_other_ids)
+    )
 
 
 def _judgments(qrels: Any, unit: float) -> pd.DataFrame:
