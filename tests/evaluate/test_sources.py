@@ -163,6 +163,51 @@ def test_columns_that_no_evaluation_reads_are_not_read(tmp_path, entrance):
     assert value == pytest.approx(1 if entrance == "system" else 1 / np.log2(3))
 
 
+TWO = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": ["d1", "d2", "d1", "d3"]})
+RUN_OF_TWO, QRELS_OF_TWO = TWO.assign(score=[2.0, 1.0] * 2), TWO.assign(label=[0, 1, 1, 0])
+TAGS_OF_TWO = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["E1", "E2", "E1"]})
+INTENTS_OF_TWO = pd.DataFrame({"qid": ["1", "2"], "entity_id": ["E2", "E1"], "prob": 1.0})
+QUERIES_OF_TWO = pd.DataFrame({"qid": ["1", "2"], "query": "words"})
+RUN_OF_ENTITIES = pd.DataFrame({"qid": ["1", "2"], "docno": ["E2", "E1"], "score": 1.0})
+# Other calls that read runs and judgments -> a table.
+CALLS = {
+    "gate": lambda run, qrels: vbterrier.evaluate.release_gate(
+        {"new": run}, qrels, "nDCG@5", baseline={"old": RUN_OF_TWO.iloc[::-1]}, margin=0.1
+    ).to_frame(),
+    "doctor": lambda run, qrels: vbterrier.evaluate.diagnose({"a": run}, qrels).runs,
+    "audit": lambda run, qrels: vbterrier.evaluate.audit_judge({"a": run}, qrels, labels=QRELS_OF_TWO).to_frame(),
+    "evaluate_intents": lambda run, _: vbterrier.evaluate_intents(
+        {"a": run}, QUERIES_OF_TWO, ["ES@5"], intents=INTENTS_OF_TWO, tagger=TAGS_OF_TWO
+    ).to_frame(),
+    "coverage": lambda run, qrels: vbterrier.coverage_report(
+        {"e": RUN_OF_ENTITIES}, TAGS_OF_TWO, qrels=qrels, options=vbterrier.evaluate.CoverageOptions(pool=run)
+    ).to_frame(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("call", CALLS)
+def test_columns_that_no_call_reads_are_not_read(tmp_path, call):
+    broken, paths = pa.array([b"\xff"] * 4).view(pa.string()), [tmp_path / "run.parquet", tmp_path / "qrels.parquet"]
+    for path, frame in zip(paths, (RUN_OF_TWO, QRELS_OF_TWO), strict=True):
+        pq.write_table(_table(frame).append_column("text", broken), path)
+    pd.testing.assert_frame_equal(CALLS[call](*paths), CALLS[call](RUN_OF_TWO, QRELS_OF_TWO))
+
+
+def test_texts_of_runs_are_read_where_documents_are_tagged(tmp_path):
+    texts = RUN_OF_TWO.assign(text=["Paris", "Texas", "Paris", "Rome"])
+    texts.to_parquet(tmp_path / "run.parquet")
+    names = pd.DataFrame({"alias": ["Paris", "Texas"], "entity_id": ["E1", "E2"]})
+    tagger = vbterrier.TagEntities(vbterrier.linking.DictionaryLinker(names, id_space="x"))
+    values = [
+        vbterrier.evaluate_intents({"a": run}, QUERIES_OF_TWO, ["ES@5"], intents=INTENTS_OF_TWO, tagger=tagger)
+        .values["value"]
+        .tolist()
+        for run in (texts, tmp_path / "run.parquet")
+    ]
+    assert values == [[1.0, 1.0]] * 2
+
+
 @pytest.mark.parametrize("has_scores", [True, False])
 def test_names_of_columns_and_ranks_mean_the_same_in_blocks(tmp_path, has_scores):
     run = pd.DataFrame({"query_id": "1", "doc_id": ["d1", "d2"], "rank": [2, 1], "score": [1.0, 2.0]})

@@ -187,8 +187,8 @@ def test_doctor_separates_runs_of_another_id_space():
     assert found.notes[0].startswith("run 'odd'") or any(note.startswith("run 'odd'") for note in found.notes)
     assert not any(words in note for note in diagnose({"good": collection()[0]}, qrels).notes)
     assert found.answer().verdict == (
-        "Hardly a document of 'odd' is judged, which no measure can make up for: give runs whose document ids are those "
-        "of the judgments."
+        "Hardly a document of 'odd' is judged, which no measure can make up for: give runs whose document ids are "
+        "those of the judgments."
     )
     # The other run decides which measures suit.
     bare = diagnose({"good": collection()[0]}, qrels)

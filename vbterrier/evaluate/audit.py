@@ -33,7 +33,7 @@ from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.results import Shown, measure_text
@@ -451,7 +451,7 @@ def _judged(qrels: Any, scale: tuple[int, int] | None, unit: float) -> Evaluatio
         target = target_of(qrels, None, None)
         require_scale(target.frame, scale, "qrels")
         return target
-    target = target_of(read_qrels(qrels, unit=unit) if is_path(qrels) else in_units(qrels, unit), None, None)
+    target = target_of(evaluated_qrels(qrels, unit=unit) if is_path(qrels) else in_units(qrels, unit), None, None)
     require_scale(target.frame.assign(label=target.frame["label"] * unit), scale, "qrels")
     return target
 

@@ -27,7 +27,7 @@ from vbterrier.frames.answer import Caveat
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, score_bounds
 from vbterrier.frames.entity_coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel, counted
@@ -479,7 +479,7 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
             raise InputError(
                 "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"
             )
-        source = link_pool(loaded_run("pool", pool), source, _judgments(qrels))
+        source = link_pool(loaded_run("pool", pool, extra=False), source, _judgments(qrels))
         return _require_judged(source)
     if qrels is not None:
         _require_same_labels(source, qrels)
@@ -489,7 +489,7 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
-    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
 
 
 def _require_judged(pool: LinkedPool) -> LinkedPool:

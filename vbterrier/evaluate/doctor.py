@@ -13,7 +13,7 @@ from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, qui
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.labels import text_of_large_labels
 from vbterrier.frames.named import named
@@ -94,8 +94,8 @@ class Diagnosis(Shown):
         """Yield the runs to repair, the measures to use, and the topics and judgments that there are."""
         if self.other_ids:
             yield (
-                f"Hardly a document of {examples(self.other_ids)} is judged, which no measure can make up for: give runs "
-                "whose document ids are those of the judgments."
+                f"Hardly a document of {examples(self.other_ids)} is judged, which no measure can make up for: give "
+                "runs whose document ids are those of the judgments."
             )
             if len(self.other_ids) == len(self.runs):
                 return
@@ -161,7 +161,7 @@ def diagnose(
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()
     [0.5]
     """
-    runs = named_runs(runs, system=system)
+    runs = named_runs(runs, system=system, extra=False)
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
@@ -221,7 +221,7 @@ def diagnose(
 def _judgments(qrels: Any, unit: float) -> pd.DataFrame:
     """The judgments of a frame or a file, in steps of their scale."""
     if is_path(qrels):
-        return read_qrels(qrels, unit=unit)
+        return evaluated_qrels(qrels, unit=unit)
     frame = frame_of(qrels, "qrels", QRELS)
     require(frame, ("qid", "docno", "label"), "qrels")
     return frame if unit == 1 else in_units(frame, unit)

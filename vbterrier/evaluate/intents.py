@@ -24,6 +24,7 @@ from vbterrier.evaluate.inputs import (
     intents_of,
     named_systems,
     require_baseline,
+    tagging_stage,
     tags_of,
     target_of,
 )
@@ -306,9 +307,11 @@ def evaluate_intents(
     asked_queries = _checked_topics(topics, runs, baseline, data.system)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
+    # A stage that tags documents reads their texts.
+    extra = tagging_stage(tagger) is not None
     work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
     where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
-    by_name = _systems(runs, baseline, work, system=data.system, **where)
+    by_name = _systems(runs, baseline, work, system=data.system, extra=extra, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     perturbations, reruns = list[Any](), dict[str, list[Run]]()
@@ -439,6 +442,7 @@ def _systems(
     work: Work,
     *,
     system: str | None,
+    extra: bool,
     memory: int | str | None,
     n_jobs: int,
     client: Any,
@@ -458,7 +462,9 @@ def _systems(
         with workers(n_jobs, client) as team:
             in_chunks = first_ranks_of(files, work, memory, team, system=system, progress=progress)
     tables = {
-        name: {name: source} if is_pipeline(source) else in_chunks.get(name) or system_tables(name, source, system)
+        name: {name: source}
+        if is_pipeline(source)
+        else in_chunks.get(name) or system_tables(name, source, system, extra=extra)
         for name, source in by_name.items()
     }
     every = named_once(pair for runs in tables.values() for pair in runs.items())

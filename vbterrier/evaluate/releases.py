@@ -513,7 +513,7 @@ def release_gate(
         require_proportional(list(margins))
     ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
     newest, others = (
-        list(named_runs(_named(runs, which), system=data.system).items())
+        list(named_runs(_named(runs, which), system=data.system, extra=False).items())
         for runs, which in ((new, "new"), (baseline, "baseline"))
     )
     if len(newest) != 1 or not others:

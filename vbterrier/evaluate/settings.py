@@ -53,7 +53,7 @@ def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
         raise InputError(
             "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"
         )
-    return link_pool(loaded_run("pool", pool), source)
+    return link_pool(loaded_run("pool", pool, extra=False), source)
 
 
 class Reachability:

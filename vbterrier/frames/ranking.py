@@ -41,6 +41,9 @@ DUPLICATES = ("error", "first", "everywhere")
 MOST_PLACES = 200_000_000
 # Runs are sorted whole unless the lists are this many times as long as the cutoff.
 _FEW_OF = 4
+# Columns of runs that evaluations keep: those that they read, and the index of a document in answers of _rank_eval,
+# which lists of documents to rate have, too.
+_KEPT = frozenset((*READ, "index"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,11 +571,14 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
     return place
 
 
-def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
-    """Return the one run in a frame or a file; a pipeline, which needs topics, is an error, and so are several."""
+def loaded_run(name: str, run: Any, duplicates: str = "everywhere", *, extra: bool = True) -> Run:
+    """Return the one run in a frame or a file; a pipeline, which needs topics, is an error, and so are several.
+
+    ``extra``: as in :func:`system_tables`.
+    """
     if is_pipeline(run):
         run = results_of(name, run, None)
-    tables = system_tables(name, run)
+    tables = system_tables(name, run, extra=extra)
     if len(tables) > 1:
         raise InputError(
             f"run {name!r}: wanted one run, found {len(tables)} systems ({examples(tables)}); give one of them"
@@ -587,7 +593,7 @@ def system_tables(name: str, run: Any, system: str | None = None, *, extra: bool
     """
     what = f"run {name!r}"
     if is_parts(run):
-        frame = table_of_parts(run, None if extra else EvaluatedColumns(frozenset(READ), system))
+        frame = table_of_parts(run, None if extra else EvaluatedColumns(_KEPT, system))
         if not extra and system not in (None, ONE, *frame.columns):
             # The message lists all columns.
             frame = table_of_parts(run)

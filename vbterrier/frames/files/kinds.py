@@ -240,7 +240,7 @@ PRELS = FileKind(
 # Judgments on a scale with fractions.
 FRACTIONS = replace(QRELS, whole=frozenset())
 # Ratings of search teams, which are checked against their scale.
-RATINGS = replace(QRELS, numeric=())
+RATINGS = replace(QRELS, numeric=(), others=("index",))
 LABELS = FileKind(
     ("qid", "docno", "label"),
     ("label",),
