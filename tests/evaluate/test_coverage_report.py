@@ -11,7 +11,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import CoverageOptions
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.contracts import score_bounds
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.contracts import LabelFrame, frame_of, require, require_difference, systems_of
+from vbterrier.frames.contracts import LabelFrame, frame_of, require, systems_of
+from vbterrier.frames.ranges import require_difference
 from vbterrier.frames.ranking import Run
 
 PLAIN = pd.DataFrame({"qid": ["007"], "docno": ["NA"], "score": [1.5]})

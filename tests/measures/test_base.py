@@ -42,7 +42,7 @@ from vbterrier import (
     score,
 )
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.contracts import mean_bounds, score_bounds
+from vbterrier.frames.ranges import mean_bounds, score_bounds
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures import (
     DNDCG,

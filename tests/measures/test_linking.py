@@ -21,7 +21,7 @@ from vbterrier.evaluate import leaderboard, release_gate
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
 from vbterrier.frames import read_values, write_qrels, write_run
-from vbterrier.frames.contracts import is_linearised
+from vbterrier.frames.ranges import is_linearised
 from vbterrier.frames.score_table import answers_by
 from vbterrier.kernels.resample import poisson_weights, resamples, stream
 from vbterrier.linking.quality import linking_report

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
-from vbterrier.frames.contracts import frame_of, is_linearised, require
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ranges import is_linearised
 from vbterrier.frames.score_table import ScoreTable, answer_codes, refuse_ratios_of_means
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors

@@ -12,8 +12,8 @@ import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
-from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.ranges import require_difference, score_bounds
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import (

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require, score_bounds
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.queries import queries_frame
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import bounded_limits, stream

@@ -21,10 +21,10 @@ from vbterrier.evaluate.settings import (
     linked,
     mean_and_interval,
 )
-from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.frames.results import Shown, joined_names, of_means
 from vbterrier.frames.systems import ONE

@@ -25,13 +25,14 @@ from vbterrier.evaluate.inputs import loaded_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import LabelFrame, frame_of, score_bounds
+from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.entity_coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, facts, of_means
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait

@@ -22,6 +22,7 @@ from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_o
 from vbterrier.frames.results import Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
+from vbterrier.measures import BOOTSTRAPPED, ESTIMATED
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
 from vbterrier.remedies import COMMON_TOPICS, FIRST_DUPLICATE, SUBTOPICS
 from vbterrier.settings import with_defaults
@@ -461,8 +462,9 @@ def _support(
 def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tuple[str, bool, str]]:
     """Measures of judgments, with ``some`` unjudged documents: names, True if they are possible, and the reason."""
     # Not BAP, whose error exceeds that of AP in most settings, see docs/explanation/evidence-measures.md.
-    bootstrapped = "BNDCG, BRBP, BP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
-    estimated, plain = "ENDCG, ERBP, EP, EAP, EERR, EQ", "nDCG, AP, P"
+    names = ", ".join(measure.NAME for measure in BOOTSTRAPPED if measure.NAME != "BAP")
+    bootstrapped = names + ", NDCGBound, Unjudged" * identified
+    estimated, plain = ", ".join(measure.NAME for measure in ESTIMATED), "nDCG, AP, P"
     if diversity:
         flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"
         return [

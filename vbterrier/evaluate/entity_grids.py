@@ -35,9 +35,10 @@ from vbterrier.errors import (
 from vbterrier.evaluate.grids import GridOptions, GridResult, grid_items, grid_results, rankings_fingerprint
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.columns import QRELS, TOPICS
-from vbterrier.frames.contracts import frame_of, require, score_bounds
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget

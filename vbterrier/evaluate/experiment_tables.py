@@ -20,8 +20,8 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.contracts import is_linearised
 from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.ranges import is_linearised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

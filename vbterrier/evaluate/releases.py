@@ -30,18 +30,12 @@ from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, covaria
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.answer import Caveat, Finding, sentence
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import (
-    frame_of,
-    in_units,
-    is_nested_table,
-    require,
-    require_difference,
-    score_bounds,
-)
+from vbterrier.frames.contracts import frame_of, in_units, is_nested_table, require
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
+from vbterrier.frames.ranges import require_difference, score_bounds
 from vbterrier.frames.ranking import checked_run
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.score_table import refuse_ratios

@@ -26,10 +26,10 @@ from vbterrier.evaluate.grids import (
 )
 from vbterrier.evaluate.inputs import loaded_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.entity_coverage import warn_of_other_ids
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values

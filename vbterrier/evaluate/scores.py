@@ -21,12 +21,13 @@ from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, scored
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.answer import Caveat, sentence
-from vbterrier.frames.contracts import is_ratio_of_means, systems_of
+from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of, queries_of_topics, sampled_queries
+from vbterrier.frames.ranges import is_ratio_of_means
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable, linearised_on
 from vbterrier.frames.values import KEY

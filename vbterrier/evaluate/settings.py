@@ -13,12 +13,12 @@ from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, named_runs, run_of_system, table_of
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import topics_of
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
 from vbterrier.frames.systems import ONE

@@ -152,7 +152,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         Parameters
         ----------
         measure
-            ``"BNDCG"``, ``"BRBP"``, ``"BP"``, ``"BAP"``, ``"BERR"`` or ``"BQ"``.
+            The name of a measure of the B family, such as ``"BNDCG"`` or ``"BAP"``.
         depth, per_query
             Rank cutoff; ``True`` returns a frame indexed by query, with a column named as ``BAP@10``, instead of the
             mean over queries.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
-from vbterrier.frames.contracts import is_linearised
+from vbterrier.frames.ranges import is_linearised
 from vbterrier.frames.score_table import answered, answers_by, by_mean, plain_mean, relinearised
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, agreeing, choice, nearest, number, printable, warn
+from vbterrier.errors import FileError, InputError, agreeing, choice, nearest, number, printable, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
@@ -442,69 +442,3 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
         keys_of(frame[column], f"{name} column {column!r}")
     frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
     return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()
-
-
-# Ranges of the values of measures.
-UNKNOWN: Bounds = (-np.inf, np.inf)
-# Measures of ir_measures, of trec_eval and of this package whose scores are between 0 and 1.
-_UNIT = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        AP AP_IA Accuracy BPref Bpref Compat ERR ERR_IA IPrec Judged MAP MAP_IA MRR NDCG NERR8 NERR9 NERR10 NERR11 NRBP
-        P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
-        nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
-        relative_P set_F set_P set_map set_recall success
-        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged MarcoRR ES TopIntent WeightedAlphaNDCG
-        WeightedERRIA WeightedNRBP DNDCG DSharpNDCG IRec
-        BaitRate NonRelCov ObsCov OracleCov RelCov SignalRate TopBait LinkingR
-        """,
-    )
-)
-_OTHERS = {"VarPenalty": (0.0, 0.5), "OERCorr": (-1.0, 1.0)}
-# Ratios between 0 and 1 whose values of single topics are linearised.
-_LINEARISED = frozenset({"LinkP", "LinkR", "LinkF1", "NilP", "NilR", "LinkingP", "LinkingF1"})
-
-
-def score_bounds(measure: str) -> Bounds:
-    """The smallest and the largest possible score of a measure, or of a gain over a system; infinite if unknown."""
-    if " - " in measure:
-        low, high = score_bounds(measure.split(" - ", maxsplit=1)[0])
-        return low - high, high - low
-    name = re.split(r"[(@]", measure, maxsplit=1)[0]
-    if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
-        return 0.0, 1.0
-    if name == "VB":
-        match = re.search(r"alpha=([\d.e+-]+)", measure)
-        return (1 - (1 + float(match[1] if match else 1.0) ** 2) ** 0.5) / 2, 1.0
-    if name == "Overlap":
-        match = re.search(r"@(\d+)", measure)
-        return 0.0, float(match[1]) if match else np.inf
-    return _OTHERS.get(name, UNKNOWN)
-
-
-def require_difference(name: str, value: float, measure: str) -> None:
-    """Refuse a difference that no two means of a measure can have; ask about one of 1 or more."""
-    low, high = mean_bounds(measure)
-    largest = high - low
-    asked = f"did you mean {value / 100:g}, {value:g} per cent of 1?"
-    if abs(value) >= largest:
-        hint = f"; {asked}" if abs(value) > 1 else ""
-        raise ParameterError(f"{name}={value:g}: means of {measure} differ by at most {largest:g}; wanted less{hint}")
-    if abs(value) >= 1:
-        warn(f"{name}={value:g} is in units of {measure}; {asked}")
-
-
-def is_linearised(measure: str) -> bool:
-    """Return True for ratios whose values of topics are linearised, and may be outside the range of their mean."""
-    return re.split(r"[(@]", measure, maxsplit=1)[0] in _LINEARISED
-
-
-def is_ratio_of_means(measure: str) -> bool:
-    """Return True for measures whose value for a collection is a ratio of means, and no mean of those of topics."""
-    return re.split(r"[(@]", measure, maxsplit=1)[0] == "DiscRatio"
-
-
-def mean_bounds(measure: str) -> Bounds:
-    """The smallest and the largest possible mean of a measure."""
-    return (0.0, 1.0) if is_linearised(measure) else score_bounds(measure)

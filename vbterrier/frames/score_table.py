@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of, is_linearised, is_ratio_of_means
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ranges import is_linearised, is_ratio_of_means
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels import linking
 from vbterrier.remedies import COMMON_TOPICS

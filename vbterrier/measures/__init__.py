@@ -1,5 +1,6 @@
 """All measures, as ``vbterrier.measures.RelCov @ 20``; importing this package registers them with ir_measures."""
 
+from vbterrier.frames.ranges import OWN
 from vbterrier.hosts.ir_measures import MEASURES as REGISTRY
 from vbterrier.hosts.ir_measures import install
 from vbterrier.measures.base import PROVIDER, Measure
@@ -75,9 +76,11 @@ ENTITY: tuple[Measure, ...] = (
     *(TopBait, OERCorr, ObsCov, OracleCov),
 )
 LINKING: tuple[Measure, ...] = (LinkP, LinkR, LinkF1, NilP, NilR, LinkingP, LinkingR, LinkingF1)
+BOOTSTRAPPED: tuple[Measure, ...] = (BNDCG, BRBP, BP, BAP, BERR, BQ)
+ESTIMATED: tuple[Measure, ...] = (ENDCG, ERBP, EP, EAP, EERR, EQ)
 MEASURES: tuple[Measure, ...] = (
-    *(BNDCG, BRBP, BP, BAP, BERR, BQ),
-    *(ENDCG, ERBP, EP, EAP, EERR, EQ),
+    *BOOTSTRAPPED,
+    *ESTIMATED,
     *(NDCGBound, Unjudged, MarcoRR),
     *(ES, VB, VarPenalty, TopIntent),
     *(WeightedERRIA, WeightedAlphaNDCG, WeightedNRBP),
@@ -88,5 +91,5 @@ MEASURES: tuple[Measure, ...] = (
 
 for _measure in MEASURES:
     # ir_measures.measures.register raises an assertion error for a name that is taken, as it is after a reload.
-    REGISTRY[_measure.NAME] = type(_measure)
+    REGISTRY[_measure.NAME] = OWN[_measure.NAME] = type(_measure)
 install(PROVIDER)

@@ -12,6 +12,7 @@ import ir_measures
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, printable
+from vbterrier.frames.ranges import UNKNOWN
 from vbterrier.hosts.ir_measures import Provider, registered
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.rankings import MOST_RANKS
@@ -121,6 +122,12 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     QREL_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "relevance"]
     # Better values: "higher", "lower", or None for neither.
     BETTER: ClassVar[str | None] = "higher"
+    # The smallest and the largest possible score.
+    RANGE: ClassVar[tuple[float, float]] = UNKNOWN
+    # Values of single topics are parts of a ratio between 0 and 1, and may be outside its range.
+    IS_LINEARISED: ClassVar[bool] = False
+    # The value of a collection is a ratio of means, and no mean of those of topics.
+    IS_RATIO_OF_MEANS: ClassVar[bool] = False
     # The value of a topic depends on all topics: it is its part of the value of the collection.
     IS_OF_COLLECTION: ClassVar[bool] = False
 
@@ -128,6 +135,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         super().__init_subclass__()
         # The class of a measure is private and named after it: _RelCov is RelCov.
         cls.NAME = cls.__qualname__.rpartition(".")[2].removeprefix("_")
+
+    @classmethod
+    def range_of(cls, measure: str) -> tuple[float, float]:  # noqa: ARG003 - ranges may depend on parameters
+        """Return the smallest and the largest possible score of a measure of this class, given as text."""
+        return cls.RANGE
 
     @property
     def __name__(self) -> str:

@@ -37,6 +37,7 @@ class _NDCGBound(Measure):
     NDCGBound(side='upper',max_grade=3)@10
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = None
     PRETTY_NAME = "Bound of nDCG"
     SHORT_DESC = "lowest or highest nDCG for any grades of unjudged documents"
@@ -72,6 +73,7 @@ class _Unjudged(Measure):
     Unjudged@10
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = None
     PRETTY_NAME = "Share of unjudged documents"
     SHORT_DESC = "share of the ranking without judgments"

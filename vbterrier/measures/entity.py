@@ -113,6 +113,7 @@ class _RelCov(_OfEntities):
     [0.5]
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Relevant coverage"
     SHORT_DESC = "share of the relevant documents that the selected entities reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
@@ -131,6 +132,7 @@ class _NonRelCov(_OfEntities):
     NonRelCov(rel=2)@20
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = "lower"
     PRETTY_NAME = "Non-relevant coverage"
     SHORT_DESC = "share of the non-relevant documents that the selected entities reach"
@@ -155,6 +157,7 @@ class _DiscRatio(_OfEntities):
     DiscRatio@20
     """
 
+    IS_RATIO_OF_MEANS = True
     PRETTY_NAME = "Discrimination ratio of topics (diagnostic)"
     SHORT_DESC = "a diagnostic: the ratio of a collection is mean RelCov over mean NonRelCov (disc_ratio)"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
@@ -201,6 +204,7 @@ class _SignalRate(_OfEvidence):
     SignalRate@20
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Signal rate"
     SHORT_DESC = "share of selected entities that indicate relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
@@ -219,6 +223,7 @@ class _BaitRate(_OfEvidence):
     BaitRate@20
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = "lower"
     PRETTY_NAME = "Bait rate"
     SHORT_DESC = "share of selected entities that do not indicate relevance, or indicate non-relevance"
@@ -236,6 +241,7 @@ class _TopBait(_OfEvidence):
     TopBait
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = "lower"
     PRETTY_NAME = "Top-1 bait"
     SHORT_DESC = "1 if the first entity does not indicate relevance, or indicates non-relevance"
@@ -262,6 +268,7 @@ class _OERCorr(_OfEvidence):
     OERCorr(undefined='zero')@20
     """
 
+    RANGE = (-1.0, 1.0)
     PRETTY_NAME = "Correlation with OER"
     SHORT_DESC = "rank correlation of entity scores with observable entity relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
@@ -284,6 +291,7 @@ class _ObsCov(_OfEvidence):
     ObsCov
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = None
     PRETTY_NAME = "Observable coverage"
     SHORT_DESC = "share of the relevant documents within reach of core entities"
@@ -312,6 +320,7 @@ class _OracleCov(_OfEntities):
     OracleCov(exact=True)@20
     """
 
+    RANGE = (0.0, 1.0)
     BETTER = None
     PRETTY_NAME = "Oracle coverage"
     SHORT_DESC = "share of the relevant documents that the best entities of the pool reach"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -252,6 +253,7 @@ class _ES(IntentMeasure):
     VB(nil='NIL')@5
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Expected success"
     SHORT_DESC = "probability that the intent of the user is covered"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
@@ -272,6 +274,7 @@ class _VarPenalty(IntentMeasure):
     VarPenalty@10
     """
 
+    RANGE = (0.0, 0.5)
     BETTER = None
     PRETTY_NAME = "Variance penalty"
     SHORT_DESC = "standard deviation of success over the intents"
@@ -311,6 +314,12 @@ class _VB(IntentMeasure):
         "monotone": Param(bool, False, desc="make the score monotone in expected success"),
     }
 
+    @classmethod
+    def range_of(cls, measure: str) -> tuple[float, float]:
+        """Return ``((1 - sqrt(1 + alpha^2))/2, 1)``."""
+        match = re.search(r"alpha=([\d.e+-]+)", measure)
+        return (1 - (1 + float(match[1] if match else 1.0) ** 2) ** 0.5) / 2, 1.0
+
     def check(self) -> None:
         """Refuse a monotone score with a variance that is not a function of ES."""
         super().check()
@@ -331,6 +340,7 @@ class _TopIntent(IntentMeasure):
     TopIntent@1
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Most probable intent covered"
     SHORT_DESC = "gain of the most probable intent"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON

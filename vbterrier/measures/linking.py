@@ -77,6 +77,8 @@ class LinkingMeasure(Measure):
 class _Part(LinkingMeasure):
     """Precision or recall of links or of NILs, undefined if there are none."""
 
+    IS_LINEARISED = True
+
     def values(self, scoring: Scoring) -> Floats:
         """Contribution of each query, NaN for all queries if the measure is undefined."""
         values = super().values(scoring)
@@ -90,6 +92,8 @@ class _Part(LinkingMeasure):
 
 class _Total(LinkingMeasure):
     """A measure of links and NILs; the precision of a kind that the system never answers is 0."""
+
+    IS_LINEARISED = True
 
     def values(self, scoring: Scoring) -> Floats:
         decisions = self.decisions(scoring)
@@ -241,6 +245,7 @@ class _LinkingR(LinkingMeasure):
     LinkingR
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Linking recall with NIL"
     SHORT_DESC = "share of the queries with a correct answer"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {

@@ -29,6 +29,7 @@ class _MarcoRR(Measure):
     MarcoRR@10
     """
 
+    RANGE = (0.0, 1.0)
     PRETTY_NAME = "Reciprocal rank of MS MARCO"
     SHORT_DESC = "1/rank of the first relevant document, ties by ascending docno"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {

@@ -28,6 +28,7 @@ _ALPHA = Param(
 class NoveltyMeasure(CandidateMeasure):
     """Base class of sums over documents whose gain for an intent falls with each document about it above them."""
 
+    RANGE = (0.0, 1.0)
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, "alpha": _ALPHA, **SOURCES}
 
     def discounted(self, coverage: Coverage, discount: Floats) -> Floats:
@@ -156,6 +157,7 @@ class GradedMeasure(CandidateMeasure):
     The ratio of the gains of two documents matters, not their unit.
     """
 
+    RANGE = (0.0, 1.0)
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_GAINS, **SOURCES}
 
     @property

@@ -134,6 +134,8 @@ def model_params(**own: Param) -> dict[str, Param]:
 class UnjudgedMeasure(Measure):
     """A statistic of the distribution of a score over the grades of unjudged documents."""
 
+    RANGE = (0.0, 1.0)
+
     @property
     def better(self) -> str | None:
         """Direction of better values; a standard deviation has none."""

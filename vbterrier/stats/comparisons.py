@@ -23,7 +23,8 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.contracts import frame_of, is_linearised, require_difference, score_bounds
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ranges import is_linearised, require_difference, score_bounds
 from vbterrier.frames.score_table import ScoreTable, answered, relinearised, with_answers
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf

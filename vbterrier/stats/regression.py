@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
-from vbterrier.frames.contracts import frame_of, require, score_bounds
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.ranges import score_bounds
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.stats.comparisons import adjusted
 from vbterrier.stats.topic_intervals import UNSEEN, Interval, method_within, topics_interval

@@ -20,8 +20,8 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.ranges import require_difference, score_bounds
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, warn, whole
-from vbterrier.frames.contracts import UNKNOWN, frame_of, mean_bounds
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ranges import UNKNOWN, mean_bounds
 from vbterrier.frames.score_table import (
     ScoreTable,
     answers_by,
@@ -103,7 +104,7 @@ def intervals(
         As for :func:`topics_intervals`. Systems and measures with the same topics share the resamples.
     bounds
         The smallest and the largest possible score, the same for all measures; by default the range of each measure
-        (:func:`~vbterrier.frames.contracts.score_bounds`).
+        (:func:`~vbterrier.frames.ranges.score_bounds`).
     sample
         How the topics were sampled, by their ids: weights and clusters, for ``"unseen"``.
 

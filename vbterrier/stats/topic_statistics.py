@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
-from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.ranges import mean_bounds, score_bounds
 from vbterrier.frames.results import Shown, of_means
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.kernels.floats import with_usual_errors
