@@ -13,11 +13,12 @@ from vbterrier.entities.fingerprints import of_texts, of_vectors
 from vbterrier.entities.pool import link_pool, read_links, write_links
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.entity_coverage import Selection, at_cutoff, reached_shares
 from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.linked_pool import LinkedPool
+from vbterrier.linking import DictionaryLinker, EntityPriors, build_kb
 
 ALWAYS_NIL = ["NIL", "NIL0012", "<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "http://aksw.org/notInWiki/Tom", ""]
 SOMETIMES_NIL = ["null", "NULL", "None", "NA", "O", "_"]
@@ -59,6 +60,12 @@ def test_null_is_an_entity_among_names_only(nil):
         (["dbr:Michael_Jordan", "Michael_Jordan", "Michael Jordan"], "Michael_Jordan"),
         (["http://dbpedia.org/resource/Caf%C3%A9", "Caf%C3%A9", "Café"], "Café"),
         (["https://en.wikipedia.org/wiki/New_York", "New York", "New%20York"], "New_York"),
+        (["//m.wikidata.org/wiki/Q42", "wikidata:Q42", "https://www.wikidata.org/wiki/Q42?uselang=de#P31"], "Q42"),
+        (
+            ["en.wikipedia.org/wiki/New_York#Climate", "//en.wikipedia.org/wiki/New_York?oldid=3", "New York"],
+            "New_York",
+        ),
+        (["https://en.wikipedia.org/wiki/Who%3F", "http://en.wikipedia.org/wiki/Who?", "Who%3F"], "Who?"),
     ],
 )
 def test_spellings_of_a_space_are_one_entity(spellings, entity):
@@ -66,7 +73,7 @@ def test_spellings_of_a_space_are_one_entity(spellings, entity):
     assert pool.entities.text.to_pylist() == [entity]
     # Each spelling finds the entity, and the vectors and texts of another spelling.
     assert pool.entities_of(ids_of(pd.Series(spellings, dtype=object), "ids")).tolist() == [0, 0, 0]
-    for spelling in spellings[:1]:
+    for spelling in (each for each in spellings if "?" not in each and not each.startswith(("//", "en."))):
         assert raw_vectors({spelling: [1.0, 2.0]}, [entity])[1].tolist() == [True]
         assert entity_texts([entity], {spelling: "its text"}) == ["its text"]
 
@@ -90,6 +97,48 @@ def test_entity_runs_match_addresses():
     # Names of an unknown space take the space of the addresses that they are compared with.
     blanks = link_pool(RUN, tags_of("Michael Jordan", "Chicago"), QRELS)
     assert relevant_coverage(run, blanks) == 1.0
+
+
+def test_no_entity_in_an_entity_run_is_reported():
+    pool = link_pool(RUN, tags_of("Q42", "Q7"), QRELS)
+    run = pd.DataFrame({"qid": "q1", "docno": ["<NIL>", "Q42", "Q7"], "score": [3.0, 2.0, 1.0]})
+    with pytest.warns(DegenerateWarning, match=r"1 id is NIL, has a rank and is reached by nothing \('<NIL>'\); rem"):
+        assert relevant_coverage(run, pool) == 0.5
+
+
+@pytest.mark.parametrize("spelling", ["wd:Q42", "q42", "<http://www.wikidata.org/entity/Q42>", " Q42 "])
+def test_names_of_entities_have_ids_of_their_space(tmp_path, spelling):
+    aliases = pd.DataFrame({"alias": ["Adams", "NY"], "entity_id": [spelling, "Q60"], "score": [1.0, 1.0]})
+    both = pd.concat([aliases, aliases.head(1).assign(entity_id="Q42")])
+    with pytest.raises(InputError, match=r"alias 'Adams' of entity .* is in rows 0 and 2; keep one"):
+        DictionaryLinker(both, id_space="wikidata")
+    entities = [
+        {"id": "Q42", "label": "Douglas Adams", "aliases": ["Adams"], "redirects": ["wd:Q43"]},
+        {"id": spelling, "aliases": ["DNA"]},
+        {"id": "Q7", "label": "Adams"},
+    ]
+    options = {"id_space": "wikidata", "priors": EntityPriors(popularity={spelling: 8, "wd:Q7": 2}), "progress": False}
+    with build_kb(tmp_path / "a.kb", entities, **options) as kb:
+        found = kb.lookup(["dna", "adams"])[["mention", "entity_id"]].to_numpy().tolist()
+        assert found == [["dna", "Q42"], ["adams", "Q42"], ["adams", "Q7"]]
+        assert kb.names([spelling, "wd:Q43", "dbr:Q43"]) == ["Douglas Adams", "Douglas Adams", ""]
+        assert kb.resolve(["wd:Q43", "Q9"]) == ["Q42", "Q9"]
+
+
+@pytest.mark.parametrize("nil", ["NIL", "<NIL>", "--NME--", "NIL0012"])
+def test_no_entity_and_ids_of_another_space_have_no_names(tmp_path, nil):
+    aliases = pd.DataFrame({"alias": ["Tom", "NY"], "entity_id": [nil, "Q60"]})
+    for space in ("wikidata", "people"):
+        with pytest.raises(
+            InputError, match=rf"aliases: row 0 \(alias 'Tom'\): the id '{nil}' means no entity, .*leave"
+        ):
+            DictionaryLinker(aliases, id_space=space)
+    for entity, message in ((nil, "means no entity"), ("dbr:Tom", "is of dbpedia, wanted ids of wikidata")):
+        with pytest.raises(InputError, match=f"entities: number 1: the id '{entity}' {message}"):
+            build_kb(tmp_path / "a.kb", [{"id": "Q1"}, {"id": entity}], id_space="wikidata", progress=False)
+    # Ids of a space that is not known are kept.
+    kept = DictionaryLinker(aliases.assign(entity_id=["wd:Q42", "q42"]), id_space="people", numeric=True)
+    assert kept.link(["Tom in NY"]).frame["entity_id"].tolist() == ["wd:Q42", "q42"]
 
 
 def test_space_is_kept_in_files_and_joins_of_two_are_refused(tmp_path):

@@ -515,6 +515,8 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
         ("http://en.wikipedia.org/wiki?curid=22989", "", ("wikipedia_id", "22989")),
         ("E0604067", "", ("", "E0604067")),
         ("New York", "wikipedia_title", ("wikipedia_title", "New_York")),
+        ("//de.m.wikipedia.org/wiki/Bonn?action=raw#Lage", "", ("wikipedia_title:de", "Bonn")),
+        ("en.wikipedia.org/wiki/C%23", "", ("wikipedia_title", "C#")),
     ],
 )
 def test_ids_are_found_by_their_place_in_a_link(given, own, expected):

@@ -149,8 +149,13 @@ REFUSALS = [
         (pd.Series([1.0, None], dtype="Float64"), "Float64"),
         (pd.Series(pd.to_datetime(["2024-01-01"])), "timestamp"),
         (pd.Series([b"d1"]), "binary"),
-        (pd.Series([["d1"]]), "list"),
         says=r"tags column 'docno': wanted ids as text, found {}.*astype\(str\)",
+    ),
+    *refusals(
+        "lists of ids",
+        lambda column: ids_of(column, "tags column 'docno'"),
+        (pd.Series([["d1"]]), "list"),
+        says=r"tags column 'docno': wanted ids as text, found {}.*; write a row for each id, with \.explode",
     ),
     *refusals(
         "ids of two types",

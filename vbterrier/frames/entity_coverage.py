@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, examples, number, warn, whole
+from vbterrier.errors import InputError, agreeing, examples, number, warn, whole
+from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels.coverage import (
@@ -108,6 +109,11 @@ def warn_of_other_ids(pool: LinkedPool, ids: Ids, number: Ints, name: str) -> No
     warn_of_no_entities(ids, pool.topics, name)
     if not len(ids) or not len(pool.entities):
         return
+    is_nil = entity_ids(ids, name, space=pool.space).is_nil
+    if is_nil.any():
+        message = agreeing(int(is_nil.sum()), "ids are NIL, have a rank and are reached by nothing")
+        nils = ids.take(np.flatnonzero(is_nil)).distinct()[0].text.to_pylist()
+        warn(f"{name}: {message} ({examples(nils)}); remove them")
     if (number < 0).all():
         # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
         warn(

@@ -29,11 +29,15 @@ NIL = "NIL"
 # NIL, and the numbered clusters of TAC.
 NILS = re.compile(r"NIL\d*")
 _EDITION = r"(?:(?P<edition>[a-z][a-z-]{1,11})\.)?"
+_SCHEME = r"(?:(?:https?:)?//)?"
+# Addresses of a version or a section of a page are those of its entity; in titles, "?" and "#" are percent-encoded.
+_OF_PAGE = r"(?:\?\w+=[^#]*)?(?:#.*)?"
+_ITEM = rf"{_SCHEME}(?:www\.|m\.)?wikidata\.org/(?:entity|wiki|wiki/Special:EntityPage)/"
 _ADDRESSES = (
-    (WIKIDATA, re.compile(r"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)(?P<name>Q[1-9]\d*)")),
-    (DBPEDIA, re.compile(rf"(?:https?://{_EDITION}dbpedia\.org/(?:resource|page)/|dbr:|dbpedia:)(?P<name>.+)")),
-    (PAGE, re.compile(rf"https?://{_EDITION}(?:m\.)?wikipedia\.org/(?:wiki/?|w/index\.php)\?curid=(?P<name>\d+)")),
-    (TITLE, re.compile(rf"https?://{_EDITION}(?:m\.)?wikipedia\.org/wiki/(?P<name>[^?]+)")),
+    (WIKIDATA, re.compile(rf"(?:{_ITEM}|wd:|wikidata:)(?P<name>Q[1-9]\d*){_OF_PAGE}")),
+    (DBPEDIA, re.compile(rf"(?:{_SCHEME}{_EDITION}dbpedia\.org/(?:resource|page)/|dbr:|dbpedia:)(?P<name>.+)")),
+    (PAGE, re.compile(rf"{_SCHEME}{_EDITION}(?:m\.)?wikipedia\.org/(?:wiki/?|w/index\.php)\?curid=(?P<name>\d+)")),
+    (TITLE, re.compile(rf"{_SCHEME}{_EDITION}(?:m\.)?wikipedia\.org/wiki/(?P<name>[^#]+?){_OF_PAGE}")),
 )
 # The linkers' placeholders for no entity, which are no names in any knowledge base: TAC and neleval, ReFinED, AIDA,
 # BLINK, ELEVANT, GERBIL; and empty text.
@@ -42,7 +46,7 @@ _NEVER_NAMES = (
 )
 # Placeholders that are also names (HIPE, CoNLL, JSON, CSV, ELEVANT): no entity among codes and addresses alone.
 _SOMETIMES_NAMES = r"(?i:null|none|nil|na|nan|o|_|-)|Unknown.*"
-_ADDRESS = r"^<?(?:https?://|wd:|dbr:|dbpedia:)"
+_ADDRESS = r"^<?(?:https?://|wd:|wikidata:|dbr:|dbpedia:|(?://)?(?:[a-z-]+\.){0,2}(?:wikidata|dbpedia|wikipedia)\.org/)"
 _CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
 _PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
 
@@ -124,10 +128,47 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
     return EntityIds(Ids(changed.take(encoded.indices)), is_nil[rows], own)
 
 
+_NEVER_NAME, _AT_ADDRESS = re.compile(_NEVER_NAMES), re.compile(_ADDRESS)
+# Ids that are no addresses, no NIL, and in the spelling of their space, whatever it is.
+_USUAL = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
+
+
+def id_in(entity: str, space: str) -> str:
+    """Return an id in the spelling of an id space; ids of a space of another name are unchanged.
+
+    Raises ValueError, with the fault, for an id of another space and for NIL.
+
+    >>> id_in("wd:Q42", "wikidata"), id_in("New York", "wikipedia_title"), id_in("wd:Q42", "people")
+    ('Q42', 'New_York', 'wd:Q42')
+    """
+    if _NEVER_NAME.fullmatch(entity):
+        raise ValueError("means no entity, of which no text is the name; leave it out")
+    if _USUAL.fullmatch(entity) or not is_known(space):
+        return entity
+    found, plain = place_of(entity, space)
+    if found != space:
+        raise ValueError(f"is of {found}, wanted ids of {space}; ids of different spaces are different entities")
+    if _AT_ADDRESS.match(entity):
+        return plain
+    plain = plain.strip()
+    if space == WIKIDATA:
+        return plain[0].upper() + plain[1:] if re.fullmatch(r"[Qq][1-9]\d*", plain) else plain
+    # As in addresses, but for pages, whose ids are numbers.
+    return unquote(plain).replace(" ", "_") if "%" in plain and space != PAGE else plain
+
+
+def is_known(space: str) -> bool:
+    """Return True for the id spaces of Wikidata, DBpedia and Wikipedia, whose addresses are known."""
+    return space.partition(":")[0] in SPACES
+
+
 # The prefixes of addresses, by id space.
 _PREFIXES = {
-    WIKIDATA: ("wd:", "http://www.wikidata.org/entity/", "https://www.wikidata.org/wiki/"),
-    DBPEDIA: ("dbr:", "dbpedia:", "http://dbpedia.org/resource/"),
+    WIKIDATA: (
+        *("wd:", "http://www.wikidata.org/entity/", "https://www.wikidata.org/wiki/"),
+        *("wikidata:", "https://www.wikidata.org/entity/", "https://m.wikidata.org/wiki/"),
+    ),
+    DBPEDIA: ("dbr:", "dbpedia:", "http://dbpedia.org/resource/", "https://dbpedia.org/page/"),
     TITLE: ("https://en.wikipedia.org/wiki/", "http://en.wikipedia.org/wiki/"),
 }
 
@@ -146,9 +187,14 @@ def _spellings(entity: str) -> Iterator[str]:
     space, name = place_of(entity)
     if space:
         yield name
+    if space == WIKIDATA:
+        yield name.lower()
+    else:
+        blanks = name.replace("_", " ")
+        yield from (blanks, quote(name), quote(blanks))
     for prefix in _PREFIXES.get(space, ()) if space else (*_PREFIXES[DBPEDIA], *_PREFIXES[TITLE]):
         address = prefix + quote(name, safe="/(),'!*:@&=+$;")
-        yield from (prefix + name, address, f"<{address}>")
+        yield from (prefix + name, address, f"<{address}>", prefix + quote(name.replace("_", " ")))
 
 
 def _matches(text: Any, pattern: str) -> Bools:

@@ -175,7 +175,10 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
             coded: Any = column.dtype
             return ids_of(column.astype(coded.categories.dtype), where)
         if not _is_text(text.type):
-            raise InputError(f"{where}: wanted ids as text, found {text.type}; cast with .astype(str) at the source")
+            remedy = "cast with .astype(str) at the source"
+            if pa.types.is_list(text.type):
+                remedy = "write a row for each id, with .explode of its column"
+            raise InputError(f"{where}: wanted ids as text, found {text.type}; {remedy}")
         text = _contiguous(text)
         if text.type != pa.large_string():
             text = pc.cast(text, pa.large_string())

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import rankings
 
@@ -60,7 +61,8 @@ class AliasFrame:
         refuse_near_misses(frame, ("score",), "aliases", others=_COUNTS)
         alias = ids_of(frame["alias"], "aliases column 'alias'")
         entity = ids_of(frame["entity_id"], "aliases column 'entity_id'")
-        twice = repeated_pairs(alias.codes()[1], entity)
+        # An entity in two spellings would be two candidates. Links have the spelling of the frame.
+        twice = repeated_pairs(alias.codes()[1], _in_space(entity, alias, id_space))
         if len(twice):
             raise InputError(
                 f"aliases: alias {alias.text[int(twice[0])].as_py()!r} of entity "
@@ -101,6 +103,22 @@ class AliasFrame:
 
     def __hash__(self) -> int:
         return hash((self.id_space, self.has_priors, len(self._table), tuple(self._table["alias"].head(3))))
+
+
+def _in_space(entity: Ids, alias: Ids, id_space: str) -> Ids:
+    """Return ids of entities in the spelling of their id space; refuse NIL and ids of another space."""
+    distinct, code = entity.distinct()
+    names = distinct.text.to_pylist()
+    plain: list[str] = []
+    try:
+        plain.extend(id_in(name, id_space) for name in names)
+    except ValueError as error:
+        place = len(plain)
+        row = int(np.argmax(code == place))
+        raise InputError(
+            f"aliases: row {row} (alias {alias.text[row].as_py()!r}): the id {names[place]!r} {error}"
+        ) from None
+    return entity if plain == names else Ids(pa.array(plain, pa.large_string()).take(pa.array(code)))
 
 
 def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:

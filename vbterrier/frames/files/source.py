@@ -295,7 +295,9 @@ class Layout:
             if name in self.numeric:
                 self._check_number(name, value)
             elif not value and name in self.never_empty:
-                raise MisfitError(f"{name} is empty; give it an id, or remove the line")
+                may_be_nil = name == "entity_id" and "prob" not in self.names
+                remedy = "write NIL if there is no entity" if may_be_nil else "give it an id"
+                raise MisfitError(f"{name} is empty; {remedy}, or remove the line")
             elif name in IDS and LINE_END.search(value):
                 raise MisfitError(f"{name} holds a line end: {shown(value)}", "is a closing quote missing?")
 

@@ -21,6 +21,7 @@ from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
+from vbterrier.frames.id_spaces import id_in
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
@@ -169,7 +170,7 @@ def build_kb(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    reader = Records(types, labels_are_aliases=labels_are_aliases)
+    reader = Records(types, id_space, labels_are_aliases=labels_are_aliases)
 
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
@@ -181,15 +182,15 @@ def build_kb(
         for row, record in enumerate(records):
             reader.stage(staging, row, record)
         for entity, count in counted_entities(priors.popularity):
-            staging.popularity(0, entity, count)
+            staging.popularity(0, reader.plain(staging, 0, entity), count)
     return KnowledgeBase(path)
 
 
 class Records:
     """A reader of entities from mappings."""
 
-    def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:
-        self.types, self.labels_are_aliases = dict(types or {}), labels_are_aliases
+    def __init__(self, types: Mapping[str, str] | None, id_space: str, *, labels_are_aliases: bool) -> None:
+        self.types, self.id_space, self.labels_are_aliases = dict(types or {}), id_space, labels_are_aliases
         # The names of the keys of each kind of record.
         self._names: dict[tuple[Any, ...], list[Any]] = {}
         for name, kind in self.types.items():
@@ -198,6 +199,13 @@ class Records:
                 raise ParameterError(
                     f"types: {name!r} is {kind!r}, wanted one of {choices}.{nearest(str(kind), TYPES)}"
                 )
+
+    def plain(self, staging: Staging, row: int, entity: Any) -> Any:
+        """Return an id in the spelling of the id space; what is no text is refused when it is staged."""
+        try:
+            return id_in(entity, self.id_space) if isinstance(entity, str) and entity.strip() else entity
+        except ValueError as error:
+            raise staging.record_error(row, f"the id {shown(entity)} {error}") from None
 
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
@@ -213,6 +221,7 @@ class Records:
         if not _SINGULAR.keys().isdisjoint(record):
             name = next(name for name in _SINGULAR if name in record)
             raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {_SINGULAR[name]}")
+        entity = self.plain(staging, row, entity)
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
         staging.entity(row, entity, label)
@@ -228,7 +237,7 @@ class Records:
                 staging.alias(row, entity, name)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
-            staging.redirect(row, source, entity)
+            staging.redirect(row, self.plain(staging, row, source), entity)
 
     def _renamed(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record with the names of this package for its keys."""
@@ -398,7 +407,7 @@ def kb_from_file(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     source = path_of("source", source)
-    reader = Records(types, labels_are_aliases=labels_are_aliases)
+    reader = Records(types, id_space, labels_are_aliases=labels_are_aliases)
     lines = _sheet_lines(source, max_bytes) or numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
     def record_error(line: int, message: str) -> FileError:
@@ -411,7 +420,7 @@ def kb_from_file(
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
         for entity, count in counted_entities(priors.popularity):
-            staging.popularity(0, entity, count)
+            staging.popularity(0, reader.plain(staging, 0, entity), count)
     return KnowledgeBase(path)
 
 

@@ -16,6 +16,7 @@ import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra, path_of
 from vbterrier.frames.files.source import is_there, require_regular
+from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.names import normal_forms
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
@@ -366,11 +367,18 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         return names
 
     def resolve(self, ids: Sequence[str]) -> list[str]:
-        """Return the target of each id after redirects; unknown ids are unchanged."""
-        asked = _texts(ids, "ids")
+        """Return the target of each id after redirects; unknown ids are unchanged, in the spelling of the id space."""
+        asked = [self._plain(entity) for entity in _texts(ids, "ids")]
         sql = "SELECT source, target FROM redirect WHERE source IN ({})"
         ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(asked))))
         return [ends.get(entity, entity) for entity in asked]
+
+    def _plain(self, entity: str) -> str:
+        try:
+            return id_in(entity, self.id_space)
+        except ValueError:
+            # It is unknown here.
+            return entity
 
     def alias_table(self) -> pd.DataFrame:
         """Return all aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
