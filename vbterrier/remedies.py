@@ -166,9 +166,9 @@ def call_in_use() -> Call | None:
     return None if used is None else used.call
 
 
-def interface_of(call: Callable[..., Any], settings: Mapping[str, Any]) -> Interface:
-    """Return the interface of a function; ``settings`` are the settings that it uses, by their parameter."""
-    own = dict.fromkeys(inspect.signature(call).parameters.keys() - settings.keys(), "")
+def interface_of(call: Callable[..., Any], settings: Mapping[str, Any], further: Iterable[str] = ()) -> Interface:
+    """Return the interface of a function: the settings that it uses, by parameter, and further parameters."""
+    own = dict.fromkeys((inspect.signature(call).parameters.keys() - settings.keys()) | {*further}, "")
     used = {
         name: f"{parameter}={type(defaults).__name__}"
         for parameter, defaults in settings.items()

@@ -79,10 +79,10 @@ def completed(call: str, settings: S, defaults: S) -> S:
     # settings are dataclasses
 
 
-def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
+def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callable[P, T]:
     """Complete the settings of a call with the defaults of its signature; parameters of settings are keyword-only.
 
-    The call handles floating-point errors as NumPy does by default.
+    The call handles floating-point errors as NumPy does by default. ``further``: parameters among its ``**kwargs``.
     """
     signature = inspect.signature(call)
     parameters = signature.parameters
@@ -90,7 +90,7 @@ def with_defaults(call: Callable[P, T]) -> Callable[P, T]:
     if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
         raise TypeError(f"{call.__name__}: parameters of settings are keyword-only")
 
-    used = interface_of(call, defaults)
+    used = interface_of(call, defaults, further)
 
     @wraps(call)
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
@@ -122,6 +122,8 @@ def words_of(
         return {}
     named = {name for name, one in signature.parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
     named |= options.keys()
+    for name in [name for name, one in signature.parameters.items() if one.kind is one.VAR_KEYWORD]:
+        bound |= bound.pop(name, {})
     return {
         name: (f"{name}={source(value, name)}" if name in named else source(value, name),)
         for name, value in bound.items()

@@ -23,6 +23,7 @@ from night import at_night
 import vbterrier
 from vbterrier import BNDCG, ES, VB, Experiment, Unjudged
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.answer import Answer
 from vbterrier.measures import RelCov
 from vbterrier.settings import Inference
 
@@ -821,3 +822,85 @@ def test_condensed_lists_and_their_replacement_are_tested_alike_in_both_experime
     # A third of the documents of dense is not judged: nDCG is too low, the condensed list too high.
     assert values.loc["dense", "nDCG@10"] < values.loc["dense", "BNDCG@10"] < values.loc["dense", str(measures[1])]
     assert values.loc["lexical", "nDCG@10"] == pytest.approx(values.loc["lexical", "BNDCG@10"], abs=1e-9)
+
+
+# The answer of a table.
+
+TWO = pd.DataFrame({"qid": ["1", "1", "2", "2", "3", "3"], "docno": ["a", "b"] * 3})
+JUDGED, ASKED = TWO.assign(label=[1, 0] * 3), pd.DataFrame({"qid": ["1", "2", "3"], "query": "words"})
+GOOD, BAD, HALF = (
+    TWO.assign(score=scores).loc[rows]
+    for scores, rows in (([2.0, 1.0] * 3, slice(None)), ([1.0, 2.0] * 3, slice(None)), ([2.0, 1.0] * 3, [0, 1, 2, 3]))
+)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_tables_have_the_answer_of_their_means_and_stay_data_frames():
+    runs, topics, qrels = {"bad": BAD, "good": GOOD}, ASKED, JUDGED
+    table = Experiment(runs, topics, qrels, ["P@1"])
+    answer = table.answer()
+    # The intervals are those of score.
+    assert answer.verdict == vbterrier.score(runs, qrels, ["P@1"]).answer().verdict
+    assert answer.verdict.startswith("good scores 1.000 (")
+    assert "by P@1 over 3 topics, and bad scores 0.000" in answer.verdict
+    assert answer.made_by == "vbterrier.Experiment(retr_systems, topics, qrels, ['P@1'])"
+    assert answer.next == (
+        "vbterrier.compare(vbterrier.Experiment(retr_systems, topics, qrels, ['P@1'], perquery=True))"
+    )
+    compared = eval(answer.next, {"vbterrier": vbterrier, "retr_systems": runs, "topics": topics, "qrels": qrels})
+    assert compared.pairs["n_qids"].tolist() == [3]
+    assert isinstance(table, pd.DataFrame)
+    copied = table.round(2)
+    assert type(copied) is pd.DataFrame
+    assert Answer.of(copied.attrs["answer"]) == answer
+    assert pickle.loads(pickle.dumps(table)).answer() == answer
+    page = table._repr_html_()
+    assert page.index("good scores 1.000") < page.index("<table")
+    with pd.option_context("display.notebook_repr_html", False):
+        assert table._repr_html_() is None
+    both = Experiment(runs, topics, qrels, ["P@1"], perquery="both")
+    assert both.averages.answer().verdict == both.perquery.answer().verdict == answer.verdict
+    assert Experiment({"good": GOOD}, topics, qrels, ["P@1"]).answer().next == ""
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "verdict", "caveats"),
+    [
+        ([GOOD, BAD], {}, "system 1 differs significantly from system 0 by P@1: -1.000 (p = 0).", []),
+        (
+            {"good": GOOD, "bad": BAD, "same": GOOD},
+            {},
+            "1 of 2 systems differs significantly from good by P@1 at the level 0.05; that of bad: -1.000 (p = 0).",
+            ["2 p-values are not corrected for their number; correction='holm' does so."],
+        ),
+        (
+            {"good": GOOD, "same": GOOD, "too": GOOD},
+            {"correction": "holm"},
+            (
+                "0 of 2 systems differ significantly from good by P@1 at the level 0.05; the largest difference is "
+                "that of same: +0.000 (p is undefined, holm)."
+            ),
+            [],
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_verdict_of_a_table_with_a_baseline_is_that_of_its_tests(runs, options, verdict, caveats):
+    answer = Experiment(runs, ASKED, JUDGED, ["P@1"], baseline=0, **options).answer()
+    assert answer.verdict == verdict
+    assert "over 3 topics" in answer.reason
+    assert [one.text for one in answer.caveats if one.about == "Tests"] == caveats
+    assert "baseline" not in answer.next
+
+
+def test_warnings_of_an_experiment_are_caveats_with_remedies_that_it_takes():
+    topics = pd.concat([ASKED, ASKED.head(1).assign(qid="9")], ignore_index=True)
+    with pytest.warns(DegenerateWarning, match="1 topic is not in qrels"):
+        answer = Experiment([GOOD], topics, JUDGED, ["P@1"]).answer()
+    assert [one.line() for one in answer.caveats] == ["topics: 1 topic is not in qrels and is left out of means ('9')."]
+    table = pd.concat([GOOD.assign(model="A"), HALF.iloc[:2].assign(model="B", docno=["x", "y"])], ignore_index=True)
+    with pytest.raises(InputError, match=r"give system='model' if it names the system of a row, and system='none' if"):
+        Experiment([table], ASKED, JUDGED, ["P@1"])
+    with pytest.warns(DegenerateWarning, match="none of its documents is judged"):
+        means = Experiment([table], ASKED, JUDGED, ["P@1"], system="model")
+    assert means["name"].tolist() == ["A", "B"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import logging
 from collections import Counter
+from functools import partial
 from itertools import filterfalse
 from math import nan
 from pathlib import Path
@@ -21,9 +23,11 @@ from vbterrier.evaluate.experiment_tables import (
     MEAN_RESPONSE_TIME,
     STYLES,
     BaselineTests,
+    ExperimentTable,
     ExperimentValues,
     highlighted,
     merge_into,
+    system_keys,
 )
 from vbterrier.evaluate.inputs import is_path, named_systems, target_of
 from vbterrier.evaluate.scores import score
@@ -38,10 +42,9 @@ from vbterrier.frames.ranking import system_tables
 from vbterrier.frames.systems import ONE
 from vbterrier.frames.trectools import is_trectools
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
-from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Inference, with_defaults
 
 if TYPE_CHECKING:
     import os
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from vbterrier.measures.target import EvaluationTarget
 
 
+_LOG = logging.getLogger(__name__)
 _LOOK = "look for other prefixes or leading zeros"
 _SAVED_TABLES = ("aggregated.csv", "perquery.csv")
 _OF_INTERVALS = "an interval over topics needs"
@@ -67,7 +71,7 @@ class ExperimentTables(NamedTuple):
         return "".join(table._repr_html_() for table in self)
 
 
-@with_usual_errors
+@partial(with_defaults, further=("system",))
 def Experiment(
     retr_systems: Sequence[Any] | Mapping[str, Any],
     topics: Any,
@@ -151,6 +155,9 @@ def Experiment(
         mrt, and the columns of tests. With ``highlight``, a pandas style of it; with ``perquery="both"``, the pair
         (averages, perquery). The attribute ``attrs["notes"]`` of means names the models of estimated measures, as the
         caption of a style does; values of topics have their digests in a column model, as :func:`vbterrier.score` has.
+        The method ``answer()`` of tables returns the :class:`~vbterrier.frames.answer.Answer`: the verdict on the
+        means, or on the tests with ``baseline``, caveats, and the call that compares all pairs. Notebooks show it above
+        the table, and ``attrs["answer"]`` has it as a mapping, which copies keep.
 
     Raises
     ------
@@ -190,6 +197,8 @@ def Experiment(
     >>> good = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "score": 1.0})
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["P@1", "map"]).values.tolist()
     [['good', 1.0, 1.0], ['bad', 0.0, 0.0]]
+    >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["map"]).answer().verdict
+    'good scores 1.000 (0.000 to 1.000) by AP over 2 topics, and bad scores 0.000 (0.000 to 1.000).'
     """
     system = kwargs.pop("system", None)
     if kwargs:
@@ -235,8 +244,11 @@ def Experiment(
     n_models = len({one["model"] for one in measures if isinstance(one, Estimated)})
     for note in filterfalse(values.reported.__contains__, values.notes[n_models:]):
         warn(note)
+    answer = values.answer(averages, tests)
+    _LOG.info("%s", answer.verdict)
     if perquery:
         milliseconds, averages = None, averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore")
+    averages, per_query = (ExperimentTable.of(table, answer) for table in (averages, per_query))
     tables: tuple[Any, Any] = averages, per_query
     if not dataframe:
         tables = values.by_name(milliseconds), values.by_place()
@@ -284,7 +296,7 @@ def _require_separate(files: ResultFiles | None, systems: Sequence[Any], *inputs
 def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> tuple[list[Any], list[Any]]:
     """Systems and their names, with each system of a table of several."""
     every: list[tuple[Any, Any]] = []
-    for name, key, source in zip(shown, _keys(shown), systems, strict=True):
+    for name, key, source in zip(shown, system_keys(shown), systems, strict=True):
         tables = {name: source} if is_pipeline(source) else system_tables(key, source, system, extra=False)
         if len(tables) > 1:
             every += tables.items()
@@ -292,12 +304,6 @@ def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> t
             # Frames are validated as they are given.
             every.append((name, next(iter(tables.values())) if is_in_files(source) else source))
     return [source for _, source in every], [name for name, _ in every]
-
-
-def _keys(names: Sequence[Any]) -> list[Any]:
-    """The names by which messages and scores identify systems: numbers if names repeat, or are texts of frames."""
-    are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
-    return list(names) if are_words else [f"system {place}" for place in range(len(names))]
 
 
 def _text_of(system: Any) -> str:
@@ -402,11 +408,11 @@ def _evaluated(
 ) -> ExperimentValues:
     """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
     judged_qids = judged.topics
-    keys = _keys(names)
+    keys = system_keys(names)
     id_columns = judged.columns & {"qid", "docno"}
     text_columns = {column for column in id_columns if not is_integer(judged.frame[column])}
     runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
-    scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures)))
+    scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures), interval="unseen"))
     for message in messages:
         warn(message)
     means, rows = scores.means().loc[keys], scores.values
@@ -420,7 +426,8 @@ def _evaluated(
         models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()
     columns = list(measures.values())
     table, n_judged = means.to_numpy(), len(judged_qids)
-    return ExperimentValues(names, columns, topics, n_judged, values, table, models, scores.notes, frozenset(messages))
+    reported = frozenset(messages)
+    return ExperimentValues(names, columns, topics, n_judged, values, table, models, scores.notes, reported, scores)
 
 
 def scores_on_all_topics(
@@ -431,9 +438,10 @@ def scores_on_all_topics(
     intents: Any = None,
     tags: Any = None,
     model: Any = None,
+    interval: str = "normal",
 ) -> Scores:
-    """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
-    data, inference = Data(on_topics="all", model=model, system=ONE), Inference(interval="normal")
+    """Scores on all topics of the qrels, without warnings about intervals, for hosts whose tables do not show them."""
+    data, inference = Data(on_topics="all", model=model, system=ONE), Inference(interval=interval)
     scores, messages = heard(
         lambda: score(runs, qrels, measures, intents=intents, tags=tags, data=data, inference=inference)
     )

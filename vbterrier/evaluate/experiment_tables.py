@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import html
+from dataclasses import dataclass, replace
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ from vbterrier.errors import (
     warn,
     whole,
 )
+from vbterrier.frames.answer import Answer, Caveat, sentence
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ranges import is_linearised
+from vbterrier.remedies import call_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats
+    from vbterrier.evaluate.scores import Scores
 
 MEAN_RESPONSE_TIME = "mrt"
 # Corrections of statsmodels by their full names; it also takes short ones.
@@ -41,6 +45,8 @@ _COLOURS = ("background-color: antiquewhite", "background-color: lightgreen")
 STYLES = {"bold": _BOLD, "color": _COLOURS, "colour": _COLOURS}
 # Columns of tests that have no best value.
 _UNMARKED = (" p-value", " p-value corrected", " reject")
+# Arguments of the same experiment for values of topics.
+_SAME = ("retr_systems", "topics", "qrels", "eval_metrics", "names", "filter_by_qrels", "filter_by_topics", "system")
 # Limits of messages: items, and characters of a name.
 _LISTED, _WIDTH = 6, 80
 
@@ -53,6 +59,39 @@ def _require_correction(correction: Any) -> None:
         multipletests([0.5, 1.0], method=correction)
     except (ValueError, TypeError, KeyError):
         choice("correction", correction, _CORRECTIONS)
+
+
+def system_keys(names: Sequence[Any]) -> list[Any]:
+    """The names by which messages and scores identify systems: numbers if names repeat, or are texts of frames."""
+    are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
+    return list(names) if are_words else [f"system {place}" for place in range(len(names))]
+
+
+class ExperimentTable(pd.DataFrame):
+    """A table of :func:`vbterrier.Experiment`: a data frame with its answer, which notebooks show above it.
+
+    ``attrs["answer"]`` is the answer as a mapping (``docs/reference/answer.md``), which copies of the frame keep.
+    Operations return plain data frames.
+    """
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, answer: Answer) -> ExperimentTable:
+        """Return a frame with its answer."""
+        table = cls(frame)
+        table.attrs |= {**frame.attrs, "answer": answer.record()}
+        return table
+
+    def answer(self) -> Answer:
+        """Return the verdict with its reason, next step and caveats, and the call that made the table."""
+        return Answer.of(self.attrs["answer"])
+
+    def _repr_html_(self) -> str | None:
+        table = super()._repr_html_()  # type: ignore[misc] # no types in pandas
+        return None if table is None else f"<div>{self.answer().html()}\n{table}</div>"
 
 
 @dataclass(frozen=True)
@@ -115,6 +154,26 @@ class BaselineTests:
             columns[f"{measure} reject"], columns[f"{measure} p-value corrected"] = self._corrected(p_values)
         return columns
 
+    def sentence(self, measure: str, names: Sequence[str], means: Floats, p_values: Floats) -> str:
+        """A sentence on the differences of all systems from the baseline by a measure; arrays have a value a system."""
+        others = [place for place in range(len(names)) if place != self.place]
+        differences = means - means[self.place]
+        with np.errstate(invalid="ignore"):
+            differing = [place for place in others if p_values[place] <= self.alpha]
+        shown = max(differing or others, key=lambda place: abs(differences[place]))
+        p_value = "p is undefined" if np.isnan(p_values[shown]) else f"p = {p_values[shown]:.2g}"
+        test = p_value if self.correction is None else f"{p_value}, {self.correction}"
+        by = f"by {measure}: {differences[shown]:+.3f} ({test})"
+        differ = "differs" if len(differing) == 1 else "differ"
+        if len(others) == 1:
+            kind = "differs significantly" if differing else "does not differ significantly"
+            return f"{names[shown]} {kind} from {names[self.place]} {by}."
+        which = "that" if len(differing) == 1 else "the largest difference is that"
+        return (
+            f"{len(differing)} of {len(others)} systems {differ} significantly from {names[self.place]} by {measure} "
+            f"at the level {self.alpha:g}; {which} of {names[shown]}: {differences[shown]:+.3f} ({test})."
+        )
+
     def _corrected(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
         """Return which hypotheses are rejected, and corrected p-values.
 
@@ -145,6 +204,34 @@ class ExperimentValues:
     models: list[str]  # digests of the models of estimated measures, empty for other measures, shape (n_measures,)
     notes: tuple[str, ...]
     reported: frozenset[str] = frozenset()  # the warnings of the evaluation, which may be notes, too
+    scores: Scores | None = None  # of the judged topics, with intervals
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of systems in messages."""
+        return system_keys(self.names)
+
+    def answer(self, averages: pd.DataFrame, tests: BaselineTests | None) -> Answer:
+        """The answer of the scores, or of the tests; the next step compares all pairs of systems."""
+        answer = self.scores.answer() if self.scores is not None else Answer("")
+        if tests is not None and len(self.names) > 1:
+            column = f"p-value{' corrected' if tests.correction else ''}"
+            verdict, *reason = (
+                tests.sentence(measure, self.keys, means, averages[f"{measure} {column}"].to_numpy(dtype=float))
+                for measure, means in zip(self.columns, self.means.T, strict=True)
+            )
+            n_tests = (len(self.names) - 1) * len(self.columns)
+            caveats = answer.caveats
+            if tests.correction is None and n_tests > 1:
+                text = f"{n_tests} p-values are not corrected for their number; correction='holm' does so."
+                caveats = (*caveats, Caveat("Tests", text, serious=False))
+            means = " ".join(filter(None, [answer.verdict, answer.reason]))
+            answer = replace(answer, verdict=verdict, reason=" ".join([*reason, means]), caveats=caveats)
+        call = call_in_use()
+        if call is None or len(self.names) == 1:
+            return answer
+        values = call.next("compare", "Experiment", [name for name in call.words if name in _SAME], perquery=True)
+        return replace(answer, next=f"vbterrier.compare({values})")
 
     def n_undefined(self) -> dict[Any, dict[str, int]]:
         """Numbers of judged topics for which a measure is undefined, by system and measure, where there are any."""
@@ -243,7 +330,7 @@ def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
 
     styled = table.style.apply(marks, axis=0)
     notes = table.attrs["notes"]
-    return styled.set_caption(". ".join(notes)) if notes else styled
+    return styled.set_caption(html.escape(" ".join(map(sentence, notes)))) if notes else styled
 
 
 def merge_into(path: Path, table: pd.DataFrame, models: Sequence[str] = ()) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vbterrier.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 # The name of the JSON format, which docs/reference/answer.md describes; its number changes with its keys.
 SCHEMA = "vbterrier.answer/1"
@@ -122,6 +122,18 @@ class Answer:
             "evidence": [one._asdict() for one in self.evidence],
             "made_by": self.made_by,
         }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Answer:
+        """Return the answer of a mapping that :meth:`record` made.
+
+        >>> answer = Answer("By AP, a scores higher than b.", caveats=(Caveat("Tests", "Two topics.", False),))
+        >>> Answer.of(answer.record()) == answer
+        True
+        """
+        words = {name: record[name] for name in ("verdict", "decision", "reason", "next", "made_by")}
+        caveats = tuple(Caveat(**one) for one in record["caveats"])
+        return cls(**words, caveats=caveats, evidence=tuple(Finding(**one) for one in record["evidence"]))
 
     def json(self) -> str:
         """The answer as JSON."""
