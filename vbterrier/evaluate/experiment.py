@@ -198,7 +198,7 @@ def Experiment(
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["P@1", "map"]).values.tolist()
     [['good', 1.0, 1.0], ['bad', 0.0, 0.0]]
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["map"]).answer().verdict
-    'good scores 1.000 (0.000 to 1.000) by AP over 2 topics, and bad scores 0.000 (0.000 to 1.000).'
+    'good scores 1.000 (0.158 to 1.000) by AP over 2 topics, and bad scores 0.000 (0.000 to 0.842).'
     """
     system = kwargs.pop("system", None)
     if kwargs:
