@@ -14,6 +14,7 @@ from vbterrier.evaluate import ranking
 from vbterrier.evaluate.ranking import rank_systems
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged import fit
+from vbterrier.unjudged.estimated import EstimatedJoint
 
 LABELS = {"a": 2, "b": 1, "c": 0, "x": 2, "y": 2, "z": 1, "w": 1}
 PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
@@ -21,6 +22,25 @@ MEASURE = "BNDCG(prior={0:0.5,1:0.3,2:0.2})@3"
 N_DRAWS = 20_000
 # Five standard errors of a probability, and of a mean rank of three systems.
 NEAR, NEAR_RANK = 5 * 0.5 / math.sqrt(N_DRAWS), 5 / math.sqrt(N_DRAWS)
+
+
+def test_draws_of_one_system_are_in_memory_at_a_time(monkeypatch):
+    joints, sums = [], EstimatedJoint.sums
+
+    def kept(self, *args, **options):
+        joints.append(self)
+        return sums(self, *args, **options)
+
+    monkeypatch.setattr(EstimatedJoint, "sums", kept)
+    runs = {name: run(lists) for name, lists in TINY.items()}
+    ranked = rank_systems(runs, qrels_of("q1", "q2"), "ENDCG@3", inference=Inference(n_draws=40, seed=3))
+    (joint,) = joints
+    assert joint._kept == {}
+    assert [vars(each).keys() & {"draws"} for each in joint.distributions] == [set()] * 3
+    # The sums are those of the draws of each topic.
+    drawn = np.mean([joint.scores(topic, 40, 3) for topic in range(2)], axis=0)
+    low = np.quantile(drawn, 0.05, axis=1, method="inverted_cdf")
+    assert ranked.systems.set_index("name")["low"][joint.names].to_numpy() == pytest.approx(low, abs=1e-15)
 
 
 def run(lists):

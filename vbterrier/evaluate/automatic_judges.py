@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from vbterrier.evaluate.ranking import equal_tails
 from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
+from vbterrier.unjudged.joint import ScoresOnTopics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,12 +66,11 @@ def judge_correlations(
 def _on_topics(each: Collection, labelled: Collection) -> Collection:
     """The scores on a collection, of the topics that an automatic judge labelled."""
     places = [each.topics.index(topic) for topic in labelled.topics]
-    rows = [SimpleNamespace(mean=row.mean[places]) for row in each.scores.distributions]
 
     def scores(topic: int, n_draws: int, seed: int) -> Floats:
         return each.scores.scores(places[topic], n_draws, seed)
 
-    part = SimpleNamespace(names=each.scores.names, topics=labelled.topics, distributions=rows, scores=scores)
+    part = ScoresOnTopics(each.scores.names, labelled.topics, each.scores.means[:, places], scores)
     return replace(each, scores=part)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from vbterrier.settings import Data
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import letters
 from vbterrier.stats.paired_tests import rank_intervals
+from vbterrier.unjudged.joint import ScoresOnTopics
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import labels_of
 
@@ -52,7 +52,7 @@ class Collection:
     """The scores of all systems on a collection; without runs and judgments, from a table of values."""
 
     name: str
-    scores: Joint | SimpleNamespace
+    scores: Joint | ScoresOnTopics
     unjudged: dict[str, float]
     runs: dict[str, Run] = field(default_factory=dict)
     target: Any = None
@@ -94,7 +94,7 @@ def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], 
     return collections, wanted
 
 
-def _known(table: ScoreTable) -> SimpleNamespace:
+def _known(table: ScoreTable) -> ScoresOnTopics:
     """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
     (view,) = table.views()
     values = view.values.T  # shape (S, T)
@@ -102,8 +102,7 @@ def _known(table: ScoreTable) -> SimpleNamespace:
     def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
         return np.broadcast_to(values[:, topic, None], (len(values), n_draws))
 
-    rows = [SimpleNamespace(mean=row) for row in values]
-    return SimpleNamespace(names=view.names, topics=view.qids, distributions=rows, scores=scores)
+    return ScoresOnTopics(view.names, view.qids, values, scores)
 
 
 def _require_same_systems(names: Mapping[str, Any]) -> None:
@@ -234,7 +233,7 @@ def drawn_scores(
     means, draws = np.zeros(len(names)), np.zeros((len(names), n_draws))
     for each, count in zip(collections, counts, strict=True):
         of_grades = int(stream(seed, "judge", own, each.name).integers(2**31)) if own else None
-        mean, drawn = drawn_means(each.scores, inner, n_draws, each.seed(seed), progress=False, of_grades=of_grades)
+        mean, (drawn,) = drawn_means(each.scores, [inner], n_draws, each.seed(seed), of_grades=of_grades)
         order = each.order(names)
         means += mean[order]
         draws += drawn[order] * count

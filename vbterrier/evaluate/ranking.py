@@ -20,7 +20,7 @@ from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.student_t import t_quantile
-from vbterrier.log import timed, tracked
+from vbterrier.log import timed
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.unjudged import estimand
 from vbterrier.settings import Data, Execution, Inference, with_defaults
@@ -29,7 +29,7 @@ from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.estimated import Joint, joint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from vbterrier.remedies import Call
     from vbterrier.unjudged.distribution import ScoreDistributions
     from vbterrier.unjudged.fitted import EvidenceModel
+    from vbterrier.unjudged.joint import ScoresOnTopics
 
 
 _LOG = logging.getLogger(__name__)
@@ -246,13 +247,11 @@ def rank_systems(
         )
     joint, shares = joint_scores(loaded, target, wanted, models)
     sample = _sample(data.queries, joint.topics, uncertainty)
-    about_draws: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "sample": sample}
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
-        sources = {uncertainty: _drawn(joint, uncertainty, progress=progress, **about_draws)}
         is_sampled = (len(target.topics) if sample is None else sample.n_units) > 1
-        for source in ("unjudged", *(["both"] if is_sampled else [])):
-            if source not in sources:
-                sources[source] = _drawn(joint, source, **about_draws)
+        kinds = list(dict.fromkeys([uncertainty, "unjudged", *(["both"] if is_sampled else [])]))
+        means, every = drawn_means(joint, kinds, n_draws, seed, progress=progress, sample=sample)
+        sources = {kind: _drawn(joint.names, means, draws) for kind, draws in zip(kinds, every, strict=True)}
     drawn_scores = sources[uncertainty]
     (low, high), (rank_low, rank_high) = equal_tails(drawn_scores.draws, level), equal_tails(drawn_scores.ranks, level)
     if sample is not None and uncertainty != "unjudged":
@@ -381,60 +380,62 @@ def _limits_of_means(
     return np.clip(low, *bounds), np.clip(high, *bounds)
 
 
-def _drawn(
-    joint: Joint, uncertainty: str, *, n_draws: int, seed: int, sample: SampledQueries | None, progress: bool = False
-) -> _DrawnScores:
-    means, draws = drawn_means(joint, uncertainty, n_draws, seed, progress=progress, sample=sample)
+def _drawn(names: list[str], means: Floats, draws: Floats) -> _DrawnScores:
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
         n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
         n_tied[system] = np.count_nonzero(np.abs(draws - own) <= EQUAL, axis=0) - 1
-    drawn = _DrawnScores(joint.names, means, draws, n_better, n_tied)
+    drawn = _DrawnScores(names, means, draws, n_better, n_tied)
     expected = drawn.ranks.mean(axis=1)
-    order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], joint.names[at]))
-    return _DrawnScores([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
+    order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], names[at]))
+    return _DrawnScores([names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
 def drawn_means(
-    joint: Any,
-    uncertainty: str,
+    joint: Joint | ScoresOnTopics,
+    kinds: Sequence[str],
     n_draws: int,
     seed: int,
     *,
-    progress: bool,
+    progress: bool = False,
     of_grades: int | None = None,
     sample: SampledQueries | None = None,
-) -> tuple[Floats, Floats]:
-    """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws); one topic at a time.
+) -> tuple[Floats, list[Floats]]:
+    """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws) for each kind of uncertainty.
 
     - ``of_grades``: another seed for the grades of unjudged documents
     - ``sample``: weights and clusters of the topics; errors of the means are drawn, and topics not resampled
     """
     of_grades = seed if of_grades is None else of_grades
-    n = len(joint.topics)
-    expected = np.array([distribution.mean for distribution in joint.distributions])
-    means, draws = np.zeros(len(expected)), np.zeros((len(expected), n_draws))
+    n, expected = len(joint.topics), joint.means
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(n), key=joint.topics.__getitem__)
-    counts: Iterable[Any] = [1] * n
-    weight = np.ones(n)
-    if sample is not None:
-        weight = sample.weights * (n / sample.weights.sum())
-        counts = weight[order]
-    elif uncertainty != "unjudged":
-        counts = resampled_counts(n, n_draws, seed)
-    for topic, count in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), counts, strict=True):
-        scores = expected[:, topic, None] if uncertainty == "topics" else joint.scores(topic, n_draws, of_grades)
-        draws += scores * count
+    weight = np.ones(n) if sample is None else sample.weights * (n / sample.weights.sum())
+    means = np.zeros(len(expected))
+    for topic in order:
         means += expected[:, topic] * weight[topic]
-    means, draws = means / n, draws / n
-    if sample is not None and uncertainty != "unjudged":
+    fixed: Sequence[Any] = weight[order].tolist()
+    resampled: Sequence[Any] = fixed
+    if sample is None and set(kinds) != {"unjudged"}:
+        resampled = list(resampled_counts(n, n_draws, seed))
+    weights = {kind: fixed if kind == "unjudged" else resampled for kind in kinds}
+    over_labels = [kind for kind in kinds if kind != "topics"]
+    sums = joint.sums(order, [weights[kind] for kind in over_labels], n_draws, of_grades, shown=progress and n > 1)
+    drawn = dict(zip(over_labels, sums, strict=True))
+    if "topics" in kinds:
+        drawn["topics"] = np.zeros((len(expected), n_draws))
+        for topic, count in zip(order, weights["topics"], strict=True):
+            drawn["topics"] += expected[:, topic, None] * count
+    if sample is not None:
         in_order = sample._replace(
             weights=sample.weights[order],
             clusters=None if sample.clusters is None else pd.factorize(sample.clusters[order])[0],
         )
-        draws += drawn_errors(expected[:, order].T, in_order, n_draws, stream(seed, "topics", "sampled"))
-    return means, draws
+    for kind in kinds:
+        drawn[kind] /= n
+        if sample is not None and kind != "unjudged":
+            drawn[kind] += drawn_errors(expected[:, order].T, in_order, n_draws, stream(seed, "topics", "sampled"))
+    return means / n, [drawn[kind] for kind in kinds]
 
 
 def resampled_counts(n: int, n_draws: int, seed: int) -> Iterator[Ints]:

@@ -390,7 +390,7 @@ def _sources(collections: list[Collection], uncertainty: str) -> list[str]:
 def _by_collection(collections: list[Collection], names: list[str]) -> pd.DataFrame:
     rows = []
     for each in collections:
-        means = np.array([row.mean.mean() for row in each.scores.distributions])[each.order(names)]
+        means = each.scores.means.mean(axis=1)[each.order(names)]
         part = pd.DataFrame({"dataset": each.name, "name": names, "mean": means})
         part["rank"] = part["mean"].round(9).rank(ascending=False, method="min").astype(int)
         part["n_unjudged_share"] = [each.unjudged.get(name, np.nan) for name in names]

@@ -14,12 +14,13 @@ from vbterrier.frames.notebook import counted
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.grades.distributions import Sample, atoms_of, central_interval
 from vbterrier.kernels.rankings import weighted_sums
+from vbterrier.log import tracked
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
 from vbterrier.unjudged.joint import JointDistribution, SystemsOnTopics
 from vbterrier.unjudged.metrics import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -80,6 +81,10 @@ class EstimatedDistribution(ScoreDistributions):
     def draws(self) -> Floats:
         """Drawn scores, shape (n_draws, n_topics)."""
         return self.draws_of(self.n_draws, self.seed)
+
+    def forget(self) -> None:
+        """Release the drawn scores, which are drawn again if they are needed."""
+        vars(self).pop("draws", None)
 
     @property
     def probabilities(self) -> Floats:
@@ -276,6 +281,33 @@ class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
         if (n_draws, seed) not in self._kept:
             self._kept = {(n_draws, seed): np.stack([each.draws_of(n_draws, seed) for each in self.distributions])}
         return self._kept[n_draws, seed][:, :, topic]
+
+    @property
+    def means(self) -> Floats:
+        """See :attr:`SystemsOnTopics.means`; draws of one system are in memory at a time."""
+        means = []
+        for each in self.distributions:
+            means.append(each.mean)
+            each.forget()
+        return np.array(means)
+
+    def sums(
+        self,
+        topics: Sequence[int],
+        weights: Sequence[Sequence[Any]],
+        n_draws: int,
+        seed: int = 0,
+        *,
+        shown: bool = False,
+    ) -> list[Floats]:
+        """See :meth:`JointDistribution.sums`; draws of one system are in memory at a time."""
+        totals = [np.zeros((len(self), n_draws)) for _ in weights]
+        for system, each in enumerate(tracked(self.distributions, "drawing", shown=shown, unit="system")):
+            scores = each.draws_of(n_draws, seed)
+            for total, weight in zip(totals, weights, strict=True):
+                for place, topic in enumerate(topics):
+                    total[system] += scores[:, topic] * weight[place]
+        return totals
 
     def covariance(self, name_a: str, name_b: str) -> Floats:
         """The covariance of two systems' scores in each topic, shape (n_topics,), from their draws."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +14,10 @@ from vbterrier.frames.ids import Ids
 from vbterrier.kernels.grades.exact import scores_of
 from vbterrier.kernels.grades.model import comonotone_variance, urn
 from vbterrier.kernels.resample import stream
+from vbterrier.log import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.model import UnjudgedModel
@@ -48,13 +51,71 @@ class SystemsOnTopics(Generic[Of]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} systems, {len(self.topics)} topics)"
 
+    @property
+    def means(self) -> Floats:
+        """The mean score of each system in each topic, shape (n_systems, n_topics)."""
+        return np.array([each.mean for each in self.distributions])
+
     def _at(self, name: str) -> int:
         if name not in self.names:
             raise ParameterError(f"no system {name!r}; found {examples(self.names, 9)}")
         return self.names.index(name)
 
 
-class JointDistribution(SystemsOnTopics["BootstrapDistribution"]):
+class DrawnByTopic(ABC):
+    """Scores of several systems that are drawn topic by topic."""
+
+    @abstractmethod
+    def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
+        """Draw scores of all systems in one topic, shape (n_systems, n_draws)."""
+
+    def sums(
+        self,
+        topics: Sequence[int],
+        weights: Sequence[Sequence[Any]],
+        n_draws: int,
+        seed: int = 0,
+        *,
+        shown: bool = False,
+    ) -> list[Floats]:
+        """Weighted sums of drawn scores over topics, shape (n_systems, n_draws) for each of several ``weights``.
+
+        ``weights``: the weight of each of the ``topics`` in turn, a number or one for each draw. ``shown``: show
+        progress. One topic is in memory at a time.
+        """
+        totals = [np.zeros((len(self), n_draws)) for _ in weights]
+        for place, topic in enumerate(tracked(topics, "drawing", shown=shown, unit="topic")):
+            scores = self.scores(topic, n_draws, seed)
+            for kind, weight in enumerate(weights):
+                totals[kind] += scores * weight[place]
+        return totals
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of systems."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresOnTopics(DrawnByTopic):
+    """Scores of named systems with the interface of a joint distribution.
+
+    ``means``: mean scores, shape (n_systems, n_topics); ``draw``: drawn scores by topic, number of draws and seed.
+    """
+
+    names: Sequence[str]
+    topics: Sequence[str]
+    means: Floats
+    draw: Callable[[int, int, int], Floats]
+
+    def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
+        """Draw scores of all systems in one topic, shape (n_systems, n_draws)."""
+        return self.draw(topic, n_draws, seed)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
     """The joint distribution of several systems' scores on the same topics over the grades of unjudged documents.
 
     In each topic, the unjudged documents of all systems share one urn (:func:`vbterrier.kernels.grades.model.urn`) in
