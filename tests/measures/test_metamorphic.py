@@ -9,11 +9,7 @@ import pytest
 from night import at_night
 
 from vbterrier import (
-    BAP,
-    BERR,
-    BNDCG,
     BP,
-    BQ,
     BRBP,
     EAP,
     EERR,
@@ -30,6 +26,7 @@ from vbterrier import (
 )
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import (
+    BOOTSTRAPPED,
     DNDCG,
     ENTITY,
     LINKING,
@@ -55,7 +52,7 @@ K = 4
 N_TOPICS = 20
 SURE = {0: 0.5, 1: 0.25, 3: 0.25}
 STATS = ("mean", "std", "mode", "q10")
-OVER_UNJUDGED = (BNDCG, BAP, BP, BRBP, BRBP(rel=0, max_grade=3), BERR, BQ)
+OVER_UNJUDGED = (*BOOTSTRAPPED, BRBP(rel=0, max_grade=3))
 BOUNDS = [
     NDCGBound(side=side, kind=kind, max_grade=3) @ K
     for side in ("lower", "upper")
