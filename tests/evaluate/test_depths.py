@@ -94,3 +94,15 @@ def test_simulations_with_deeper_estimators_judge_at_least_to_their_cutoff(demo)
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="another cutoff"):
         found = vbterrier.simulate(frames, judged, incomplete=parts, estimators={"E": "ENDCG@15"})
     assert found.estimates["estimate"].between(0, 1).all()
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(("measure", "score"), [("ENDCG@10", "nDCG@10"), ("EAP@20", "AP@20"), ("BNDCG@10", "")])
+def test_variance_shares_and_plans_of_any_measure_name_the_depth(measure, score, demo):
+    data = Data(pool_cutoff=20) if score else Data()
+    estimand = f"{score}, judged to depth 20" if score else ""
+    few = Inference(n_draws=50, interval="normal")
+    shares = vbterrier.evaluate.variance_shares(*demo, measure, data=data, inference=few)
+    assert shares.estimand == estimand
+    assert (f"estimates {estimand}" in repr(shares)) is bool(score)
+    assert vbterrier.judge_next(*demo, measure, budget=1, data=data).estimand == estimand

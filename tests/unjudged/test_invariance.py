@@ -97,7 +97,7 @@ def test_names_and_order_of_systems_and_rows_change_nothing(case):
     pd.testing.assert_frame_equal(after[before.columns], before, check_exact=True, check_names=False)
 
 
-@pytest.mark.parametrize("n_copies", [1, 2, 5])
+@pytest.mark.parametrize("n_copies", [1, 2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4)), 5])
 def test_copies_change_nothing(case, n_copies):
     _, runs, qrels, before = case
     first, run = next(iter(runs.items()))

@@ -29,7 +29,14 @@ from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.groups import N_GROUPS, grouped
-from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
+from vbterrier.unjudged.incomplete import (
+    budget_pool,
+    hidden_runs,
+    leave_group_out,
+    shallow_pool,
+    sparse_qrels,
+    subsample_qrels,
+)
 from vbterrier.unjudged.model import GradeModel, fit_evidence
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.selection import pool_depth, selection
@@ -837,3 +844,25 @@ def test_means_have_a_smaller_error_than_those_of_independent_draws():
     independent = np.sqrt(np.mean([each.std**2 for each in found]) / 250)
     actual = np.sqrt(np.var([each.mean for each in found], axis=0, ddof=1).mean())
     assert actual < 0.75 * independent
+
+
+@pytest.mark.filterwarnings("ignore:the judgments seem to end:vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(
+    ("options", "others", "is_warned"), [({}, 0, True), ({"pool_cutoff": 30}, 0, False), ({}, 4, False)]
+)
+def test_judgments_that_end_with_the_documents_of_few_runs_are_warned_of(options, others, is_warned):
+    """Not if ``pool_cutoff`` states the depth, and not if other systems found some of the judged documents."""
+    rng = np.random.default_rng(0)
+    runs, rows = {"a": [], "b": []}, []
+    for topic in range(30):
+        quality = rng.normal(size=80)
+        rows += [(f"q{topic}", f"d{doc}", int(quality[doc] > 0.5)) for doc in range(80)]
+        for run in runs.values():
+            order = np.argsort(-(quality + rng.normal(size=80)))[:40]
+            run += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
+    runs = {name: pd.DataFrame(run, columns=["qid", "docno", "score"]) for name, run in runs.items()}
+    qrels = budget_pool(runs, pd.DataFrame(rows, columns=["qid", "docno", "label"]), budget=22)
+    found = [(f"q{topic}", f"other {place}", 0) for topic in range(30) for place in range(others)]
+    qrels = pd.concat([qrels, pd.DataFrame(found, columns=qrels.columns)])
+    caution = fit(runs, qrels, **options).caution(10)
+    assert ("seem to end at rank 30 and to come from these runs alone" in caution) is is_warned

@@ -21,7 +21,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure
+from vbterrier.measures.unjudged import UnjudgedMeasure, estimand
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
@@ -194,18 +194,21 @@ class VarianceShares(Shown):
       n_qids, level. Half-widths ``z √V`` after the change: ``these_topics`` for the mean over these topics,
       ``other_topics`` for the mean over topics from the same population, ``at_best`` without the variance of the source
       (a lower bound). ``n_qids`` is the number of topics that gives the half-width ``at_best`` without the change.
+    - ``estimand``: the score that a measure of the E family estimates, as ``"nDCG@10, judged to depth 28"``
     """
 
     intervals: pd.DataFrame
     shares: pd.DataFrame
     advice: pd.DataFrame
+    estimand: str = ""
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``shares``: a row per system, measure and source of variance."""
         return self.shares
 
     def _line(self) -> str:
-        return f"{systems_line(self.intervals)}; {self.intervals['method'].iloc[0]}"
+        line = f"{systems_line(self.intervals)}; {self.intervals['method'].iloc[0]}"
+        return f"{line}; estimates {self.estimand}" if self.estimand else line
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Shares of the variance", self.shares, value="share", rule=0)
@@ -349,7 +352,8 @@ def variance_shares(
     sources = combine_sources(drawn.draws, drawn.source, n_qids=n, **asked)
     name = str(wanted)
     shares = _shares(sources, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
-    return VarianceShares(_intervals(sources, drawn, name, n_draws, seed), shares, _advice(sources, drawn.names, name))
+    intervals, advice = _intervals(sources, drawn, name, n_draws, seed), _advice(sources, drawn.names, name)
+    return VarianceShares(intervals, shares, advice, estimand(wanted, models))
 
 
 def _intervals(combined: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:

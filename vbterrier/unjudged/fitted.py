@@ -74,6 +74,9 @@ _FOLDS = 5
 _DOUBTFUL_GAP, _DOUBTFUL_SHARE = 0.4, 0.9
 # Signs above this show a pool shallower than the cutoff, and fewer effective runs do not show what lies below it.
 _SHALLOW, _FEW_RUNS = 0.6, 2.5
+# Judgments that seem to end at a depth, were selected with more than this probability and have a smaller share of
+# documents that no run retrieves come from these runs, which do not show what other systems find.
+_SELECTED, _LEAST_OUTSIDE = 0.7, 0.1
 # Documents to judge that a warning names.
 _NAMED = 3
 # A smaller weight of the shift of unjudged documents shows no selection for judging.
@@ -160,8 +163,9 @@ class EvidenceModel(Shown):
         """The reason not to trust estimates at a cutoff, with documents to judge first; empty if there is none.
 
         The unjudged shares of the cuts of two runs differ by more than .4: one of them was pooled and the other was
-        not; one of them is above .9; or the judgments look like a pool shallower than the cutoff, with one or two
-        runs, which do not show how much lies below it.
+        not; one of them is above .9; the judgments look like a pool shallower than the cutoff, with one or two runs,
+        which do not show how much lies below it; or they seem to end at a depth that ``pool_cutoff`` does not state,
+        and come from these runs alone.
         """
         fitted = self.at(cutoff)
         evidence, k = fitted.evidence, fitted.evidence.cutoff
@@ -178,6 +182,11 @@ class EvidenceModel(Shown):
             reason = of_first
         elif is_shallow:
             reason = f"the pool looks shallower than {k}, and {counted(evidence.n_distinct, 'run')} of it are known"
+        elif self._ends_with_its_runs(fitted):
+            reason = (
+                f"the judgments seem to end at rank {evidence.depth} and to come from these runs alone, which do not "
+                "show what others find (pool_cutoff= states the depth)"
+            )
         else:
             return ""
         entries = np.flatnonzero((evidence.run == high) & (evidence.level[evidence.item] < 0))
@@ -192,6 +201,13 @@ class EvidenceModel(Shown):
             f"{reason}: estimates at this cutoff can be wrong by more than their intervals; judge first, as "
             f"vbterrier.judge_next plans it, documents of {first} such as {', '.join(named)}"
         )
+
+    def _ends_with_its_runs(self, fitted: GradeModel) -> bool:
+        """Return True if judgments seem to be selected from the first ranks of these runs, to an unstated depth."""
+        evidence = fitted.evidence
+        has_end = self.pool_cutoff is None and evidence.depth < max(DEPTH, evidence.cutoff)
+        n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
+        return has_end and fitted.sigma > _SELECTED and bool(n_outside < _LEAST_OUTSIDE * n_judged)
 
     def at(self, cutoff: int | None) -> GradeModel:
         """Return the regression of grades for a cutoff, fitted at first use."""
