@@ -122,12 +122,16 @@ def entity_vectors(p: Arrays, entity: Any, description: Any, types: Any, words: 
     """
     torch = module_of_extra("torch", "neural")
     nn, (n, e) = torch.nn.functional, entity.shape
-    described = p["word"][description].reshape(n * e, description.shape[2], -1).transpose(1, 2)
-    text = nn.conv1d(described, p["description_weight"], p["description_bias"]).relu().amax(dim=2).reshape(n, e, -1)
-    bag = (p["word"][words] @ p["bag_weight"].T + p["bag_bias"]).sum(dim=1)
-    kinds = p["type"][types]
-    weight = (kinds @ bag[:, None, :, None]).softmax(dim=2)
-    return unit(p["entity"][entity] + text + (weight * kinds).sum(dim=2))
+    # Documents share entities, and all of them those of the query.
+    distinct, place = description.reshape(n * e, -1).unique(dim=0, return_inverse=True)
+    described = p["word"][distinct].transpose(1, 2)
+    text = nn.conv1d(described, p["description_weight"], p["description_bias"]).relu().amax(dim=2)[place.reshape(n, e)]
+    bag = p["word"][words].sum(dim=1) @ p["bag_weight"].T + words.shape[1] * p["bag_bias"]
+    # The weight of each type of the table: documents share types, too.
+    table = p["type"]
+    weight = (bag @ table.T)[:, None].expand(-1, e, -1).gather(2, types).softmax(dim=2)
+    share = weight.new_zeros(n, e, len(table)).scatter_add(2, types, weight)
+    return unit(p["entity"][entity] + text + share @ table)
 
 
 def pooled(query: Any, query_weight: Any, document: Any, document_weight: Any) -> Any:
