@@ -57,6 +57,12 @@ class Options:
 S = TypeVar("S", bound=Options)
 
 
+# Calls that honour settings which others refuse.
+_HONOURED = {
+    "queries": "; weights, clusters and segments are for score, compare, rank_systems, queries_needed, release_gate"
+}
+
+
 def completed(call: str, settings: S, defaults: S) -> S:
     """Return settings with the defaults of a call for those left out; raise an error for one that it does not use.
 
@@ -73,7 +79,7 @@ def completed(call: str, settings: S, defaults: S) -> S:
         if name not in used and value is not None:
             raise ParameterError(
                 f"{call}: {type(defaults).__name__}({name}={excerpt(value)}) has no effect; leave {name} out, it uses "
-                f"{', '.join(used)}"
+                f"{', '.join(used)}{_HONOURED.get(name, '')}"
             )
     return replace(defaults, **{name: value for name, value in given.items() if name in used})  # type: ignore[type-var]
     # settings are dataclasses

@@ -8,6 +8,7 @@ the folder of the collections that ``tests/data`` reads; real differences are th
 
 import argparse
 import warnings
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from scipy import special
 
 import vbterrier
 from vbterrier.design import queries_needed
+from vbterrier.errors import InputError
 from vbterrier.kernels.mean_limits import (
     LEAST_DF,
     Covariate,
@@ -492,52 +494,67 @@ def _percentiles(x, w, seed, n_draws=1000):
     return np.quantile(counts @ (w * x) / (counts @ w), [0.025, 0.975])
 
 
+def _power(d, weight, margin, n, samples=6000):
+    """Probability of PASS, or of a significant difference, of n queries of a population."""
+    found = []
+    for seed in range(samples // _TOGETHER):
+        at = np.random.default_rng([seed, n]).integers(len(d), size=(n, _TOGETHER))
+        sample = SampledQueries(weight[at])
+        if margin is None:
+            tests = t_test(d[at], moderated=False, sample=sample)
+            found.append((tests.p_value <= ALPHA) & (tests.mean > 0))
+        else:
+            criteria = Criteria(margin, ALPHA)
+            passed = np.array(limits(criteria, d[at], sample).decisions(criteria)) == PASS
+            found.append(passed & ((np.ptp(weight) == 0) | (moments(d[at], weight[at]).df >= LEAST_DF)))
+    return float(np.mean(found))
+
+
 def plans(samples):
-    """Share of plans of ``queries_needed`` for power .8 that reach it, from pilots of 50, and their median number.
+    """Share of plans of ``queries_needed`` for power .8 that reach it, and the median ratio to the true number.
 
-    Differences are normal (standard deviation .2) or, with log-normal weights, so in a population of queries; a
-    difference of .06, or the margin .03 of the gate with a standard deviation of .1.
+    A difference of .06 of a test, or the margin .03 of the gate with a quarter of the samples. The true number is that
+    at which 6,000 samples have this power.
     """
+    size = 100_000
+    kinds = {
+        "normal": lambda rng: rng.normal(0, 1, size),
+        "half tied": lambda rng: np.where(rng.random(size) < 0.5, 0.0, rng.normal(0, 2**0.5, size)),
+        "exponential": lambda rng: 1 - rng.exponential(1, size),
+    }
+    cells = [(kind, "equal", margin) for kind in kinds for margin in (None, 0.03)]
+    cells += [("normal", traffic, margin) for traffic in ("log-normal 1", "Zipf .7") for margin in (None, 0.03)]
     rows = []
-    for weighted in (False, True):
-        for margin in (None, 0.03):
-            rng = np.random.default_rng(11)
-            weight = rng.lognormal(0, 1, 20_000) if weighted else np.ones(20_000)
-            d = np.clip(rng.normal(0, 0.1 if margin else 0.2, 20_000), -0.5, 0.5)
-            d -= (weight * d).sum() / weight.sum()
-            shift = 0.0 if margin else 0.06
-
-            def reached(n, d=d + shift, weight=weight, margin=margin):
-                at = np.random.default_rng(1).integers(len(d), size=(n, 4000))
-                sample = SampledQueries(weight[at])
-                if margin:
-                    criteria = Criteria(margin, ALPHA)
-                    return limits(criteria, d[at], sample).decisions(criteria).count(PASS) / 4000
-                tests = t_test(d[at], moderated=False, sample=sample)
-                return float(((tests.p_value <= ALPHA) & (tests.mean > 0)).mean())
-
-            needed = smallest_number(reached, 0.8, 10, 5000)
-            row = {"weights": "log-normal 1" if weighted else "equal", "margin": margin, "needed": needed}
-            for assurance in (0.5, 0.8):
-                found = []
-                for _ in range(samples):
-                    at = rng.integers(len(d), size=50)
-                    qids = [f"q{i:02}" for i in range(50)]
-                    values = pd.DataFrame({"name": ["a"] * 50 + ["b"] * 50, "qid": qids * 2, "measure": "nDCG@10"})
-                    values["value"] = np.r_[0.5 + d[at], np.full(50, 0.5)]
-                    table = pd.DataFrame({"qid": qids, "weight": weight[at]}) if weighted else None
-                    plan = queries_needed(
-                        values,
-                        shift,
-                        assurance=assurance,
-                        n_simulations=200,
-                        data=Data(queries=table),
-                        inference=Inference(margin=margin),
-                    )
-                    found.append(plan.n_qids)
-                row[f"assurance {assurance:g}"] = f"{np.mean(np.array(found) >= needed):.2f} ({np.median(found):.0f})"
-            rows.append(row)
+    for kind, traffic, margin in cells:
+        rng = np.random.default_rng(11)
+        weight = populations_of_traffic(rng, size).get(traffic, np.ones(size))
+        d = np.clip((0.1 if margin else 0.2) * kinds[kind](rng), -0.5, 0.5)
+        d -= (weight * d).sum() / weight.sum()
+        d += 0.0 if margin else 0.06
+        needed = smallest_number(partial(_power, d, weight, margin), 0.8, 20, 5000) or np.inf
+        row = {"differences": kind, "weights": traffic, "margin": margin, "needed": needed}
+        for n_pilot in (30, 50):
+            for assurance in (0.8,) if margin else (0.5, 0.8):
+                some = samples // 4 if margin else samples
+                planned = [_plan(d, weight, rng.integers(size, size=n_pilot), assurance, margin) for _ in range(some)]
+                share, ratio = np.mean(np.array(planned) >= needed), np.median(planned) / needed
+                row[f"{n_pilot}, {assurance:g}"] = f"{share:.2f} ({ratio:.2f})"
+        rows.append(row)
+        print(row, flush=True)
     return pd.DataFrame(rows)
+
+
+def _plan(d, weight, at, assurance, margin):
+    """The planned number from one pilot; infinite where no number is planned."""
+    qids = [f"q{i:02}" for i in range(len(at))]
+    values = pd.DataFrame({"name": np.repeat(["a", "b"], len(at)), "qid": qids * 2, "measure": "nDCG@10"})
+    values["value"] = np.r_[0.5 + d[at], np.full(len(at), 0.5)]
+    table = pd.DataFrame({"qid": qids, "weight": weight[at]}) if np.ptp(weight) else None
+    about = {"data": Data(queries=table), "inference": Inference(margin=margin)}
+    try:
+        return queries_needed(values, None if margin else 0.06, assurance=assurance, **about).n_qids
+    except InputError:
+        return np.inf
 
 
 def unseen_heads(samples, margin=0.02):
@@ -618,7 +635,7 @@ PARTS = {
     "intervals of means": mean_coverage,
     "intervals of pairs": pairs_coverage,
     "weights of other calls": lambda _, n: weighted_calls(n),
-    "plans": lambda _, n: plans(max(n // 10, 1)),
+    "plans": lambda _, n: plans(max(n // 6, 4)),
     "unseen heads": lambda _, n: unseen_heads(n),
     "real covariates": real_covariates,
 }

@@ -65,6 +65,11 @@ def test_other_commands_keep_the_code_of_invalid_usage(refused):
     refused(["score", "new.run"], 2, "nothing to score against: wanted --qrels")
 
 
+@pytest.mark.parametrize("name", ["track", "judge", "audit"])
+def test_commands_without_weights_name_those_with(refused, name):
+    refused([name, "new.run", "--queries", "w.csv"], 2, "score, compare, rank, gate and queries power have weights")
+
+
 def test_json_has_all_columns(command, files):
     code, out, _ = command(*GATE, "--baseline", "old.run", "-f", "json")
     found = release_gate("new.run", "qrels.txt", "nDCG@2", baseline="old.run", margin=0.1)

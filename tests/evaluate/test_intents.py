@@ -268,7 +268,7 @@ def test_replicas_around_the_scores():
     found = evaluated(n_replicas=400, perturb=[Dirichlet(30)], seed=3)
     of_replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
     assert (of_replicas["n_resamples"] == 400).all()
-    assert found.intervals["method"].tolist()[:2] == ["topics (percentile)", "replicas (percentile)"]
+    assert found.intervals["method"].tolist()[:2] == ["topics (unseen)", "replicas (percentile)"]
     literal = found.per_query.set_index(["name", "qid", "measure"]).loc[("literal", "q1", "ES@10")]
     assert literal["value"] == pytest.approx(0.8)
     assert literal["low"] < 0.8 < literal["high"]
@@ -295,7 +295,7 @@ def test_measures_of_others_have_no_replicas():
     for measure, intents in (("alpha_nDCG", INTENTS.assign(prob=0.5)), ("WeightedAlphaNDCG", INTENTS)):
         found = evaluated(intents=intents, measures=["ES", measure], n_replicas=5)
         of_others = found.intervals[found.intervals["measure"] == f"{measure}@10"]
-        assert of_others["method"].unique().tolist() == ["topics (percentile)"]
+        assert of_others["method"].unique().tolist() == ["topics (unseen)"]
         with pytest.raises(ParameterError, match="add ES or VB"):
             evaluated(intents=intents, measures=[measure], n_replicas=5)
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 import vbterrier
 from vbterrier.design import sample_by_traffic
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import GateOptions, release_gate
+from vbterrier.evaluate import GateOptions, audit_judge, leaderboard, release_gate
 from vbterrier.kernels.mean_limits import lower_limit, moments
 from vbterrier.report.comparison import comparison_report, gate_report
 from vbterrier.settings import Data, Inference
@@ -189,6 +189,8 @@ def test_segments_have_a_test_of_equal_differences():
     d = differences(*collection(worse=range(30)))
     expected = stats.ttest_ind(d[:60], d[60:], equal_var=False).pvalue
     assert apart["p_equal"].tolist() == pytest.approx([expected, expected])
+    told = gate_report(gate(*collection(), table(segment=part), guardrails={"P(rel=2)@4": 0.2}), "table")
+    assert f"p = {same['p_equal'].iloc[0]:.4f} (nDCG@4, old), " in told
     rng = np.random.default_rng(6)
     false = [
         welch_p(*np.array([(x.mean(), x.var(ddof=1) / len(x), len(x) - 1) for x in parts]).T)
@@ -432,6 +434,23 @@ BOTH = {"new": RUNS[0], "old": RUNS[1]}
             lambda: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(topics=table(query="a", drawn=1))),
             ParameterError,
             "score: column 'drawn' of queries has no effect",
+        ),
+        *(
+            (call, ParameterError, f"column '{name}' of topics has no effect; leave it out")
+            for name in ("weight", "cluster", "drawn")
+            for call in (
+                lambda name=name: audit_judge(
+                    BOTH, RUNS[2], labels=RUNS[2], data=Data(topics=table(query="a", **{name: 1}))
+                ),
+                lambda name=name: vbterrier.evaluate_intents(
+                    BOTH, table(query="a", **{name: 1}), ["ES@4"], intents=table(entity_id="x", prob=1.0)
+                ),
+            )
+        ),
+        (
+            lambda: leaderboard(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0))),
+            ParameterError,
+            "weights, clusters and segments are for score, compare, rank_systems, queries_needed, release_gate",
         ),
         (lambda: sample_by_traffic(table(segment="a"), 10), InputError, "wanted a column weight"),
         (lambda: sample_by_traffic(table(weight=1.0), 1), ParameterError, "n=1"),

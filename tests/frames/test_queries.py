@@ -6,7 +6,7 @@ import pytest
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames import read_queries, read_values
-from vbterrier.frames.queries import queries_frame, queries_of, split_values
+from vbterrier.frames.queries import queries_frame, queries_of
 from vbterrier.frames.values import values_of
 
 TABLE = pd.DataFrame(
@@ -109,18 +109,10 @@ def test_a_column_without_effect_is_refused(table, qids, error, message):
         queries_of(table, qids, call="rank_systems", honoured=("weight", "cluster"))
 
 
-def test_weights_of_values_are_split_off_or_refused(tmp_path):
+@pytest.mark.parametrize("name", ["weight", "cluster", "drawn"])
+def test_columns_of_queries_in_values_are_refused(tmp_path, name):
     values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "P@5", "value": 0.5})
-    weighted = values.assign(weight=[3, 1, 3, 1])
-    weighted.to_csv(tmp_path / "values.csv", index=False)
-    for data in (weighted, read_values(tmp_path / "values.csv")):
-        plain, queries = split_values(data)
-        assert queries.values.tolist() == [["1", 3.0], ["2", 1.0]]
-        pd.testing.assert_frame_equal(values_of(plain), values_of(values))
-        with pytest.raises(InputError, match="a column weight has no effect here"):
-            values_of(data)
-    assert split_values(values)[1] is None
-    with pytest.raises(InputError, match="query '1' has the values 3 and 2 in column 'weight'"):
-        split_values(values.assign(weight=[3, 1, 2, 1]))
-    _, queries = split_values(weighted.assign(dataset=["x", "x", "x", "x"]))
-    assert queries["qid"].tolist() == ["x/1", "x/2"]
+    values.assign(**{name: [3, 1, 3, 1]}).to_csv(tmp_path / "values.csv", index=False)
+    with pytest.raises(InputError, match=rf"a column {name} has no effect here; drop it, .* \(qid, {name}\)"):
+        values_of(read_values(tmp_path / "values.csv"))
+    assert len(values_of(values)) == 4

@@ -9,11 +9,16 @@ from scipy import special, stats
 
 from vbterrier.kernels.mean_limits import (
     Covariate,
+    Moments,
     SampledQueries,
+    _with_another_loss,
     drawn_errors,
+    exponents,
+    limit_of_seen,
     lower_limit,
     moments,
     p_value,
+    skewed,
     smallest_number,
     upper_limit,
 )
@@ -232,3 +237,52 @@ def test_drawn_errors_have_the_variance_and_the_degrees_of_freedom_of_the_mean(c
     assert (errors[0] - errors[1]).std() == pytest.approx(
         float(np.sqrt(difference.variance[0] * of.df[0] / (of.df[0] - 2))), rel=0.05
     )
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.001, 0.4])
+def test_limits_of_many_columns_equal_those_of_each_and_of_every_share(tail):
+    rng = np.random.default_rng(8)
+    for n in (3, 10, 60):
+        values = np.clip(rng.normal(0, 10.0 ** rng.uniform(-4, -0.3, 60), (n, 60)), -1, 1)
+        values = np.where(rng.random(values.shape) < 0.03, -0.9, values)
+        weights = rng.lognormal(0, 10.0 ** rng.uniform(-2, 0.5, 60), values.shape)
+        of = moments(values, weights)
+        limits = lower_limit(of, tail, 1.0, special.stdtrit)
+        for column in range(60):
+            one = Moments(*(each[column : column + 1] for each in of))
+            assert limits[column] == pytest.approx(lower_limit(one, tail, 1.0, special.stdtrit)[0], abs=1e-11)
+        mean, spread, skewness = _with_another_loss(of)
+        exponent = exponents(np.array([tail]))
+        t = -special.stdtrit(of.df, np.minimum(tail * np.exp(exponent), 1 - 1e-9))
+        unseen = -np.expm1(-exponent / of.n_effective)
+        every = (1 - unseen) * (mean - spread * skewed(t, skewness)) - unseen
+        np.testing.assert_allclose(limits, np.maximum(every.min(axis=0), -1), atol=1e-11)
+
+
+def test_equal_weights_have_the_moments_of_weights_that_are_written_out():
+    rng = np.random.default_rng(9)
+    values, copies = rng.normal(size=(12, 5)), rng.integers(1, 4, (12, 5)).astype(float)
+    for some in (None, copies):
+        short = moments(values, copies=some)
+        for each, other in zip(short, moments(values, np.full((12, 5), 2.0), copies=some), strict=True):
+            np.testing.assert_allclose(np.broadcast_to(each, other.shape), other, rtol=1e-12)
+
+
+def test_smallest_numbers_are_precise():
+    for wanted in (0.5, 0.8, 0.95):
+        found = smallest_number(lambda n: 1 - 0.999**n, wanted, 2, 10**6)
+        assert found == pytest.approx(np.log(1 - wanted) / np.log(0.999), rel=0.002)
+
+
+def test_limit_of_seen_is_that_of_another_loss_without_unseen_queries():
+    # 1 of 10 values is -1: by hand, with the formulas of steps 1 and 2.
+    values = np.r_[-1.0, np.zeros(9)]
+    share = np.full(10, 0.1)
+    e = values - values.mean()
+    v, m = (share**2 * e**2).sum() / 0.9, (share**3 * e**3).sum()
+    c = m / v
+    g = -2 * (m + c**3) / (v + c**2) ** 1.5
+    t = special.stdtrit(9, 0.8)
+    k = 2 / g * ((1 + g * t / 6 - g**2 / 36) ** 3 - 1)
+    found = limit_of_seen(moments(values[:, None]), 0.2, special.stdtrit)
+    assert found[0] == pytest.approx(values.mean() + c - np.sqrt(v + c**2) * k, rel=1e-12)

@@ -170,6 +170,8 @@ def _without_guesses(error: Any) -> str:
     wrong, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if wrong is None or context is None or not str(error.message).startswith("No such option"):
         return str(error.format_message())
+    if wrong == "--queries":
+        return f"{error.message}. score, compare, rank, gate and queries power have weights of queries."
     options = [name for each in context.command.get_params(context) for name in each.opts if name.startswith("--")]
     return f"{error.message}.{nearest(wrong, options) or f' {context.command_path} --help lists all.'}"
 

@@ -36,6 +36,8 @@ from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
 from vbterrier.frames.pictures import Bar, IntervalPicture
+from vbterrier.frames.pipelines import input_of
+from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
@@ -379,6 +381,9 @@ def audit_judge(
         data.unit,
     )
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed
+    if queries is not None:
+        queries = input_of(queries)
+        require_unweighted(queries, "audit_judge", "leave it out, topics of an audit count equally")
     number("margin", margin, low=0, high=1, open_high=True)
     whole("cutoff", cutoff, high=MOST_RANKS)
     for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2)):

@@ -38,6 +38,7 @@ from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import Ids, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.ranking import system_tables
 from vbterrier.frames.systems import ONE
 from vbterrier.frames.trectools import is_trectools
@@ -222,7 +223,8 @@ def Experiment(
 
     choice("plan", plan, host.PLANS)
     every = host.topics_of(topics)
-    _require_unweighted(every)
+    remedy = "use vbterrier.compare with data=vbterrier.Data(topics=topics), or leave the column out"
+    require_unweighted(every, "Experiment", remedy)
     effect = "; their values are NaN" if perquery else ""
     queries, judged = _filtered(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics, effect=effect)
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
@@ -360,16 +362,6 @@ def _decimal_places(digits: Any, *, perquery: bool) -> Callable[[str, float], fl
         raise ParameterError("round: places by measure are for means; give one number with perquery")
     by_measure = {str(name): whole(f"round[{str(name)!r}]", value, low=0) for name, value in digits.items()}
     return lambda name, value: builtins.round(value, by_measure[name]) if name in by_measure else value
-
-
-def _require_unweighted(topics: pd.DataFrame) -> None:
-    """Refuse columns of topics that means or tests would have to honour."""
-    for name in ("weight", "cluster", "drawn"):
-        if name in topics.columns:
-            raise ParameterError(
-                f"Experiment: column {name!r} of topics has no effect on means and tests; use vbterrier.compare with "
-                f"data=vbterrier.Data(topics=topics), or drop the column: topics.drop(columns={name!r})"
-            )
 
 
 def _filtered(

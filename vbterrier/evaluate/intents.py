@@ -48,6 +48,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.parts import is_in_files, is_table
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.pipelines import is_pipeline, topics_of
+from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
 from vbterrier.intents.coverage import Intents, Tags, cover
@@ -236,7 +237,7 @@ def evaluate_intents(
     baseline: str | None = None,
     options: IntentOptions = IntentOptions(),
     data: Data = Data(on_topics="same", duplicates="error", system=None),
-    inference: Inference = Inference(interval="percentile", level=0.95, n_resamples=N_RESAMPLES, seed=0),
+    inference: Inference = Inference(interval="unseen", level=0.95, n_resamples=N_RESAMPLES, seed=0),
     execution: Execution = Execution(memory=None, n_jobs=1, client=None, progress=False),
 ) -> IntentEvaluation:
     """Score systems by how well they cover the intents of ambiguous queries, without relevance labels.
@@ -273,8 +274,9 @@ def evaluate_intents(
     data
         A :class:`vbterrier.Data`: ``on_topics`` (``"same"``), ``duplicates`` (``"error"``), ``system``.
     inference
-        An :class:`vbterrier.Inference`: ``interval`` (``"percentile"``), ``level`` (0.95), ``n_resamples`` (2,000),
-        ``seed`` (0). Intervals of replicas are ``"percentile"``, ``"bca"`` or ``"normal"``.
+        An :class:`vbterrier.Inference`: ``interval`` (``"unseen"``), ``level`` (0.95), ``n_resamples`` (2,000),
+        ``seed`` (0). Replicas and pooled scores, which are no means over a sample of queries, have percentile intervals
+        where queries have ``"unseen"``; ``"percentile"``, ``"bca"`` or ``"normal"`` hold for both.
     execution
         An :class:`vbterrier.Execution`: ``memory``, ``n_jobs`` (1), ``client``, ``progress`` (False). With ``memory``,
         the documents down to the largest cutoff are kept. Processes run pipelines, and read run files in chunks, one
@@ -433,7 +435,12 @@ def _checked_topics(topics: Any, systems: Any, baseline: str | None, system: str
     if hasattr(systems, "__len__") and not len(systems):
         raise InputError("no systems; name at least one")
     require_baseline(systems, baseline, system)
-    return topics_of(topics)
+    checked = topics_of(topics)
+    remedy = (
+        "leave it out, and give .values of the result to vbterrier.compare with data=vbterrier.Data(queries=topics)"
+    )
+    require_unweighted(checked, "evaluate_intents", remedy)
+    return checked
 
 
 def _systems(

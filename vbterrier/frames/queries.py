@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PROPORTIONAL = 1e-4
 # The columns beside qid, in the order of a frame.
 COLUMNS = ("weight", "cluster", "segment", "drawn", "covariate")
+# Those that change means and tests of all queries.
+SAMPLING = ("weight", "cluster", "drawn")
 
 
 def queries_frame(queries: Any, what: str = "queries") -> pd.DataFrame:
@@ -167,54 +169,11 @@ def queries_of_topics(topics: Any) -> pd.DataFrame | None:
     return queries_frame(frame[["qid", *names]].drop_duplicates(), "topics") if names else None
 
 
-def split_values(values: Any, what: str = "values") -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Split a frame of values of queries (V) from the columns of a W frame that it has.
-
-    Parameters
-    ----------
-    values
-        Columns ``name``, ``qid``, ``measure``, ``value``, and any of :data:`COLUMNS`, with equal values in all rows of
-        a query; with a column ``dataset``, the queries are called ``dataset/qid``, as by
-        :func:`vbterrier.frames.values.values_of`.
-    what
-        The name of the frame in messages.
-
-    Returns
-    -------
-    tuple
-        The frame without these columns, and the checked W frame of its queries; ``None`` if it has no such column.
-
-    Raises
-    ------
-    InputError
-        As :func:`queries_frame`; a query with two values of such a column.
-
-    Examples
-    --------
-    >>> keys = {"name": "bm25", "qid": ["q1", "q2"], "measure": "nDCG@10"}
-    >>> values, queries = split_values(pd.DataFrame({**keys, "value": [0.5, 1], "weight": [3, 1]}))
-    >>> queries.values.tolist(), values.columns.tolist()
-    ([['q1', 3.0], ['q2', 1.0]], ['name', 'qid', 'measure', 'value'])
-    """
-    frame = frame_of(values, what)
-    names = [name for name in COLUMNS if name in frame.columns]
-    if not names:
-        return frame, None
-    require(frame, ("qid",), what)
-    qids = ids_of(frame["qid"], f"{what} column 'qid'").text.to_pandas()
-    if "dataset" in frame.columns:
-        qids = ids_of(frame["dataset"], f"{what} column 'dataset'").text.to_pandas() + "/" + qids
-    rows = frame[names].reset_index(drop=True).assign(qid=qids).drop_duplicates(ignore_index=True)
-    repeated = rows["qid"].duplicated(keep=False)
-    if repeated.any():
-        qid = rows["qid"][repeated].iloc[0]
-        one, two = rows[rows["qid"] == qid].iloc[:2].to_dict("records")
-        name = next((name for name in names if one[name] != two[name]), names[0])
-        raise InputError(
-            f"{what}: query {qid!r} has the values {printable(one[name])} and {printable(two[name])} in column "
-            f"{name!r}; wanted one of each query"
-        )
-    return frame.drop(columns=names), queries_frame(rows, what)
+def require_unweighted(topics: pd.DataFrame, call: str, remedy: str = "leave it out") -> None:
+    """Refuse topics with a column that means or tests would have to honour, for a call that does not."""
+    for name in SAMPLING:
+        if name in topics.columns:
+            raise ParameterError(f"{call}: column {name!r} of topics has no effect; {remedy}")
 
 
 def sampled_queries(frame: pd.DataFrame, what: str = "queries") -> SampledQueries:

@@ -28,16 +28,16 @@ def values_of(data: Any, where: str = "values") -> pd.DataFrame:
 
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
     ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``. A column
-    ``model`` has the digests of models of unjudged documents: one for each measure and collection. A column ``weight``,
-    which would change every mean, is refused: callers that honour it take it out with
-    :func:`vbterrier.frames.queries.split_values` first.
+    ``model`` has the digests of models of unjudged documents: one for each measure and collection. Columns ``weight``,
+    ``cluster`` and ``drawn``, which would change means or tests, are refused: they belong in a W frame.
     """
     frame = frame_of(data, where)
-    if "weight" in frame:
-        raise InputError(
-            f"{where}: a column weight has no effect here; drop it, or give weights of queries as queries=, a table "
-            "(qid, weight), to a call that has it"
-        )
+    for name in ("weight", "cluster", "drawn"):
+        if name in frame:
+            raise InputError(
+                f"{where}: a column {name} has no effect here; drop it, or give it as queries=, a table (qid, {name}), "
+                "to a call that has it"
+            )
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
         raise InputError(
             f"{where}: one row per system, with columns {', '.join(map(str, frame.columns))}; wanted one per system, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
 LEAST_DF, LEAST_CLUSTERS = 8, 10
 # Shares of queries without a sampled one at which limits are inspected; values of t at which p-values are.
 _N_SHARES, _N_VALUES = 161, 161
+# The first of two searches of the lowest limit inspects every _STEP-th share.
+_STEP = 4
 # The distribution function of t is nearly 0 below -_FAR; values of t are cut at +-_INFINITE.
 _FAR, _INFINITE = 8.0, 1e3
+# Numbers are searched by steps of a factor, to a part of the number.
+_FACTOR, _PRECISION = 4, 50
 # Student's t has no quantile at 1.
 _LARGEST_TAIL = 1 - 1e-9
 # Leverages are cut here, so that a query with nearly all of the weight has a finite variance.
@@ -33,6 +39,8 @@ _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 _FEWEST = 1e-9
 # Deviations this small relative to the largest value are rounding errors.
 _ROUNDING = 1e-12
+# Nodes and the least degrees of freedom at which quantiles of t are interpolated, to 1e-13.
+_N_NODES, _LEAST_INTERPOLATED = 24, 3.0
 
 
 class Moments(NamedTuple):
@@ -157,18 +165,24 @@ class SampledQueries(NamedTuple):
 def smallest_number(probability: Callable[[int], float], wanted: float, least: int, most: int) -> int | None:
     """The smallest number from ``least`` to ``most`` that has a wanted probability, which increases with the number.
 
-    By bisection, to 2 %; None if ``most`` does not suffice.
+    By steps of factor 4, bisection of logarithms to 2 %, and linear interpolation; None if ``most`` does not suffice.
 
     >>> smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 100)
     7
     """
-    few, many = least - 1, most
-    if probability(many) < wanted:
-        return None
-    while many - few > max(1, few // 50):
-        middle = (few + many) // 2
-        few, many = (few, middle) if probability(middle) >= wanted else (middle, many)
-    return many
+    few, below, many = least - 1, 0.0, least
+    while (above := probability(many)) < wanted:
+        if many == most:
+            return None
+        few, below, many = many, above, min(_FACTOR * many, most)
+    while many - few > max(1, few // _PRECISION):
+        middle = min(max(math.ceil(math.sqrt(few * many)), few + 1), many - 1)
+        reached = probability(middle)
+        if reached < wanted:
+            few, below = middle, reached
+        else:
+            many, above = middle, reached
+    return few + max(1, math.ceil((wanted - below) / (above - below) * (many - few)))
 
 
 def moments(
@@ -190,6 +204,9 @@ def moments(
     n = len(values)
     weights = np.ones((n, 1)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(n, -1)
     often = np.ones((n, 1)) if copies is None else np.asarray(copies, dtype=np.float64).reshape(n, -1)
+    if clusters is None and weights.shape[1] == 1 and np.ptp(weights) == 0:
+        # Queries of equal weight share one row, of shape (1, m).
+        weights = weights[:1]
     share = weights / (often * weights).sum(axis=0)
     mean = (often * share * values).sum(axis=0)
     deviation, leverage, further, lost = values - mean, share, np.zeros(1), 0
@@ -215,7 +232,9 @@ def moments(
     # Deviations of constant values from their mean are rounding errors.
     constant = np.abs(deviation).max(axis=0) <= _ROUNDING * np.abs(values).max(axis=0)
     squares, third = np.where(constant, 0.0, squares), np.where(constant, 0.0, (often * part**3).sum(axis=0))
-    n_effective = 1 / (often * of_units**2).sum(axis=0)
+    if len(of_units) < len(often):
+        often = often.sum(axis=0, keepdims=True)
+    n_effective = (often * of_units).sum(axis=0) / (often * of_units**2).sum(axis=0)
     return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost)
 
 
@@ -282,7 +301,8 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Float
     - ``quantile_of_t``: such as ``scipy.special.stdtrit``
 
     Steps 1 and 3 have no theorem; tests/bench/decisions.py simulates error rates, docs/explanation/statistics.md states
-    them. Cost: 41 quantiles a column, or in all if degrees of freedom are shared.
+    them. Cost: 161 quantiles of t for all columns if they share their degrees of freedom, else at most 3,864, and 161
+    for each column with less than 3.
 
     Source: Clopper and Pearson, Biometrika 26, 1934; Wilson and Hilferty, PNAS 17, 1931.
 
@@ -293,11 +313,30 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Float
     tail = np.atleast_1d(np.asarray(tail, dtype=np.float64))
     mean, spread, skewness = _with_another_loss(of)
     exponent = exponents(tail)
-    # Quantiles cost most: one for all columns if they share their degrees of freedom.
-    df = of.df[:1] if np.ptp(of.df) <= _ROUNDING * of.df[0] else of.df
-    t = -quantile_of_t(df, np.minimum(tail * np.exp(exponent), _LARGEST_TAIL))
-    limit = with_unseen(mean - spread * skewed(t, skewness), exponent, of.n_effective, worst)
-    return np.asarray(np.maximum(limit, -np.asarray(worst)))
+    t = _quantiles_of_t(of.df, tail, quantile_of_t)
+
+    def limits_at(t: Floats, exponent: Floats) -> Floats:
+        unseen = -np.expm1(-exponent / of.n_effective)
+        return np.asarray((1 - unseen) * (mean - spread * skewed(t, skewness)) - unseen * worst)
+
+    # Every fourth share first, then those around the lowest one. A second minimum can only be at the end.
+    rows = np.arange(0, _N_SHARES, _STEP)
+    coarse = limits_at(t[rows], exponent[rows])
+    lowest = rows[coarse[:-1].argmin(axis=0)]
+    around = np.clip(lowest + np.arange(1 - _STEP, _STEP)[:, None], 0, _N_SHARES - 1)
+    limit = limits_at(_of_rows(t, around), _of_rows(exponent, around)).min(axis=0)
+    return np.asarray(np.maximum(np.minimum(limit, coarse[-1]), -np.asarray(worst)))
+
+
+def _of_rows(table: Floats, rows: Ints) -> Floats:
+    """Values of separate rows of each column, or of a column that all share."""
+    return np.asarray(table[rows, 0] if table.shape[1] == 1 else np.take_along_axis(table, rows, axis=0))
+
+
+def limit_of_seen(of: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
+    """Steps 1 and 2 of :func:`lower_limit`, which assume that the sample lacks no query, for values without bounds."""
+    mean, spread, skewness = _with_another_loss(of)
+    return np.asarray(mean - spread * skewed(-quantile_of_t(of.df, tail), skewness))
 
 
 def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT) -> Floats:
@@ -313,13 +352,37 @@ def exponents(tail: Floats) -> Floats:
     return np.asarray((1 - np.linspace(1, 0, _N_SHARES)[:, None] ** 2) * -np.log(tail))
 
 
-def with_unseen(limits: Floats, exponent: Floats, n_effective: Any, worst: Any) -> Floats:
-    """Step 3 of :func:`lower_limit` for limits at the tails ``α e^l``, shapes (n_shares, m), to shape (m,).
+def _quantiles_of_t(df: Floats, tail: Floats, quantile_of_t: OfT) -> Floats:
+    """Upper quantiles at the tails ``α e^l``, shape (n_shares, 1) or (n_shares, m).
 
-    - ``exponent``: l, shape (n_shares, 1) or (n_shares, m)
+    They cost most of a limit. Columns that share their degrees of freedom share one quantile; those of many columns
+    that differ are interpolated in 1/df by Chebyshev polynomials, whose error is that of rounding (relative 1e-13).
+
+    - ``df``, ``tail``: shape (1,) or (m,)
     """
-    unseen = -np.expm1(-exponent / n_effective)
-    return np.asarray(((1 - unseen) * limits - unseen * worst).min(axis=0))
+    if np.ptp(df) <= _ROUNDING * df[0]:
+        return -np.asarray(quantile_of_t(df[:1], _tails(tail)))
+    if len(tail) > 1 or len(df) <= _N_NODES:
+        return -np.asarray(quantile_of_t(df, _tails(tail)))
+    within = np.maximum(df, _LEAST_INTERPOLATED)
+    angles = np.arccos(2 * _LEAST_INTERPOLATED / within - 1)
+    quantiles = _coefficients(float(tail[0]), quantile_of_t) @ np.cos(np.arange(_N_NODES)[:, None] * angles)
+    few = df < _LEAST_INTERPOLATED
+    quantiles[:, few] = -quantile_of_t(df[few], _tails(tail))
+    return np.asarray(quantiles)
+
+
+def _tails(tail: Floats) -> Floats:
+    """The tails ``α e^l``, below 1."""
+    return np.asarray(np.minimum(tail * np.exp(exponents(tail)), _LARGEST_TAIL))
+
+
+@lru_cache(maxsize=16)
+def _coefficients(tail: float, quantile_of_t: OfT) -> Floats:
+    """Chebyshev coefficients of quantiles as functions of 1/df from 0 to 1/_LEAST_INTERPOLATED."""
+    angles, order = np.pi * (np.arange(_N_NODES) + 0.5) / _N_NODES, np.arange(_N_NODES)
+    at_nodes = -quantile_of_t(2 * _LEAST_INTERPOLATED / (1 + np.cos(angles)), _tails(np.array([tail])))
+    return np.asarray(at_nodes @ np.cos(angles[:, None] * order) * np.where(order > 0, 2.0, 1.0) / _N_NODES)
 
 
 def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Floats:

@@ -383,6 +383,7 @@ def gate_report(result: ReleaseGate, style: str) -> str:
     said = [rendered(_gate_rows(result.pairs), style)]
     if len(result.segments):
         said += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
+        said += [escaped(_equal_segments(result.segments), style)]
     if len(worst := _worst_rows(result)):
         said += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
     if len(result.judge):
@@ -403,6 +404,17 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         following = [f"Next: `{printable(answer.next)}`"] if answer.next else []
         said = [*above, *said, *(["\n".join(below)] if below else []), *following]
     return "\n\n".join(part.strip("\n") for part in said)
+
+
+def _equal_segments(segments: pd.DataFrame) -> str:
+    """P-values of equal differences in all segments, by measure and baseline."""
+    tests = segments.drop_duplicates(["measure", "baseline"])
+    several = len(tests) > 1
+    named = [
+        f"{_p(row['p_equal']) or 'not tested'}" + (f" ({row['measure']}, {row['baseline']})" if several else "")
+        for row in tests.to_dict("records")
+    ]
+    return f"Equal differences in all segments, Welch's test: p = {', '.join(named)}."
 
 
 def _junit(result: ReleaseGate) -> str:
