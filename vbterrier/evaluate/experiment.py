@@ -35,7 +35,7 @@ from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.writing import require_no_input
-from vbterrier.frames.ids import Ids, require_same_kind
+from vbterrier.frames.ids import Ids, distinct_blocks, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.queries import require_unweighted
@@ -450,8 +450,10 @@ def _of_judged(results: Any, judged_qids: list[str], text_columns: Collection[st
         if column in frame and is_integer(frame[column]):
             frame = frame.assign(**{column: frame[column].astype(str)})
     if "qid" in frame:
-        kept = frame["qid"].astype(str).isin(judged_qids)
+        blocks = distinct_blocks(frame["qid"], f"run {key!r} column 'qid'")
+        judged = np.isin(blocks.ids.text.to_pylist(), judged_qids)
         # Without a common topic, the evaluation says what is wrong with the ids.
-        if kept.any() and not kept.all():
-            frame = frame[kept].reset_index(drop=True)
+        if judged.any() and not judged.all():
+            _, number = blocks.distinct(len(frame))
+            frame = frame[judged[number]].reset_index(drop=True)
     return frame

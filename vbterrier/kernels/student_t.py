@@ -28,6 +28,8 @@ _LEAST_BELOW, _LARGEST_BELOW = 1e-300, 1 - 2.0**-53
 _CUT = 40.0
 # Squares of distances from the maximum of the density of log s at which it is nearly normal.
 _NEAR = 0.3
+# Degrees of freedom for each unit of the square of a normal quantile from which an expansion is a good start.
+_MANY = 5
 # Values of t beyond which t² may overflow.
 _LARGEST = 1e150
 # Logarithms of the largest t², whose density is above 0.
@@ -59,12 +61,13 @@ def t_cdf(df: Any, t: Any) -> Floats:
 def t_quantile(df: Any, prob: Any) -> Floats:
     """Quantiles of Student's t at probabilities, broadcast; infinite at 0 and 1, NaN outside.
 
-    Newton's iteration on the normal quantile of the tail, from Wallace's approximation.
+    Newton's iteration on the normal quantile of the tail, from approximations by Wallace and Hill.
 
     >>> t_quantile(49, [0.5, 0.975]).round(6).tolist()
     [0.0, 2.009575]
 
-    Source: Wallace, Annals of Mathematical Statistics 30, 1959, for the first value.
+    Source: Wallace, Annals of Mathematical Statistics 30, 1959, and Hill, Algorithm 396, Communications of the ACM 13,
+    1970, for the first value.
     """
     df, prob = np.broadcast_arrays(np.asarray(df, dtype=np.float64), np.asarray(prob, dtype=np.float64))
     tail = np.minimum(prob, 1 - prob)
@@ -181,6 +184,11 @@ def _quantiles(df: Floats, tail: Floats) -> Floats:
     z = -normal_quantile(tail)
     # Newton's iteration on v = √(df log(1 + t²/df)), of which the normal quantile of the tail is nearly linear.
     v = z * (8 * df + 3) / (8 * df + 1)
+    # With many degrees of freedom, the first terms of Hill's expansion are right to about 1e-6.
+    square = z * z
+    many = df > _MANY * np.maximum(square, 1)
+    t = z * (1 + ((square + 1) + ((5 * square + 16) * square + 3) / (24 * df)) / (4 * df))
+    v[many] = np.sqrt(df * np.log1p(t * t / df))[many]
     for _ in range(_MOST_STEPS):
         y = np.expm1(np.minimum(v * v / df, _LARGEST_EXPONENT))
         t = np.sqrt(df * y)
