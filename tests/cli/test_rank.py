@@ -96,7 +96,7 @@ def test_papers_get_a_table_with_a_caption(command, found, style):
     code, out, _ = command(*RANK, "--format", style)
     assert code == 0
     plain = out.replace("{[}", "[").replace("{]}", "]").replace("\\", "")
-    assert all(words in plain for words in ("k = 10.", " draws, seed 0.", "a", "b[x]", "c"))
+    assert all(words in plain for words in ("Cutoff at rank 10.", " draws, seed 0.", "a", "b[x]", "c"))
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,12 @@ def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     assert (first, leader["mean"]) == ("s1", found.systems["mean"].max())
     assert (leader["rank_low"], leader["rank_high"]) == (1, 2)
     mean = f"{leader['mean']:.3f} ({leader['low']:.3f} to {leader['high']:.3f})"
-    lead = f"{first} leads with a mean nDCG@10 of {mean} over 12 topics; 1 system cannot be told apart from it: "
+    lead = f"{first} leads with a mean nDCG@10 of {mean} over 12 topics"
+    tied = "from which 1 system does not differ significantly: "
     pairs = (
         "12 of 15 pairs of systems differ significantly: those that share no letter; 90% confidence for all together."
     )
-    assert said == [f"{lead}{second}.", pairs]
+    assert said == [f"{lead}, {tied}{second}.", pairs]
 
 
 def orders(table):

@@ -285,9 +285,9 @@ def test_captions_name_the_engine_of_other_packages(peers, adhoc):
         inference=Inference(n_resamples=2),
     )
     assert re.search(
-        r"k = 10; SetAP: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
+        r"Cutoff at rank 10; SetAP: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
     )
     values = pd.concat([scores.values, scores.values.assign(name="other", value=0.5)])
     # Values of a frame may come from another program.
     assert "computed" not in " ".join(caption_of(vbterrier.compare(values)))
-    assert measures_sentence("Means", ["ERR@10", "nDCG@10"])[1:] == ["k = 10."]
+    assert measures_sentence("Means", ["ERR@10", "nDCG@10"])[1:] == ["Cutoff at rank 10."]

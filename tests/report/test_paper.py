@@ -46,7 +46,10 @@ def compared(baseline=None, margin=None):
 
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
     said = scores_caption(scores)
-    assert said[:2] == ["Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.", "k = 2; BNDCG@2: prior = pool+run."]
+    assert said[:2] == [
+        "Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.",
+        "Cutoff at rank 2; BNDCG@2: prior = pool+run.",
+    ]
     assert said[2].startswith(
         "Intervals, 90%: topics (bounded): over other topics from the same population, for scores that are equal on all"
     )
@@ -59,9 +62,9 @@ def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(score
 
 
 def test_captions_give_default_settings_that_names_omit():
-    settings = "k = 5 and 10; VB@10: alpha = 1."
+    settings = "Cutoff at ranks 5 and 10; VB@10: alpha = 1."
     assert measures_sentence("M", ["VB(alpha=2)@5", "VB@10"]) == ["M: VB(alpha=2)@5, VB@10.", settings]
-    assert measures_sentence("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
+    assert measures_sentence("M", ["RelCov@3"]) == ["M: RelCov@3.", "Cutoff at rank 3."]
     # Values computed by other programs may have any name.
     assert measures_sentence("M", ["recip_rank?"]) == ["M: recip_rank?."]
 

@@ -120,8 +120,9 @@ class Leaderboard(Shown):
             yield f"{leads}; there is no other system."
             return
         if tied:
-            what = f"{counted(len(tied), 'system')} cannot be told apart from it: {first_names(tied, _MOST_NAMED)}"
-            yield f"{leads}; {what}."
+            do = "does" if len(tied) == 1 else "do"
+            what = f"{counted(len(tied), 'system')} {do} not differ significantly: {first_names(tied, _MOST_NAMED)}"
+            yield f"{leads}, from which {what}."
         else:
             yield f"{leads}, and differs significantly from {'the other' if n == 2 else f'all {n - 1} others'}."  # noqa: PLR2004
         pairs = list(combinations(self.systems["letters"], 2))
@@ -150,8 +151,10 @@ class Leaderboard(Shown):
         first = letters[self.systems["name"].iloc[0]]
         apart = [name for name in self.tied if not share_letter(first, letters[name])]
         if not apart:
-            return "Judgments alone would tell none of them apart: with these topics, all share a letter."
-        return f"With complete judgments, these topics would tell it apart from {first_names(apart, _MOST_NAMED)}."
+            said = "More judgments of these topics would not separate the leader from any of these"
+            return f"{said}: more topics are needed."
+        leader = printable(self.systems["name"].iloc[0])
+        return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MOST_NAMED)}."
 
     def _caveats(self) -> Iterator[Caveat]:
         open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)

@@ -161,14 +161,14 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     ``computed``: False for values that may come from other programs, whose engines are unknown.
 
     >>> measures_sentence("Means over 50 topics", ["VB@10", "nDCG@10"])
-    ['Means over 50 topics: VB@10, nDCG@10.', 'k = 10; VB@10: alpha = 1.']
+    ['Means over 50 topics: VB@10, nDCG@10.', 'Cutoff at rank 10; VB@10: alpha = 1.']
     """
     names = list(dict.fromkeys(map(printable, measures)))
     parsed_measures = {name: measure for name in names if (measure := parsed(name)) is not None}
     cuts = sorted(
         {cutoff for measure in parsed_measures.values() if (cutoff := measure.params.get("cutoff")) is not None}
     )
-    said = [f"k = {' and '.join(map(str, cuts))}"] if cuts else []
+    said = [f"Cutoff at rank{'s' * (len(cuts) > 1)} {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
     for name, measure in parsed_measures.items():
         if computed and (engine := engines_of([name])):

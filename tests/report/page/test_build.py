@@ -136,7 +136,7 @@ def test_the_page_names_command_versions_and_settings(written, small):
         f"vbterrier {vbterrier.__version__}",
         "95%, unseen, 200 resamples, seed 7",
         "n = 10 (all judged topics, the same for all systems)",
-        "k = 10",
+        "rank 10",
     ):
         assert said in text
     assert re.search(r"ENDCG@10: nDCG@10, judged to depth 100; model [0-9a-f]{16}: 2 runs, 10 topics", text)

@@ -112,9 +112,12 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", inference=Inference(n_draws=50))
     first, second, third = table._verdict()
     assert first.startswith("lexical leads with a mean ENDCG@10 (nDCG@10, judged to depth 10) of 0.738 (0.6")
-    assert first.endswith(" over 12 topics; 2 systems cannot be told apart from it: dense, words.")
+    assert first.endswith(" over 12 topics, from which 2 systems do not differ significantly: dense, words.")
     assert second == "No pair of systems differs significantly; 90% confidence for all together."
-    assert third == "Judgments alone would tell none of them apart: with these topics, all share a letter."
+    assert (
+        third
+        == "More judgments of these topics would not separate the leader from any of these: more topics are needed."
+    )
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
     found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[2]], margin=0.5)

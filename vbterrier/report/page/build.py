@@ -97,7 +97,7 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
         ("Systems", ", ".join(f"{printable(name)} ({sizes.get(name, 'first ranks')})" for name in inputs.runs)),
         ("Topics", f"n = {len(numbers.topics):,} ({_ON_TOPICS[options.on_topics]})"),
         ("Measures", ", ".join(numbers.measures)),
-        ("Cutoff", f"k = {numbers.cutoff}"),
+        ("Cutoff", f"rank {numbers.cutoff}"),
     ]
     if engines := engines_of(numbers.measures):
         rows.append(("Measures of other packages", engines))
