@@ -242,8 +242,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
                 "model=, the result of vbterrier.unjudged.fit"
             )
         wanted = self._runs if fits or every else {self._name: self._runs[self._name]}
-        model = {"model": self._model} if needs_model(asked) else {}
-        return scores_on_all_topics(wanted, self._judged, asked, **self._given, **model)
+        model = self._model if needs_model(asked) else None
+        return scores_on_all_topics(wanted, self._judged, asked, **self._given, model=model)
 
 
 def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:

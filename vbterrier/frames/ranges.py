@@ -28,7 +28,7 @@ _UNIT = frozenset(
 
 
 class OwnMeasure(Protocol):
-    """What a measure of this package declares about its values."""
+    """The declarations of a measure of this package about its values."""
 
     IS_LINEARISED: ClassVar[bool]
     IS_RATIO_OF_MEANS: ClassVar[bool]
