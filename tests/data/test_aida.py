@@ -67,7 +67,7 @@ SUCCESS = {
 @pytest.fixture(scope="module")
 def evaluations(aida):
     """Every tagger with both systems."""
-    options = {"intents": aida.intents, "measures": MEASURES, "gold": aida.tags["gold"]}
+    options = {"intents": aida.intents, "measures": MEASURES, "gold": aida.tags["gold"], "interval": "percentile"}
     return {
         t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **grouped("evaluate_intents", **options))
         for t in TAGGERS

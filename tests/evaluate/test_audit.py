@@ -568,10 +568,9 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     assert by["residual"].iloc[0] < 0 < by["low"].iloc[1]
     assert by["bias"].iloc[0] == 0
     assert by["bias"].iloc[1] > 0.25
+    other = Data(documents=texts, topics=queries.assign(qid="other-" + queries["qid"]))
     with pytest.raises(InputError, match="queries: no query of a judged topic"):
-        audit_judge(
-            runs, human, labels={"llm": truth}, budget=1, data=Data(documents=texts, topics=queries.assign(qid="other"))
-        )
+        audit_judge(runs, human, labels={"llm": truth}, budget=1, data=other)
 
 
 @pytest.mark.slow

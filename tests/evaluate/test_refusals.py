@@ -579,7 +579,7 @@ REFUSALS = [
         (TOPICS, "retr_systems: found DataFrame; wanted a list of systems, or a mapping of name to system"),
         (pt.Transformer.identity(), "retr_systems: found IdentityTransformer; wanted a list of systems, or a mapping of name to system"),
         ("a.run", "retr_systems: found str; wanted a list of systems, or a mapping of name to system"),
-        ({"a": pd.concat([GOOD, GOOD[:1]])}, "run 'a': document 'q1-0' is duplicated for query 'q1', at ranks 1 and 2 (2 rows repeat); repair the run, or keep the best rank with data=Data(duplicates='first')"),
+        ({"a": pd.concat([GOOD, GOOD[:1]])}, "run 'a': document 'q1-0' is duplicated for query 'q1', at ranks 1 and 2 (2 rows repeat); repair the run, or keep the best rank with vbterrier.frames.ranked(run, duplicates='first')"),
         ({"a": GOOD.assign(qid="x" + GOOD["qid"])}, "no topic in common: run 'a' has 'xq1', 'xq2'; qrels has 'q1', 'q2'; look for other prefixes, leading zeros, trailing blanks or another Unicode form"),
         ({"a": pt.Transformer.from_df(GOOD[:0])}, "run 'a': the pipeline returned no results for 2 topics; look at its index and at the column query of the topics"),
     ),
