@@ -134,7 +134,7 @@ def test_captions_say_n_k_method_level_resamples_and_seed(made):
 
 def test_means_over_replicas_have_their_own_rows(made):
     captions = Page(made["evaluate_intents"]._repr_html_()).captions
-    assert captions[0].startswith("Means: 12 topics; 95% intervals: topics (percentile)")
+    assert captions[0].startswith("Means: 12 topics; 95% intervals: topics (unseen)")
     assert captions[1].startswith("Means over replicas: 12 topics; 95% intervals: replicas (percentile); 50 resamples")
     assert not any("replicas" in caption for caption in Page(made["variance_shares"]._repr_html_()).captions)
 
@@ -143,7 +143,7 @@ def test_with_too_many_marks_only_one_kind_of_interval_is_drawn(made):
     found = made["evaluate_intents"]
     assert len(found.intervals.drop_duplicates(["measure", "method"])) == 8
     text = found.plot("forest").texts[-1].get_text()
-    assert "topics (percentile)" in text
+    assert "topics (unseen)" in text
     assert "replicas" not in text
 
 
