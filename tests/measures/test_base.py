@@ -496,6 +496,13 @@ def test_measures_from_reads_ours_theirs_and_objects():
             score(pd.DataFrame(), pd.DataFrame({"qid": ["q1"]}), none)
 
 
+def test_measures_state_if_the_value_of_a_topic_depends_on_others():
+    pooled = BNDCG(compat="ecir23", prior="pool", method="mc")
+    alone = vbterrier.Unjudged, vbterrier.ES(cutoff=5), BNDCG, vbterrier.measures.MarcoRR
+    assert [measure.is_topicwise for measure in alone] == [True] * 4
+    assert [measure.is_topicwise for measure in (pooled, vbterrier.RelCov)] == [False, False]
+
+
 # Import
 
 
