@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from disks import full_disk
 from night import slow
 
 import vbterrier
@@ -119,17 +119,6 @@ WRITERS = {
 
 def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@contextmanager
-def full_disk(n_bytes):
-    """No file can have more bytes than these."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.fixture

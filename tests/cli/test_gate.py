@@ -67,7 +67,8 @@ def test_other_commands_keep_the_code_of_invalid_usage(refused):
 
 @pytest.mark.parametrize("name", ["track", "judge", "audit"])
 def test_commands_without_weights_name_those_with(refused, name):
-    refused([name, "new.run", "--queries", "w.csv"], 2, "score, compare, rank, gate and queries power have weights")
+    words = "No such option: --queries. --queries is an option of score, rank, compare, gate, queries power."
+    refused([name, "new.run", "--queries", "w.csv"], 2, words)
 
 
 def test_json_has_all_columns(command, files):

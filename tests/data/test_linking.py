@@ -11,7 +11,7 @@ from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.answers import Gold
+from vbterrier.frames.entity_answers import Gold
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from disks import full_disk
 from flat import grouped
 from night import at_night
 
@@ -286,26 +287,16 @@ def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
     assert_same(found, wanted)
 
 
-@pytest.fixture
-def no_room():
-    """Files that may not grow beyond a few bytes, as on a full disk."""
-    resource = pytest.importorskip("resource")
-    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, usual[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
-
-
-def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkeypatch):
+def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, monkeypatch):
     run, qrels = made()
     paths = [as_files(run, tmp_path, "shuffled"), as_files(run, tmp_path, "gz")]
     journal = Journal(tmp_path / "journal", "inputs")
-    request.getfixturevalue("no_room")
     for path in paths:
         for folder in ({"resume": tmp_path / f"kept-{path.name}"}, {"memory": 2**26}):
-            with pytest.raises(FileError, match=r"cannot be written.*File too large"):
+            with full_disk(1500), pytest.raises(FileError, match=r"cannot be written.*File too large"):
                 scored(path, qrels, ["P@5"], **folder)
-    with pytest.raises(FileError, match=r"journal: cannot be written or read \(File too large\): free some space"):
+    message = r"journal: cannot be written or read \(File too large\): free some space"
+    with full_disk(1500), pytest.raises(FileError, match=message):
         journal.add("result", "x" * 10_000)
     assert "result" not in journal.done
     with monkeypatch.context() as patch:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.answers import Gold, answers, decide
+from vbterrier.frames.entity_answers import Gold, answers, decide
 from vbterrier.linking.quality import linking_report
 
 GOLD = pd.DataFrame({"qid": ["a", "b", "c", "d"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})

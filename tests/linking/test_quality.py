@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.answers import Gold, answers, decide
+from vbterrier.frames.entity_answers import Gold, answers, decide
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import FIGURES, figures
 from vbterrier.linking.quality import _limits, linking_report

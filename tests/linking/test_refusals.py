@@ -12,7 +12,7 @@ import pytest
 from refusals import check_message, check_refusal, refusals
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.answers import Gold, answers
+from vbterrier.frames.entity_answers import Gold, answers
 from vbterrier.linking.aliases import AliasFrame
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.links import Links, links_frame

@@ -165,15 +165,32 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+# Commands that the message of an option names at most.
+_MOST_NAMED = 8
+
+
 def _without_guesses(error: Any) -> str:
-    """The message of an error of usage, with the nearest option instead of all that share letters with a wrong one."""
+    """The message of an error of usage, with the commands that have the option, or the nearest one."""
     wrong, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if wrong is None or context is None or not str(error.message).startswith("No such option"):
         return str(error.format_message())
-    if wrong == "--queries":
-        return f"{error.message}. score, compare, rank, gate and queries power have weights of queries."
-    options = [name for each in context.command.get_params(context) for name in each.opts if name.startswith("--")]
-    return f"{error.message}.{nearest(wrong, options) or f' {context.command_path} --help lists all.'}"
+    near = nearest(wrong, _options(context.command))
+    others = [name for name, command in _commands(_group()) if wrong in _options(command)]
+    of_others = f" {wrong} is an option of {', '.join(others)}." if 0 < len(others) <= _MOST_NAMED else ""
+    return f"{error.message}.{of_others or near or f' {context.command_path} --help lists all.'}"
+
+
+def _options(command: Any) -> list[str]:
+    return [name for each in command.params for name in each.opts if name.startswith("--")]
+
+
+def _commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The commands of a group and of the groups in it, with their names."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
 
 
 def _exit(error: Exception | str, code: int) -> None:

@@ -93,6 +93,11 @@ def _words(ctx: Any, parameters: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     return words
 
 
+def _path(ctx: Any) -> list[str]:
+    """The words that name a command, without those of the program: ``["queries", "power"]``."""
+    return [] if ctx.parent is None else [*_path(ctx.parent), ctx.info_name]
+
+
 # An example of each command, for its help.
 EXAMPLES = {
     "demo": "vbterrier demo --save demo",
@@ -191,8 +196,7 @@ class Command(TyperCommand):
         token = COMMAND.set(self)
         try:
             with issued() as messages:
-                name = f"vbterrier {ctx.command_path.partition(' ')[2]}"
-                call = Call(name, _words(ctx, self.params), options, messages)
+                call = Call(" ".join(["vbterrier", *_path(ctx)]), _words(ctx, self.params), options, messages)
                 with interface(Interface({}, options, call)):
                     return super().invoke(ctx)
         finally:

@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import InputError, number, warn
-from vbterrier.frames.answers import checked_nil, plain_entities
+from vbterrier.frames.entity_answers import checked_nil, plain_entities
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.kernels.floats import with_usual_errors
 

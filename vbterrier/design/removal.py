@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number, whole
-from vbterrier.frames.answers import Gold, answers, decide
+from vbterrier.frames.entity_answers import Gold, answers, decide
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, facts

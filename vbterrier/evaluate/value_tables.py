@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
-from vbterrier.frames.ranges import is_linearised
+from vbterrier.frames.ranges import is_linearised, is_ratio_of_means
 from vbterrier.frames.score_table import answered, answers_by, by_mean, plain_mean, relinearised
-from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
@@ -53,7 +52,7 @@ def require_means(names: Iterable[str]) -> None:
     """Refuse measures whose value for a collection is not a mean over topics: sums of counts, ratios of means."""
     for name in names:
         for measure in _parsed(name):
-            is_ratio = isinstance(measure, type(DiscRatio))
+            is_ratio = is_ratio_of_means(str(measure))
             if is_ratio or not is_mean(measure):
                 raise ParameterError(
                     f"{name}: its value for a collection is not a mean over topics"

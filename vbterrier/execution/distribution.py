@@ -21,7 +21,7 @@ from vbterrier.execution.chunks import Work, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
-from vbterrier.frames.answers import answers
+from vbterrier.frames.entity_answers import answers
 from vbterrier.frames.files.blocks import blocks, qids
 from vbterrier.frames.files.parts import is_in_files, is_parts, is_table, parts_of
 from vbterrier.frames.files.reading import run_table

@@ -176,3 +176,5 @@ _HEADINGS = """
     wikipedia url link name label alias mention kind type prob probability prior score weight rank source
 """
 HEADINGS = ID_WORDS.union(_HEADINGS.split())
+# Columns of queries that change means and tests of all queries.
+SAMPLING = ("weight", "cluster", "drawn")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, printable
-from vbterrier.frames.columns import QUERIES
+from vbterrier.frames.columns import QUERIES, SAMPLING
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _PROPORTIONAL = 1e-4
 # The columns beside qid, in the order of a frame.
 COLUMNS = ("weight", "cluster", "segment", "drawn", "covariate")
-# Those that change means and tests of all queries.
-SAMPLING = ("weight", "cluster", "drawn")
 
 
 def queries_frame(queries: Any, what: str = "queries") -> pd.DataFrame:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError
+from vbterrier.frames.columns import SAMPLING
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of
 
@@ -32,7 +33,7 @@ def values_of(data: Any, where: str = "values") -> pd.DataFrame:
     ``cluster`` and ``drawn``, which would change means or tests, are refused: they belong in a W frame.
     """
     frame = frame_of(data, where)
-    for name in ("weight", "cluster", "drawn"):
+    for name in SAMPLING:
         if name in frame:
             raise InputError(
                 f"{where}: a column {name} has no effect here; drop it, or give it as queries=, a table (qid, {name}), "

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
-from vbterrier.frames.answers import checked_nil, plain_entities
 from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.entity_answers import checked_nil, plain_entities
 from vbterrier.frames.files.entity_links import linked_mentions
 from vbterrier.frames.id_spaces import NIL, entity_ids
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of, require_same_kind

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, printable
-from vbterrier.frames.answers import (
+from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.entity_answers import (
     Decisions,
     Gold,
     answers,
     decide,
     warn_of_silence,
 )
-from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.errors import InputError
-from vbterrier.frames.answers import MULTIPLE_ANSWERS, UNANSWERED, Decisions, Gold, checked_nil, decide, warn_of_silence
+from vbterrier.frames.entity_answers import (
+    MULTIPLE_ANSWERS,
+    UNANSWERED,
+    Decisions,
+    Gold,
+    checked_nil,
+    decide,
+    warn_of_silence,
+)
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
