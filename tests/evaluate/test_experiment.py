@@ -856,9 +856,12 @@ def test_tables_have_the_answer_of_their_means_and_stay_data_frames():
     assert pickle.loads(pickle.dumps(table)).answer() == answer
     page = table._repr_html_()
     assert page.index("good scores 1.000") < page.index("<table")
-    with pd.option_context("display.notebook_repr_html", False):
-        assert table._repr_html_() is None
     both = Experiment(runs, topics, qrels, ["P@1"], perquery="both")
+    styled = Experiment(runs, topics, qrels, ["P@1"], perquery="both", highlight="bold")
+    for pair in (both, styled):
+        assert (pair._repr_html_().count("good scores 1.000"), pair._repr_html_().count("<table")) == (1, 2)
+    with pd.option_context("display.notebook_repr_html", False):
+        assert table._repr_html_() is both._repr_html_() is None
     assert both.averages.answer().verdict == both.perquery.answer().verdict == answer.verdict
     assert Experiment({"good": GOOD}, topics, qrels, ["P@1"]).answer().next == ""
 

@@ -68,8 +68,12 @@ class ExperimentTables(NamedTuple):
     averages: Any
     perquery: Any
 
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self)
+    def _repr_html_(self) -> str | None:
+        # Both tables have the same answer, which a style of the means does not show.
+        has_answer = isinstance(self.averages, ExperimentTable)
+        rows = self.perquery.rows_html() if has_answer else self.perquery._repr_html_()
+        averages = self.averages._repr_html_()
+        return None if rows is None or averages is None else f"{averages}\n{rows}"
 
 
 @partial(with_defaults, further=("system",))

@@ -89,9 +89,14 @@ class ExperimentTable(pd.DataFrame):
         """Return the verdict with its reason, next step and caveats, and the call that made the table."""
         return Answer.of(self.attrs["answer"])
 
-    def _repr_html_(self) -> str | None:
+    def rows_html(self) -> str | None:
+        """Return the table alone, which scrolls inside itself; ``None`` if pandas shows no HTML."""
         table = super()._repr_html_()  # type: ignore[misc] # no types in pandas
-        return None if table is None else f"<div>{self.answer().html()}\n{table}</div>"
+        return None if table is None else f'<div style="overflow-x:auto">{table}</div>'
+
+    def _repr_html_(self) -> str | None:
+        rows = self.rows_html()
+        return None if rows is None else f"<div>{self.answer().html()}\n{rows}</div>"
 
 
 @dataclass(frozen=True)
