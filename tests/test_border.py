@@ -57,8 +57,10 @@ def core(tmp_path_factory):
 
 
 def output(root, *words):
-    path = {**os.environ, "PYTHONPATH": str(root), "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *words], cwd=DEMO, env=path, capture_output=True, text=True, check=False)
+    ours = {"PYTHONPATH": str(root), "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+    # Pages state the minute in which they are written.
+    environment = {**os.environ, **ours, "SOURCE_DATE_EPOCH": "0"}
+    done = subprocess.run([sys.executable, *words], cwd=DEMO, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
