@@ -60,7 +60,9 @@ def output(root, *words):
     ours = {"PYTHONPATH": str(root), "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
     # Pages state the minute in which they are written.
     environment = {**os.environ, **ours, "SOURCE_DATE_EPOCH": "0"}
-    done = subprocess.run([sys.executable, *words], cwd=DEMO, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *words], cwd=DEMO, env=environment, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
