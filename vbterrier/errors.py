@@ -145,6 +145,27 @@ def printable(text: object) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(text))
 
 
+# Plain signs for those of tables, pictures and numbers that code pages of consoles lack.
+_PLAIN_SIGNS = str.maketrans("─│┊╎├┤┬◂▸●✓✗−", "-|||[]+<>*+x-")
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    r"""Replace characters that an encoding lacks by plain ones, or by their escapes: no name and no minus is lost.
+
+    >>> print(encodable("−0.1 ├─●─┤ 東", "cp1252"))
+    -0.1 [-*-] \u6771
+    """
+    name = encoding or "utf-8"
+    try:
+        text.encode(name)
+    except UnicodeEncodeError:
+        lacking = {sign: sign.translate(_PLAIN_SIGNS) for sign in set(text) if not sign.encode(name, "ignore")}
+        return text.translate(
+            {ord(sign): one.encode("ascii", "backslashreplace").decode() for sign, one in lacking.items()}
+        )
+    return text
+
+
 class _Excerpts(reprlib.Repr):
     """Short representations; tables and arrays are described, also those in lists and mappings."""
 

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
-from vbterrier.errors import DegenerateWarning, FileError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, ParameterError, encodable
 from vbterrier.settings import Data, Inference
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
@@ -453,10 +453,36 @@ def test_a_full_disk_behind_the_screen_is_one_line(process, files, arguments):
 
 
 @pytest.mark.slow
-def test_a_terminal_without_unicode_gets_text_and_no_traceback(process, files):
-    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
-    done = process("doctor", "a.run", "-q", "qrels.txt", env=environment, text=False, encoding=None)
+@pytest.mark.parametrize(
+    ("words", "plain"),
+    [
+        (["doctor", "a.run", "日本.run"], ["----", r"\u65e5\u672c"]),
+        (["compare", "a.run", "日本.run"], ["----", "95% interval -", r"\u65e5\u672c"]),
+        (["gate", "a.run", "--baseline", "日本.run", "--margin", "0.2"], ["? UNKNOWN", "*", r"\u65e5\u672c"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_code_pages_have_tables_minus_signs_and_names(process, files, words, plain):
+    Path("日本.run").write_text(RUN.replace("d9", "d8"))
+    shown, whole = (
+        process(*words, "-q", "qrels.txt", env={**os.environ, "PYTHONIOENCODING": name}, encoding=name)
+        for name in ("cp1252", "utf-8")
+    )
+    assert shown.returncode == whole.returncode
+    assert [one for one in plain if one not in shown.stdout] == []
+    assert (shown.stdout, shown.stderr) == (encodable(whole.stdout, "cp1252"), encodable(whole.stderr, "cp1252"))
+    assert "日本" in whole.stdout
+
+
+@pytest.mark.slow
+def test_results_print_to_code_pages(tmp_path):
+    (tmp_path / "a.run").write_text(RUN)
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    code = "import vbterrier; print(vbterrier.score('a.run', 'qrels.txt', ['nDCG@10']))"
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252:strict", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+    assert b" ------" in done.stdout
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

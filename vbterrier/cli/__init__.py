@@ -24,7 +24,7 @@ from vbterrier.cli import comparison, evaluation, judging, preparation, queries
 from vbterrier.cli.commands import Command, CommandGroup, example_of, restored_logging, shared, show_log
 from vbterrier.cli.options import VERBOSE
 from vbterrier.cli.output import SAID, in_options
-from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, nearest, printable
+from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, encodable, nearest, printable
 from vbterrier.frames.answer import grouped, text_key
 
 if TYPE_CHECKING:
@@ -200,4 +200,5 @@ def _exit(error: Exception | str, code: int) -> None:
 
 def _line(message: Exception | Warning | str) -> str:
     """Return a message as one printable line that names options instead of parameters."""
-    return in_options(printable(" ".join(str(message).split())), _group(), sys.argv[1:])
+    line = in_options(printable(" ".join(str(message).split())), _group(), sys.argv[1:])
+    return encodable(line, sys.stderr.encoding)

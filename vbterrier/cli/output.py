@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vbterrier.errors import FileError, ParameterError, printable
-from vbterrier.frames.answer import FAIL, MARKS, PASS, PLAIN_MARKS, UNKNOWN, text_key
+from vbterrier.errors import FileError, ParameterError, encodable, printable
+from vbterrier.frames.answer import FAIL, MARKS, PASS, UNKNOWN, text_key
 from vbterrier.remedies import call_in_use
 
 if TYPE_CHECKING:
@@ -150,10 +149,6 @@ def show(
 def _marked(text: str, decision: str) -> str:
     """A text with the mark of a decision before it, and the decision in colour on a terminal that has colours."""
     mark = MARKS[decision]
-    try:
-        mark.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        mark = PLAIN_MARKS[decision]
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
         return f"\x1b[1;{_COLOURS[decision]}m{mark} {decision}\x1b[0m{text.removeprefix(decision)}"
     return f"{mark} {text}"
@@ -171,11 +166,9 @@ def echo(text: str, *, folds: bool = True) -> None:
     """Print the result of a command, its sentences folded to the width of the terminal if it ``folds``."""
     from vbterrier.report.tables import WIDTH, prose
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Characters that the encoding of the terminal lacks are replaced.
-        sys.stdout.reconfigure(errors="replace")
     try:
-        typer.echo(prose(text, WIDTH.get()) if folds else text)
+        # Folded first: an escape has more signs than the character it stands for.
+        typer.echo(encodable(prose(text, WIDTH.get()) if folds else text, sys.stdout.encoding))
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
         _discard_stdout()

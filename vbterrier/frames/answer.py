@@ -18,7 +18,6 @@ SCHEMA = "vbterrier.answer/1"
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Marks of decisions, for readers who see no colour, and those of terminals without them.
 MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
-PLAIN_MARKS = {PASS: "+", FAIL: "x", UNKNOWN: "?"}
 # The subject of caveats that are warnings.
 WARNING = "Warning"
 # Queries and documents that a text names, and further subjects of like warnings.

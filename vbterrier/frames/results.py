@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from inspect import signature
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError, excerpt, nearest, path_of, printable
+from vbterrier.errors import ParameterError, encodable, excerpt, nearest, path_of, printable
 from vbterrier.frames.answer import Answer, Caveat, Finding, caveats_of_warnings, counted_caveats, sentence, text_key
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import STYLE, Panel, counted
@@ -135,7 +136,8 @@ class Shown:
     def __str__(self) -> str:
         answer, text, folded = self.answer(), LOADERS["text"](), LOADERS["prose"]()
         tables = map(text, islice(self._panels(), self.PRINTED))
-        return "\n".join(filter(None, [folded(answer.head()), *tables, folded(answer.foot())]))
+        lines = "\n".join(filter(None, [folded(answer.head()), *tables, folded(answer.foot())]))
+        return encodable(lines, getattr(sys.stdout, "encoding", None))
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())
