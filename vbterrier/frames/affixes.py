@@ -18,31 +18,31 @@ _DIGITS = re.compile(r"\d+")
 _QUOTES = "\"'`"
 
 
-def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, other: str) -> str:
+def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], name_a: str, name_b: str) -> str:
     """Return the prefix or suffix without which most ids of one side are ids of the other one; empty if none is.
 
     - ``groups``: ids of both sides that may be the same, as the documents of each topic
-    - ``own, other``: the names of the sides
+    - ``name_a, name_b``: the names of the sides
 
     The cost is linear in the ids, of which at most 2,000 a side of at most 100 characters are read.
 
     >>> affix_text([(["D7#2", "D9#0"], ["D7", "D9"])], "the run", "the qrels")
     "without suffixes such as '#2', 2 of 2 ids of the run would be in the qrels ('D7#2' is 'D7')"
     """
-    if quoted := _quote_text(groups, own, other):
+    if quoted := _quote_text(groups, name_a, name_b):
         return quoted
     best, most = "", 0.0
-    for name, reference, sides in ((own, other, groups), (other, own, [(b, a) for a, b in groups])):
+    for name, reference, sides in ((name_a, name_b, groups), (name_b, name_a, [(b, a) for a, b in groups])):
         counts: Counter[tuple[str, str]] = Counter()
         first: dict[tuple[str, str], tuple[str, str, str]] = {}
         n_ids, room = 0, _MOST
         for ids, others in sides:
-            known, some = set(others), ids[:room]
+            reference_ids, some = set(others), ids[:room]
             room -= len(some)
             n_ids += len(some)
             for one in some:
                 for kind, affix, rest in _cuts(one[:_LONGEST]):
-                    if rest in known:
+                    if rest in reference_ids:
                         key = kind, affix if kind == "prefix" else _DIGITS.sub("0", affix)
                         counts[key] += 1
                         first.setdefault(key, (affix, one, rest))
@@ -50,20 +50,20 @@ def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, 
             if n >= _LEAST and n >= _SHARE * n_ids and n / n_ids > most:
                 affix, one, rest = first[key]
                 what = f"the prefix {affix!r}" if key[0] == "prefix" else f"suffixes such as {affix!r}"
-                said = f"{n:,} of {n_ids:,} ids of {name} would be in {reference} ({one!r} is {rest!r})"
-                best, most = f"without {what}, {said}", n / n_ids
+                share = f"{n:,} of {n_ids:,} ids of {name} would be in {reference} ({one!r} is {rest!r})"
+                best, most = f"without {what}, {share}", n / n_ids
     return best
 
 
-def _quote_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], own: str, other: str) -> str:
+def _quote_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], name_a: str, name_b: str) -> str:
     """Return that most ids of one side are ids of the other one in quotes; empty if they are not."""
-    for name, reference, sides in ((own, other, groups), (other, own, [(b, a) for a, b in groups])):
+    for name, reference, sides in ((name_a, name_b, groups), (name_b, name_a, [(b, a) for a, b in groups])):
         n_ids, quoted = 0, list[tuple[str, str]]()
         for ids, others in sides:
-            known, some = set(others), ids[: _MOST - n_ids]
+            reference_ids, some = set(others), ids[: _MOST - n_ids]
             n_ids += len(some)
             bare = ((one, one.strip(_QUOTES)) for one in some)
-            quoted += [(one, text) for one, text in bare if one != text and text in known]
+            quoted += [(one, text) for one, text in bare if one != text and text in reference_ids]
         if len(quoted) >= _LEAST and len(quoted) >= _SHARE * n_ids:
             one, text = quoted[0]
             return (

@@ -91,8 +91,8 @@ class Answer:
         lines = []
         if self.evidence and evidence:
             more = len(self.evidence) - _NAMED
-            said = [one.text() for one in self.evidence[:_NAMED]]
-            lines.append(f"Behind it: {'; '.join(said)}{f'; and {more} more' if more > 0 else ''}")
+            reasons = [one.text() for one in self.evidence[:_NAMED]]
+            lines.append(f"Behind it: {'; '.join(reasons)}{f'; and {more} more' if more > 0 else ''}")
         lines += [f"{'Serious caveat' if one.serious else 'Caveat'}: {one.line()}" for one in self.caveats]
         return "\n".join([*lines, *([f"Next: {printable(self.next)}"] if self.next else [])])
 
@@ -145,12 +145,14 @@ def counted_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
     >>> [(one.about, one.n) for one in counted_caveats([Caveat("A", "x.", False)] * 2 + [Caveat("B", "y", True)])]
     [('B', 1), ('A', 2)]
     """
-    found: dict[str, Caveat] = {}
+    caveats_by_key: dict[str, Caveat] = {}
     for one in caveats:
         key = text_key(one.text)
-        same = found.get(key)
-        found[key] = one if same is None else same._replace(n=same.n + one.n, serious=same.serious or one.serious)
-    return tuple(sorted(found.values(), key=lambda one: not one.serious))
+        same = caveats_by_key.get(key)
+        caveats_by_key[key] = (
+            one if same is None else same._replace(n=same.n + one.n, serious=same.serious or one.serious)
+        )
+    return tuple(sorted(caveats_by_key.values(), key=lambda one: not one.serious))
 
 
 def caveats_of_warnings(messages: Iterable[str]) -> Iterator[Caveat]:
@@ -176,13 +178,13 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
         subject, rest = line.split(": ") if line.count(": ") == 1 else ("", line)
         # Without a subject, messages are alike only if they are equal.
         kinds.setdefault(_kind(rest) if subject else line, []).append((line, subject))
-    found = []
+    entries = []
     for alike in kinds.values():
         (first, _), *others = alike
         names = [subject for _, subject in others]
         more = f" ({len(names)} more like it, of {', '.join(names[:_OTHERS])}{', ...' * (len(names) > _OTHERS)})"
-        found.append((first + more * bool(names), counts[first]))
-    return found
+        entries.append((first + more * bool(names), counts[first]))
+    return entries
 
 
 def _kind(text: str) -> str:

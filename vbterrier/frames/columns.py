@@ -77,8 +77,8 @@ class ColumnNames:
             if concept in names:
                 free -= {place for place in free if names[place] == concept}
         for concept in (name for name in concepts if name not in columns):
-            known = frozenset({simplified(concept)}) if concept in self.spelled else _NAMES[concept]
-            places = [place for place in sorted(free) if words[place] in known]
+            spellings = frozenset({simplified(concept)}) if concept in self.spelled else _NAMES[concept]
+            places = [place for place in sorted(free) if words[place] in spellings]
             for last in self.last.get(concept, "").split():
                 if not places and self._may_be(concept, last, columns, words):
                     places = [place for place in sorted(free) if words[place] == last]
@@ -144,8 +144,8 @@ def entity_columns(columns: Sequence[str]) -> list[str]:
 
 def like_counts(columns: Sequence[str]) -> list[str]:
     """Return the columns of a table of entities that may be counts under another name; none if it has counts."""
-    known = set(COUNTS) & set(columns)
-    return [] if known else [name for name in columns if _LIKE_COUNTS.search(name)]
+    counts = set(COUNTS) & set(columns)
+    return [] if counts else [name for name in columns if _LIKE_COUNTS.search(name)]
 
 
 RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)

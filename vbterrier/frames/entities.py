@@ -60,11 +60,11 @@ def probabilities_of(
     off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
     if off.any():
         place = int(np.argmax(off))
-        wanted = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"
+        requirement = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"
         n_off = int(off.sum())
         raise InputError(
             f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} "
-            f"({n_off} {'query is' if n_off == 1 else 'queries are'} off); wanted {wanted}"
+            f"({n_off} {'query is' if n_off == 1 else 'queries are'} off); wanted {requirement}"
         )
     return prob, total
 

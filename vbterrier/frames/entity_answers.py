@@ -121,20 +121,20 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         kept = here >= 0
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
         plain = plain_entities(entity, gold.nil, run.name, space=gold.space)
-        correct, nils, own = gold.is_correct(topic, plain), plain.is_nil, gold.entities_in(plain.space)
+        correct, nils, gold_ids = gold.is_correct(topic, plain), plain.is_nil, gold.entities_in(plain.space)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
         answered_ids = plain.ids.take(np.flatnonzero(~nils)).text
-        is_told = warn_of_near_matches(Ids(answered_ids), own, run.name, "answers", gold.name)
+        is_told = warn_of_near_matches(Ids(answered_ids), gold_ids, run.name, "answers", gold.name)
         if (
             not is_told
             and len(answered_ids)
-            and len(own)
-            and not pc.any(pc.is_in(answered_ids, value_set=own.text)).as_py()
+            and len(gold_ids)
+            and not pc.any(pc.is_in(answered_ids, value_set=gold_ids.text)).as_py()
         ):
-            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (answered_ids, own.text))
+            answered, gold_examples = (examples(ids[:4].to_pylist()) for ids in (answered_ids, gold_ids.text))
             warn(
                 f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "
-                f"{wanted}; check the id space and the spelling of ids"
+                f"{gold_examples}; check the id space and the spelling of ids"
             )
     else:
         warn(f"{run.name}: empty; none of the {len(gold.topics)} queries has an answer")

@@ -51,25 +51,25 @@ _CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
 _PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
 
 
-def place_of(entity: str, own: str = "") -> tuple[str, str]:
-    """Return the id space of an entity, and its id there; ``own`` is the space of ids that are no addresses.
+def place_of(entity: str, default: str = "") -> tuple[str, str]:
+    """Return the id space of an entity, and its id there; ``default`` is the space of ids that are no addresses.
 
-    Ids of Wikidata that are no addresses have that space if ``own`` is empty. Names of DBpedia and titles of Wikipedia
-    are percent-decoded in addresses, and have underscores for blanks.
+    Ids of Wikidata that are no addresses have that space if ``default`` is empty. Names of DBpedia and titles of
+    Wikipedia are percent-decoded in addresses, and have underscores for blanks.
 
     >>> place_of("http://de.dbpedia.org/resource/Caf%C3%A9"), place_of("Michael Jordan", "wikipedia_title")
     (('dbpedia:de', 'Café'), ('wikipedia_title', 'Michael_Jordan'))
     """
     address = entity.removeprefix("<").removesuffix(">")
     for space, pattern in _ADDRESSES:
-        if found := pattern.fullmatch(address):
-            edition, name = found.groupdict().get("edition"), found["name"]
+        if match := pattern.fullmatch(address):
+            edition, name = match.groupdict().get("edition"), match["name"]
             if space in (DBPEDIA, TITLE):
                 name = unquote(name).replace(" ", "_")
             return f"{space}:{edition}" if edition not in (None, "en", "www") else space, name
-    if not own and _PLAIN[WIKIDATA].fullmatch(entity):
-        own = WIKIDATA
-    return own, entity.strip().replace(" ", "_") if own.partition(":")[0] in (DBPEDIA, TITLE) else entity
+    if not default and _PLAIN[WIKIDATA].fullmatch(entity):
+        default = WIKIDATA
+    return default, entity.strip().replace(" ", "_") if default.partition(":")[0] in (DBPEDIA, TITLE) else entity
 
 
 class EntityIds(NamedTuple):
@@ -117,15 +117,15 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
         spaces.setdefault(WIKIDATA, distinct.filter(pa.array(is_plain))[0].as_py())
         has_names = False
     _require_one_space(spaces, space, name)
-    own = next(iter(spaces), space)
-    if not has_names and (spaces or own in _PLAIN):
+    plain_space = next(iter(spaces), space)
+    if not has_names and (spaces or plain_space in _PLAIN):
         is_nil |= may_be_nil
-    changed = _in_space(distinct, own)
+    changed = _in_space(distinct, plain_space)
     names = [plain if where else address for (where, plain), address in zip(places, addresses, strict=True)]
     changed = pc.replace_with_mask(changed, pa.array(is_address), pa.array(names, pa.large_string()))
     if changed.equals(distinct):
-        return EntityIds(ids, is_nil[rows], own)
-    return EntityIds(Ids(changed.take(encoded.indices)), is_nil[rows], own)
+        return EntityIds(ids, is_nil[rows], plain_space)
+    return EntityIds(Ids(changed.take(encoded.indices)), is_nil[rows], plain_space)
 
 
 _NEVER_NAME, _AT_ADDRESS = re.compile(_NEVER_NAMES), re.compile(_ADDRESS)
@@ -145,9 +145,9 @@ def id_in(entity: str, space: str) -> str:
         raise ValueError("means no entity, of which no text is the name; leave it out")
     if _USUAL.fullmatch(entity) or not is_known(space):
         return entity
-    found, plain = place_of(entity, space)
-    if found != space:
-        raise ValueError(f"is of {found}, wanted ids of {space}; ids of different spaces are different entities")
+    id_space, plain = place_of(entity, space)
+    if id_space != space:
+        raise ValueError(f"is of {id_space}, wanted ids of {space}; ids of different spaces are different entities")
     if _AT_ADDRESS.match(entity):
         return plain
     plain = plain.strip()
@@ -218,21 +218,21 @@ def _require_one_space(spaces: dict[str, str], space: str, name: str) -> None:
     """Refuse ids of two spaces; ``spaces`` has an id of each, and ``space`` is that of the other frame of a join."""
     foreign = [each for each in spaces if each != space] if space else list(spaces)[1:]
     if foreign:
-        wanted = space or next(iter(spaces))
-        other = f"{spaces[wanted]!r} is of {wanted}" if wanted in spaces else f"wanted ids of {wanted}"
+        one = space or next(iter(spaces))
+        other = f"{spaces[one]!r} is of {one}" if one in spaces else f"wanted ids of {one}"
         raise InputError(
             f"{name}: entity {spaces[foreign[0]]!r} is of {foreign[0]}, {other}: ids of different spaces are different "
-            f"entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids {wanted} --mapping "
+            f"entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids {one} --mapping "
             "TABLE` or read_entity_links(ids=, mapping=)"
         )
 
 
 def normalised(
-    ids: Sequence[str], own: Sequence[str], space: str, *, mapping: Any = None, redirects: Any = None, name: str = ""
+    ids: Sequence[str], spaces: Sequence[str], space: str, *, mapping: Any = None, redirects: Any = None, name: str = ""
 ) -> list[str]:
     """Return ids in one space; :func:`vbterrier.frames.read_entity_links` has the parameters.
 
-    - ``ids``, ``own``: the ids, and the spaces of those that are no addresses, shape (n,)
+    - ``ids``, ``spaces``: the ids, and the spaces of those that are no addresses, shape (n,)
     - ``name``: the frame or file, for messages
     """
     if not re.fullmatch(rf"(?:{'|'.join(SPACES)})(?::[a-z][a-z-]+)?", space):
@@ -241,11 +241,11 @@ def normalised(
         )
     table = {} if mapping is None else table_of(mapping, "mapping")
     form = _PLAIN.get(space)
-    found: dict[tuple[str, str], str] = {}
+    plain_ids: dict[tuple[str, str], str] = {}
     foreign: dict[str, str] = {}
-    for entity, default in dict.fromkeys(zip(ids, own, strict=True)):
+    for entity, default in dict.fromkeys(zip(ids, spaces, strict=True)):
         if NILS.fullmatch(entity):
-            found[entity, default] = entity
+            plain_ids[entity, default] = entity
             continue
         where, plain = place_of(entity, default)
         mapped = table.get(entity, table.get(plain) if where else None)
@@ -253,7 +253,7 @@ def normalised(
             where, plain = place_of(mapped, space)
         if where not in ("", space) or (form is not None and not form.fullmatch(plain)):
             foreign[entity] = where or "an unknown id space"
-        found[entity, default] = plain
+        plain_ids[entity, default] = plain
     if foreign:
         first, where = next(iter(foreign.items()))
         n = f" ({len(foreign)} such entities)" if len(foreign) > 1 else ""
@@ -262,14 +262,14 @@ def normalised(
             "entities unless mapping= relates them: a table of entity_id and target"
         )
     targets = {} if redirects is None else _followed(table_of(redirects, "redirects"), space)
-    return [targets.get(found[key], found[key]) for key in zip(ids, own, strict=True)]
+    return [targets.get(plain_ids[key], plain_ids[key]) for key in zip(ids, spaces, strict=True)]
 
 
-def table_of(given: Any, what: str) -> dict[str, str]:
+def table_of(table: Any, what: str) -> dict[str, str]:
     """Return a mapping of ids, from a mapping, or a frame with entity_id and target."""
-    if isinstance(given, Mapping):
-        given = pd.DataFrame({"entity_id": list(given), "target": list(given.values())}, dtype=object)
-    frame = frame_of(given, what)
+    if isinstance(table, Mapping):
+        table = pd.DataFrame({"entity_id": list(table), "target": list(table.values())}, dtype=object)
+    frame = frame_of(table, what)
     require(frame, ("entity_id", "target"), what)
     missing = frame[["entity_id", "target"]].isna().any(axis=1).to_numpy()
     if missing.any():

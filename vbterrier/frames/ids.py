@@ -381,8 +381,8 @@ def flags_of(column: pd.Series[Any], where: str) -> Bools:
     [False, True, True]
     """
     if column.dtype == np.bool_:
-        known: Bools = column.to_numpy()
-        return known
+        booleans: Bools = column.to_numpy()
+        return booleans
     codes, values = pd.factorize(column, use_na_sentinel=False)
     flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
     if None in flags:
@@ -423,14 +423,14 @@ class Lookup:
         self._keys = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         self._narrow_searches = _NARROW_SEARCHES if len(ids) > FEW else 0
 
-    def _near(self, wanted: Words) -> tuple[Words, Ints, bool]:
+    def _near(self, prints: Words) -> tuple[Words, Ints, bool]:
         """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted.
 
         The first searches sort the keys near their own; an index that is searched more often sorts all of them once.
         """
         if self._narrow_searches and "_all" not in vars(self):
             self._narrow_searches -= 1
-            near = _near_keys(self._keys, wanted)
+            near = _near_keys(self._keys, prints)
             if 2 * len(near) < len(self._keys):
                 keys_near, order, repeats = _sorted(self._keys[near])
                 return keys_near, near[order], repeats
@@ -447,31 +447,31 @@ class Lookup:
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
-        wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        keys, order, repeats = self._near(wanted)
+        prints = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
+        keys, order, repeats = self._near(prints)
         # Most documents of a run are unjudged: bisection is left to those whose leading bits a key has.
-        near = _near_keys(wanted, keys) if len(wanted) > max(FEW, len(keys)) else None
+        near = _near_keys(prints, keys) if len(prints) > max(FEW, len(keys)) else None
         if near is not None:
-            wanted = wanted[near]
-        low = np.searchsorted(keys, wanted, side="left")
+            prints = prints[near]
+        low = np.searchsorted(keys, prints, side="left")
         if repeats:
-            pairs, places = rankings.spans(low, np.searchsorted(keys, wanted, side="right"))
+            pairs, places = rankings.spans(low, np.searchsorted(keys, prints, side="right"))
         else:
             within = np.flatnonzero(low < len(keys))
-            pairs = within[keys[low[within]] == wanted[within]]
+            pairs = within[keys[low[within]] == prints[within]]
             places = low[pairs]
         if near is not None:
             pairs = near[pairs]
         rows = order[places]
         for start in range(0, len(pairs), COMPARED):
             part = slice(start, start + COMPARED)
-            own, others = self.ids.take(rows[part]).text, ids.take(pairs[part]).text
-            equal = pc.equal(own, others).to_numpy(zero_copy_only=False).astype(bool)
+            indexed, others = self.ids.take(rows[part]).text, ids.take(pairs[part]).text
+            equal = pc.equal(indexed, others).to_numpy(zero_copy_only=False).astype(bool)
             if topics is not None and self.topics is not None:
                 equal &= self.topics[rows[part]] == topics[pairs[part]]
             if not equal.all():
                 at = int(np.argmin(equal))
-                clash = own[at].as_py(), others[at].as_py()
+                clash = indexed[at].as_py(), others[at].as_py()
                 raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
         return pairs, rows
 
@@ -545,10 +545,10 @@ def warn_of_near_matches(ids: Ids, others: Ids, name: str, kind: str, other: str
 
 def near_match_text(pairs: list[tuple[str, str]], kind: str, other: str) -> str:
     """Description of ids that are known ids in another spelling, with the remedy."""
-    one, known = pairs[0]
+    one, match = pairs[0]
     return (
         f"{len(pairs)} {kind} differ from those of {other} only in case, percent-encoding, blanks, underscores, "
-        f"zero-width characters or Unicode form, such as {one!r} and {known!r}, and do not match; write ids alike in "
+        f"zero-width characters or Unicode form, such as {one!r} and {match!r}, and do not match; write ids alike in "
         "both"
     )
 

@@ -169,8 +169,10 @@ class LinkedPool(Shown):
         Addresses match names of the same space; ids of two spaces are refused.
         """
         plain = entity_ids(ids, "entities", space=self.space)
-        own = self.entities if plain.space == self.space else entity_ids(self.entities, "links", space=plain.space).ids
-        return Lookup(None, own).find_one(None, plain.ids)
+        pool_ids = (
+            self.entities if plain.space == self.space else entity_ids(self.entities, "links", space=plain.space).ids
+        )
+        return Lookup(None, pool_ids).find_one(None, plain.ids)
 
     def rows(self) -> tuple[Ints, Ints]:
         """Return the document and link of each row of the K frame, link -1 if a document has none; shape (n_rows,)."""

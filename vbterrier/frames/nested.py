@@ -83,10 +83,10 @@ def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
 
 def _searched(data: Any) -> Any:
     """The documents in the answer of a search of OpenSearch or Elasticsearch; other objects as they are."""
-    found = _hits(data) if isinstance(data, Mapping) else None
-    if found is None:
+    hits = _hits(data) if isinstance(data, Mapping) else None
+    if hits is None:
         return data
-    sources = [hit.get("_source") for hit in found if isinstance(hit, Mapping)]
+    sources = [hit.get("_source") for hit in hits if isinstance(hit, Mapping)]
     tables = [source for source in sources if is_nested(source)]
     if len(tables) > 1:
         raise ValueError(f"is the answer of a search, with {len(tables)} lists of judgments; keep one")
@@ -99,8 +99,8 @@ def _searched(data: Any) -> Any:
 
 def _hits(data: Mapping[str, Any]) -> list[Any] | None:
     hits = data.get("hits")
-    found = hits.get("hits") if isinstance(hits, Mapping) else None
-    return found if isinstance(found, list) else None
+    inner = hits.get("hits") if isinstance(hits, Mapping) else None
+    return inner if isinstance(inner, list) else None
 
 
 def _columns(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:

@@ -69,8 +69,8 @@ def column_titles(columns: Iterable[object]) -> list[str]:
     ['a', 'unjudged share', 'nDCG@10']
     """
     names = list(map(str, columns))
-    said = [_HEADS.get(name, _head(name)) for name in names]
-    return [title if said.count(title) == 1 else name for title, name in zip(said, names, strict=True)]
+    titles = [_HEADS.get(name, _head(name)) for name in names]
+    return [title if titles.count(title) == 1 else name for title, name in zip(titles, names, strict=True)]
 
 
 def _head(name: str) -> str:

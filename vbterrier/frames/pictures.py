@@ -135,11 +135,11 @@ class IntervalPicture:
         ]
         middle = (left + right) / 2
         parts.append(f'<text x="{middle:g}" y="{bottom + 36}" text-anchor="middle">{_html(self.axis)}</text>')
-        said = "; ".join(f"{bar.name} {bar.value:.4f} ({bar.low:.4f} to {bar.high:.4f})" for bar in self.bars)
+        summary = "; ".join(f"{bar.name} {bar.value:.4f} ({bar.low:.4f} to {bar.high:.4f})" for bar in self.bars)
         drawn = "".join(part.replace("<text ", '<text fill="currentColor" stroke="none" ') for part in parts)
         height = bottom + 44
         return (
-            f'<svg class="picture" role="img" aria-label="{_html(self.axis)}: {_html(said)}" width="{_WIDTH}" '
+            f'<svg class="picture" role="img" aria-label="{_html(self.axis)}: {_html(summary)}" width="{_WIDTH}" '
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}" fill="none" stroke="currentColor" font-size="13">'
             f"{drawn}</svg>"
         )

@@ -273,5 +273,5 @@ def _require(fits: Bools, name: str, column: pd.Series[Any], what: str, qids: li
     """Refuse the first value outside the range of its column."""
     if not fits.all():
         row = int(np.argmin(fits))
-        wanted = "a finite number" + ("" if name == "covariate" else " of at least 0")
-        raise InputError(f"{what}: the {name} of {qids[row]!r} is {printable(column.iloc[row])}, wanted {wanted}")
+        requirement = "a finite number" + ("" if name == "covariate" else " of at least 0")
+        raise InputError(f"{what}: the {name} of {qids[row]!r} is {printable(column.iloc[row])}, wanted {requirement}")

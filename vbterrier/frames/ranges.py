@@ -42,7 +42,7 @@ class OwnMeasure(Protocol):
 OWN: dict[str, type[OwnMeasure]] = {}
 
 
-def _own(measure: str) -> type[OwnMeasure] | None:
+def _measure_class(measure: str) -> type[OwnMeasure] | None:
     return OWN.get(re.split(r"[(@]", measure, maxsplit=1)[0])
 
 
@@ -51,8 +51,8 @@ def score_bounds(measure: str) -> Bounds:
     if " - " in measure:
         low, high = score_bounds(measure.split(" - ", maxsplit=1)[0])
         return low - high, high - low
-    if (own := _own(measure)) is not None:
-        return own.range_of(measure)
+    if (measure_class := _measure_class(measure)) is not None:
+        return measure_class.range_of(measure)
     name = re.split(r"[(@]", measure, maxsplit=1)[0]
     if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
         return 0.0, 1.0
@@ -66,24 +66,24 @@ def require_difference(name: str, value: float, measure: str) -> None:
     """Refuse a difference that no two means of a measure can have; ask about one of 1 or more."""
     low, high = mean_bounds(measure)
     largest = high - low
-    asked = f"did you mean {value / 100:g}, {value:g} per cent of 1?"
+    suggestion = f"did you mean {value / 100:g}, {value:g} per cent of 1?"
     if abs(value) >= largest:
-        hint = f"; {asked}" if abs(value) > 1 else ""
+        hint = f"; {suggestion}" if abs(value) > 1 else ""
         raise ParameterError(f"{name}={value:g}: means of {measure} differ by at most {largest:g}; wanted less{hint}")
     if abs(value) >= 1:
-        warn(f"{name}={value:g} is in units of {measure}; {asked}")
+        warn(f"{name}={value:g} is in units of {measure}; {suggestion}")
 
 
 def is_linearised(measure: str) -> bool:
     """Return True for ratios whose values of topics are linearised, and may be outside the range of their mean."""
-    own = _own(measure)
-    return own is not None and own.IS_LINEARISED
+    measure_class = _measure_class(measure)
+    return measure_class is not None and measure_class.IS_LINEARISED
 
 
 def is_ratio_of_means(measure: str) -> bool:
     """Return True for measures whose value for a collection is a ratio of means, and no mean of those of topics."""
-    own = _own(measure)
-    return own is not None and own.IS_RATIO_OF_MEANS
+    measure_class = _measure_class(measure)
+    return measure_class is not None and measure_class.IS_RATIO_OF_MEANS
 
 
 def mean_bounds(measure: str) -> Bounds:

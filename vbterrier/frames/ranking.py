@@ -85,8 +85,8 @@ class Top:
         rows = np.full((n_topics, self.depth), -1, dtype=np.int64)
         is_present = place >= 0
         rows[place[is_present]] = self.rows[is_present]
-        own, rank = self.filled
-        topic, docno = place[own], self.docno
+        filled, rank = self.filled
+        topic, docno = place[filled], self.docno
         if not is_present.all():
             kept = np.flatnonzero(topic >= 0)
             topic, rank, docno = topic[kept], rank[kept], docno.take(kept)
@@ -287,8 +287,8 @@ class Run:
 
     def only(self, topics: Collection[str]) -> Run:
         """Return the run restricted to some topics."""
-        wanted = set(topics)
-        kept = np.array([topic in wanted for topic in self.topics], dtype=bool)
+        selection = set(topics)
+        kept = np.array([topic in selection for topic in self.topics], dtype=bool)
         if kept.all():
             return self
         part = Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name, duplicates="error")
@@ -418,8 +418,8 @@ class Run:
         """Bytes that determine the first documents of some topics and their ranks, whatever the order of rows."""
         top = self.top(cutoff)
         topic, rank = top.filled
-        own = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))
-        kept = [(name, word) for name, word in zip(top.topics, own, strict=True) if name in topics]
+        prints = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))
+        kept = [(name, word) for name, word in zip(top.topics, prints, strict=True) if name in topics]
         return fingerprints.of_named_groups([name for name, _ in kept], np.array([word for _, word in kept], np.uint64))
 
     def ranks(self) -> Ints:
@@ -474,16 +474,16 @@ def own_queries(run: Run, qrels: pd.DataFrame) -> list[str]:
     """
     top = run.top(1)
     topics = run.topic_ids.take(top.filled[0]).text
-    own = topics.filter(pc.equal(top.docno.text, topics)).to_pylist()
-    if len(own) < _LEAST_OWN or 2 * len(own) <= len(run.topics):
+    self_retrieved = topics.filter(pc.equal(top.docno.text, topics)).to_pylist()
+    if len(self_retrieved) < _LEAST_OWN or 2 * len(self_retrieved) <= len(run.topics):
         return []
-    judged = qrels[qrels["qid"].astype(str).isin(own)]
+    judged = qrels[qrels["qid"].astype(str).isin(self_retrieved)]
     relevant = judged[
         (judged["qid"].astype(str) == judged["docno"].astype(str))
         & (pd.to_numeric(judged["label"], errors="coerce") > 0)
     ]
-    others = set(own).difference(relevant["qid"].astype(str))
-    return [topic for topic in own if topic in others] if 2 * len(others) > len(run.topics) else []
+    others = set(self_retrieved).difference(relevant["qid"].astype(str))
+    return [topic for topic in self_retrieved if topic in others] if 2 * len(others) > len(run.topics) else []
 
 
 def text_of_own_queries(run: Run, topics: list[str]) -> str:
@@ -538,10 +538,10 @@ def checked_run(name: str, source: Any, duplicates: str) -> Run:
     return source if isinstance(source, Run) else Run(source, name=f"run {name!r}", duplicates=duplicates)
 
 
-def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
+def places(topics: Sequence[str], among: Sequence[str]) -> Ints:
     """Return the position of each wanted topic in another list, -1 if it is missing, shape (n_wanted,)."""
     index = {topic: place for place, topic in enumerate(among)}
-    return np.array([index.get(topic, -1) for topic in wanted], dtype=np.int64)
+    return np.array([index.get(topic, -1) for topic in topics], dtype=np.int64)
 
 
 def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: str = "") -> Ints:
@@ -565,9 +565,9 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
         )
     elif (place < 0).any():
         extra = [topic for topic, place in zip(run.topics, place, strict=True) if place < 0]
-        said = agreeing(len(extra), f"topics are not in {name} and are left out")
+        problem = agreeing(len(extra), f"topics are not in {name} and are left out")
         affix = affix_text([(extra, sorted(set(topics).difference(run.topics)))], "the run", name)
-        warn(f"{run.name}: {said} ({examples(extra)}){effect}{f'; {affix}' if affix else ''}")
+        warn(f"{run.name}: {problem} ({examples(extra)}){effect}{f'; {affix}' if affix else ''}")
     return place
 
 
@@ -611,8 +611,8 @@ def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
     piped = {name for name, run in runs.items() if is_pipeline(run)}
     loaded = {
-        own: Run(frame, name=f"run {own!r}")
-        for own, frame in named_once(
+        run_name: Run(frame, name=f"run {run_name!r}")
+        for run_name, frame in named_once(
             pair
             for name, run in retrieved(runs, topics).items()
             for pair in ([(name, run)] if name in piped else system_tables(name, run, extra=False).items())

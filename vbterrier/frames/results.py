@@ -115,16 +115,16 @@ class Shown:
         """
         call = self._call
         verdict, *reasons = self._verdict()
-        own = list(self._caveats())
+        caveats = list(self._caveats())
         # A note that is a warning, too, is said once.
-        said = {text_key(one.text) for one in own}
+        texts = {text_key(one.text) for one in caveats}
         every = () if call is None else caveats_of_warnings(call.warnings)
-        warned = [one for one in every if text_key(one.text) not in said]
+        warned = [one for one in every if text_key(one.text) not in texts]
         return Answer(
             verdict,
             " ".join(reasons),
             "" if call is None else self._next(call),
-            counted_caveats([*own, *warned]),
+            counted_caveats([*caveats, *warned]),
             tuple(self._evidence()),
             "" if call is None else call.text(),
             self._decision(),
@@ -199,19 +199,19 @@ class Shown:
             missing; matplotlib is missing (``vbterrier[plot]``).
         """
         figures = self._figures()
-        wanted = next(iter(figures), "") if kind is None else kind
+        figure = next(iter(figures), "") if kind is None else kind
         result = type(self).__name__
         if not figures:
             raise ParameterError(f"{result} has no plots; docs/how-to/results.md lists the results that have some")
-        if wanted not in figures:
+        if figure not in figures:
             choices = ", ".join(map(repr, figures))
-            raise ParameterError(f"kind={excerpt(kind)}: plots of {result}: {choices}.{nearest(wanted, figures)}")
-        function = getattr(LOADERS["plots"](), wanted)
-        arguments = {**figures[wanted](), "ax": ax, **options}
+            raise ParameterError(f"kind={excerpt(kind)}: plots of {result}: {choices}.{nearest(figure, figures)}")
+        function = getattr(LOADERS["plots"](), figure)
+        arguments = {**figures[figure](), "ax": ax, **options}
         needed = [name for name, each in signature(function).parameters.items() if each.default is each.empty]
         if missing := [f"{name}=" for name in needed if name not in arguments]:
             raise ParameterError(
-                f"plot {wanted!r} of {result} also needs {', '.join(missing)}; see help(vbterrier.plots.{wanted})"
+                f"plot {figure!r} of {result} also needs {', '.join(missing)}; see help(vbterrier.plots.{figure})"
             )
         return function(**arguments)
 

@@ -142,11 +142,11 @@ class ScoreTable:
         values = np.full((len(names), len(qids)), np.nan)
         if measure in self.measures:
             name, qid = (
-                pd.Index(own).get_indexer(pd.Index(of, dtype=object))
-                for own, of in ((self.names, names), (self.qids, qids))
+                pd.Index(labels).get_indexer(pd.Index(of, dtype=object))
+                for labels, of in ((self.names, names), (self.qids, qids))
             )
-            known = np.ix_(np.flatnonzero(name >= 0), np.flatnonzero(qid >= 0))
-            values[known] = self.values[self.measures.index(measure)][np.ix_(name[name >= 0], qid[qid >= 0])]
+            cells = np.ix_(np.flatnonzero(name >= 0), np.flatnonzero(qid >= 0))
+            values[cells] = self.values[self.measures.index(measure)][np.ix_(name[name >= 0], qid[qid >= 0])]
         return values
 
     def views(self, *, common: bool = False, by_id: bool = True, of_all: bool = False) -> list[View]:
@@ -156,12 +156,12 @@ class ScoreTable:
         """
         views = []
         for measure, every in zip(self.measures, self.values, strict=True):
-            known = ~np.isnan(every)
-            systems = np.flatnonzero(known.any(axis=1) | of_all)
-            names, known = [self.names[system] for system in systems], known[systems]
+            has_value = ~np.isnan(every)
+            systems = np.flatnonzero(has_value.any(axis=1) | of_all)
+            names, has_value = [self.names[system] for system in systems], has_value[systems]
             if not common:
-                self._require_same(measure, names, known)
-            topics = np.flatnonzero(known.all(axis=0))
+                self._require_same(measure, names, has_value)
+            topics = np.flatnonzero(has_value.all(axis=0))
             if names and not len(topics):
                 raise InputError(f"values: of {measure}, no topic is common to all systems")
             if by_id:
@@ -170,15 +170,17 @@ class ScoreTable:
             views.append(View(measure, names, [self.qids[topic] for topic in topics], values))
         return views
 
-    def _require_same(self, measure: str, names: Sequence[str], known: Any) -> None:
-        odd = np.flatnonzero((known != known[:1]).any(axis=1))
+    def _require_same(self, measure: str, names: Sequence[str], has_value: Any) -> None:
+        odd = np.flatnonzero((has_value != has_value[:1]).any(axis=1))
         if odd.size:
-            differing = [qid for qid, differs in zip(self.qids, known[0] != known[odd[0]], strict=True) if differs]
+            differing = [
+                qid for qid, differs in zip(self.qids, has_value[0] != has_value[odd[0]], strict=True) if differs
+            ]
             common = COMMON_TOPICS.offered() or COMMON_TOPICS.of("compare", "values")
             raise InputError(
-                f"values: of {measure}, {names[0]!r} has {known[0].sum()} topics, {names[odd[0]]!r} has "
-                f"{known[odd[0]].sum()}, and they differ in {examples(sorted(differing))}: means over different topics "
-                f"are not comparable; ask for {common} (only those that all systems have), or give each "
+                f"values: of {measure}, {names[0]!r} has {has_value[0].sum()} topics, {names[odd[0]]!r} has "
+                f"{has_value[odd[0]].sum()}, and they differ in {examples(sorted(differing))}: means over different "
+                f"topics are not comparable; ask for {common} (only those that all systems have), or give each "
                 "missing topic a value (0 where a run retrieved nothing)"
             )
 
@@ -186,12 +188,12 @@ class ScoreTable:
         """Pairs of a system and a measure, grouped by their topics."""
         order = sorted(range(len(self.qids)), key=self.qids.__getitem__)
         values = self.values.transpose(1, 0, 2)[:, :, order]
-        known = ~np.isnan(values)
+        has_value = ~np.isnan(values)
         groups: dict[bytes, list[tuple[int, int]]] = {}
-        for system, measure in np.argwhere(known.any(axis=2)).tolist():
-            groups.setdefault(known[system, measure].tobytes(), []).append((system, measure))
+        for system, measure in np.argwhere(has_value.any(axis=2)).tolist():
+            groups.setdefault(has_value[system, measure].tobytes(), []).append((system, measure))
         for group in groups.values():
-            topics, places = np.flatnonzero(known[group[0]]), np.array(group)
+            topics, places = np.flatnonzero(has_value[group[0]]), np.array(group)
             chosen = values[places[:, 0], places[:, 1]][:, topics]
             yield Columns(places, [self.qids[order[topic]] for topic in topics], np.ascontiguousarray(chosen.T))
 
@@ -214,8 +216,8 @@ def answers_by(measures: Iterable[str]) -> dict[str, str]:
     made = {}
     for measure in filter(is_linearised, measures):
         options = [each for each in measure.partition("(")[2].rstrip(")").split(",") if each]
-        own = [each for each in options if not each.startswith("undefined=")]
-        made[measure] = f"LinkingR({','.join([*own, ANSWER_PART])})"
+        kept_options = [each for each in options if not each.startswith("undefined=")]
+        made[measure] = f"LinkingR({','.join([*kept_options, ANSWER_PART])})"
     return made
 
 
@@ -235,11 +237,11 @@ def answer_codes(frame: pd.DataFrame) -> Ints:
 
 def with_answers(table: ScoreTable, values: pd.DataFrame) -> ScoreTable:
     """Add the answers that a V frame has in its columns gold and answer."""
-    own = answers_by(table.measures)
-    if not own or not {"gold", "answer"} <= set(values.columns):
+    answer_measures = answers_by(table.measures)
+    if not answer_measures or not {"gold", "answer"} <= set(values.columns):
         return table
-    rows = values[values["measure"].astype(str).isin(list(own)).to_numpy()]
-    measure = rows["measure"].astype(str).map(own)
+    rows = values[values["measure"].astype(str).isin(list(answer_measures)).to_numpy()]
+    measure = rows["measure"].astype(str).map(answer_measures)
     coded = rows[["name", "qid"]].assign(measure=measure, value=answer_codes(rows).astype(np.float64))
     coded = coded.drop_duplicates(["name", "qid", "measure"])
     return ScoreTable.of_frame(pd.concat([table.frame(), coded], ignore_index=True))
@@ -249,9 +251,9 @@ def answered(views: Iterable[View], table: ScoreTable) -> list[View]:
     """Views with the answers of ratios, if the table has them for all of their systems and topics."""
     made = []
     for view in views:
-        own = answers_by([view.measure])
-        answers = table.rows(own.get(view.measure, ""), view.names, view.qids).T
-        made.append(view._replace(answers=answers) if own and not np.isnan(answers).any() else view)
+        answer_measures = answers_by([view.measure])
+        answers = table.rows(answer_measures.get(view.measure, ""), view.names, view.qids).T
+        made.append(view._replace(answers=answers) if answer_measures and not np.isnan(answers).any() else view)
     return made
 
 
@@ -282,11 +284,11 @@ def linearised_on(scores: ScoreTable, sample: Callable[[Sequence[str]], SampledQ
     made = scores.values.copy()
     for measure, of_answers in answers_by(scores.measures).items():
         answers = scores.rows(of_answers, scores.names, scores.qids)
-        for values, own in zip(made[scores.measures.index(measure)], answers, strict=True):
-            topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(own))
+        for values, n_answers in zip(made[scores.measures.index(measure)], answers, strict=True):
+            topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(n_answers))
             if len(topics):
                 how = None if sample is None else sample([scores.qids[topic] for topic in topics])
-                values[topics] = linearised(own[topics], measure, plain_mean if how is None else how.mean)
+                values[topics] = linearised(n_answers[topics], measure, plain_mean if how is None else how.mean)
     return replace(scores, values=made)
 
 

@@ -90,16 +90,19 @@ def split_systems(name: str, frame: pd.DataFrame, system: str | None = None, wha
     ...
     vbterrier.errors.InputError: run: column 'tag' has 2 values ('BM25', 'QL'), and no document or rank of a topic ...
     """
-    found = systems_in(frame, system, what)
-    if found is None:
+    systems = systems_in(frame, system, what)
+    if systems is None:
         return {name: frame}
-    _, numbers, names = found
+    _, numbers, names = systems
     if (np.diff(numbers) < 0).any():
         order = np.argsort(numbers, kind="stable")
         frame, numbers = frame.iloc[order], numbers[order]
     # Rows of one system are contiguous: slices are not copied.
     ends = np.searchsorted(numbers, np.arange(len(names) + 1)).tolist()
-    return {own: frame.iloc[ends[place] : ends[place + 1]].reset_index(drop=True) for place, own in enumerate(names)}
+    return {
+        system_name: frame.iloc[ends[place] : ends[place + 1]].reset_index(drop=True)
+        for place, system_name in enumerate(names)
+    }
 
 
 def systems_in(frame: pd.DataFrame, system: str | None, what: str) -> tuple[Any, Ints, list[str]] | None:

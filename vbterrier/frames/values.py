@@ -76,11 +76,11 @@ def _refuse_means(values: pd.DataFrame, where: str) -> None:
     if not is_all.any() or is_all.all():
         return
     of_topics = values[~is_all].groupby(["name", "measure"])["value"].mean()
-    given = values[is_all].set_index(["name", "measure"])["value"]
-    if ((given - of_topics.reindex(given.index)).abs() <= _ROUNDED).all():
+    means = values[is_all].set_index(["name", "measure"])["value"]
+    if ((means - of_topics.reindex(means.index)).abs() <= _ROUNDED).all():
         raise InputError(
             f"{where}: topic 'all' is no topic: its values are the means over the other topics; drop its "
-            f"{len(given)} rows"
+            f"{len(means)} rows"
         )
 
 

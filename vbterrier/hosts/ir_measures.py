@@ -99,9 +99,9 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> Evaluator:
         # Hosts pass a set, whose order changes with the hash seed, and tables have the order of the values.
-        asked = sorted(measures, key=str)
-        topics, values = self._prepare(asked, _frame(qrels, "qrels", ir_measures.util.QrelsConverter))
-        return Evaluator(asked, set(topics), values)
+        measures_in_order = sorted(measures, key=str)
+        topics, values = self._prepare(measures_in_order, _frame(qrels, "qrels", ir_measures.util.QrelsConverter))
+        return Evaluator(measures_in_order, set(topics), values)
 
 
 class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]

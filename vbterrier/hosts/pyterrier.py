@@ -121,12 +121,12 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         try:
             pt.validate.columns(inp, includes=list(columns), excludes=["docno"] if topics else None)
         except pt.validate.InputValidationError as error:
-            found = ", ".join(map(str, inp.columns)) or "no columns"
+            present = ", ".join(map(str, inp.columns)) or "no columns"
             missing = [name for name in columns if name not in inp.columns]
             if missing:
                 names = f"{'column' if len(missing) == 1 else 'columns'} {', '.join(map(repr, missing))}"
                 remedies = dict.fromkeys(map(self.remedy, missing))
-                problem = f"input without {names}, found {found}; {', and '.join(remedies)}"
+                problem = f"input without {names}, found {present}; {', and '.join(remedies)}"
             else:
                 problem = "input with column 'docno', wanted topics; pass run[['qid', 'query']].drop_duplicates()"
             raise StageInputError(f"{self!r}: {problem}", error.modes) from None

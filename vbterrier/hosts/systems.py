@@ -121,20 +121,20 @@ def _walked(
 ) -> Iterator[tuple[int, list[pd.DataFrame], float]]:
     """Yield the results of pipelines on what the stages before them returned; a group shares its first stages."""
     groups: list[dict[int, tuple[Any, ...]]] = []
-    for number, own in stages.items():
-        if not own:
+    for number, stages_left in stages.items():
+        if not stages_left:
             yield number, batches, elapsed
             continue
         # Stages are compared, not hashed: equal stages may have no hash.
-        same_start = next((group for group in groups if next(iter(group.values()))[0] == own[0]), None)
+        same_start = next((group for group in groups if next(iter(group.values()))[0] == stages_left[0]), None)
         if same_start is None:
-            groups.append({number: own})
+            groups.append({number: stages_left})
         else:
-            same_start[number] = own
+            same_start[number] = stages_left
     for group in groups:
         n = _n_common(list(group.values()))
         results, spent = _transformed(next(iter(group.values()))[:n], batches)
-        yield from _walked({number: own[n:] for number, own in group.items()}, results, elapsed + spent)
+        yield from _walked({number: stages_left[n:] for number, stages_left in group.items()}, results, elapsed + spent)
 
 
 def validate(systems: Iterable[tuple[Any, Any]], topics: pd.DataFrame, columns: Sequence[str], policy: str) -> None:

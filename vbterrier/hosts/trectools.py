@@ -80,7 +80,7 @@ def run_of(data: Any, name: str) -> TrecRun:
         "rank",
         "score",
         "system",
-        *(own for own in _OF_RUN if own in checked.frame),
+        *(run_column for run_column in _OF_RUN if run_column in checked.frame),
     ]
     ranked = checked.frame.assign(rank=checked.ranks() + 1, iteration="Q0", system=name)
     made = TrecRun()

@@ -76,8 +76,8 @@ def drawn_candidates(prob: Floats, document: Ints, n_documents: int, uniform: Fl
     before = ends - prob
     # Documents have the intervals [d, d + 1) of one line, so that one search serves all of them.
     line = document + np.clip(ends - before[starts[:-1]][document], 0.0, 1.0)
-    found = np.searchsorted(line, uniform + np.arange(n_documents), side="right")
-    drawn: Ints = np.clip(found, starts[:-1], starts[1:] - 1) - starts[:-1]
+    places = np.searchsorted(line, uniform + np.arange(n_documents), side="right")
+    drawn: Ints = np.clip(places, starts[:-1], starts[1:] - 1) - starts[:-1]
     return drawn
 
 

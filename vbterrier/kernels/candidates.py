@@ -255,8 +255,8 @@ def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints
     number = start + (uniform * n_alive).astype(np.int64)
     counts = np.bincount((row + number)[drawn], minlength=b * n).reshape(b, n)
     before: Ints = np.cumsum(alive, axis=1) - alive
-    own = start + before - before[:, start]
-    return np.where(alive, np.take_along_axis(counts, own, axis=1), 0)
+    column = start + before - before[:, start]
+    return np.where(alive, np.take_along_axis(counts, column, axis=1), 0)
 
 
 def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:

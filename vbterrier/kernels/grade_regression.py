@@ -64,8 +64,8 @@ class MixedLogit:
 
     def logit(self, features: Floats, topic: Ints) -> Floats:
         """The expected logit of each document, shape (m,)."""
-        own: Floats = (features[:, : self.n_random] * self.effect[topic]).sum(axis=1)
-        return np.asarray(features[:, : len(self.coef)] @ self.coef + own)
+        topic_effect: Floats = (features[:, : self.n_random] * self.effect[topic]).sum(axis=1)
+        return np.asarray(features[:, : len(self.coef)] @ self.coef + topic_effect)
 
     def logit_variance(self, features: Floats, topic: Ints) -> Floats:
         """The variance of the logit of each document due to the topic effects, shape (m,)."""

@@ -119,12 +119,12 @@ class SampledQueries(NamedTuple):
 
     def mean(self, values: Floats) -> Floats:
         """The weighted mean of each column, shape (m,), without the covariate."""
-        known, left, rest = self.split(values)
+        exact, left, rest = self.split(values)
         drawn = self.drawn
         weights = drawn.weights.reshape(len(rest), -1)
         if drawn.copies is not None:
             weights = weights * drawn.copies.reshape(len(rest), -1)
-        return np.asarray(known + left * (weights * rest).sum(axis=0) / weights.sum(axis=0))
+        return np.asarray(exact + left * (weights * rest).sum(axis=0) / weights.sum(axis=0))
 
     def estimate(self, values: Floats) -> Floats:
         """The estimated mean of each column, shape (m,), with the covariate if there is one."""
@@ -162,7 +162,7 @@ class SampledQueries(NamedTuple):
         return self._replace(copies=copies)
 
 
-def smallest_number(probability: Callable[[int], float], wanted: float, least: int, most: int) -> int | None:
+def smallest_number(probability: Callable[[int], float], target: float, least: int, most: int) -> int | None:
     """The smallest number from ``least`` to ``most`` that has a wanted probability, which increases with the number.
 
     By steps of factor 4, bisection of logarithms to 2 %, and linear interpolation; None if ``most`` does not suffice.
@@ -171,18 +171,18 @@ def smallest_number(probability: Callable[[int], float], wanted: float, least: i
     7
     """
     few, below, many = least - 1, 0.0, least
-    while (above := probability(many)) < wanted:
+    while (above := probability(many)) < target:
         if many == most:
             return None
         few, below, many = many, above, min(_FACTOR * many, most)
     while many - few > max(1, few // _PRECISION):
         middle = min(max(math.ceil(math.sqrt(few * many)), few + 1), many - 1)
         reached = probability(middle)
-        if reached < wanted:
+        if reached < target:
             few, below = middle, reached
         else:
             many, above = middle, reached
-    return few + max(1, math.ceil((wanted - below) / (above - below) * (many - few)))
+    return few + max(1, math.ceil((target - below) / (above - below) * (many - few)))
 
 
 def moments(
@@ -211,10 +211,10 @@ def moments(
     mean = (often * share * values).sum(axis=0)
     deviation, leverage, further, lost = values - mean, share, np.zeros(1), 0
     if covariate is not None:
-        known = np.asarray(covariate.values, dtype=np.float64).reshape(n, -1)
+        covariates = np.asarray(covariate.values, dtype=np.float64).reshape(n, -1)
         n, weight = often.sum(axis=0), often * share
-        center = (weight * known).sum(axis=0)
-        away = known - center
+        center = (weight * covariates).sum(axis=0)
+        away = covariates - center
         spread = (weight * away**2).sum(axis=0)
         slope = np.divide((weight * away * deviation).sum(axis=0), spread, out=np.zeros_like(mean), where=spread > 0)
         mean = mean - slope * (center - covariate.mean)
@@ -270,11 +270,11 @@ def _freedom(share: Floats, often: Floats) -> Floats:
     ``(Σ q V_ii)²/Σ_ij q_i q_j V_ij²`` with V = (I - 1 a')(I - 1 a')', in sums over units. Shape (m,).
     """
     q, s = share**2 / (1 - np.minimum(share, _LARGEST_LEVERAGE)), (often * share**2).sum(axis=0)
-    own, weight = 1 - 2 * share + s, often * q
+    factor, weight = 1 - 2 * share + s, often * q
     q0, q1, q2 = weight.sum(axis=0), (weight * share).sum(axis=0), (weight * share**2).sum(axis=0)
-    squares = (weight * q * own**2).sum(axis=0)
+    squares = (weight * q * factor**2).sum(axis=0)
     others = s**2 * q0**2 + 2 * q0 * q2 + 2 * q1**2 - 4 * s * q0 * q1 - (weight * q * (s - 2 * share) ** 2).sum(axis=0)
-    return np.asarray((weight * own).sum(axis=0) ** 2 / (squares + others))
+    return np.asarray((weight * factor).sum(axis=0) ** 2 / (squares + others))
 
 
 def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Floats:

@@ -269,10 +269,10 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     """
     n = labels.shape[-1]
     y, s = (values - values.mean(axis=-1, keepdims=True) for values in (labels, scores))
-    own = n / max(n - 1, 1)
+    factor = n / max(n - 1, 1)
     whole = (s**2).sum(axis=-1, keepdims=True)
-    squares = whole - own * s**2
-    shared = (s * y).sum(axis=-1, keepdims=True) - own * s * y
+    squares = whole - factor * s**2
+    shared = (s * y).sum(axis=-1, keepdims=True) - factor * s * y
     rounding = _ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
     slopes: Floats = np.divide(
         shared, squares, out=np.zeros_like(shared), where=squares > np.maximum(_LEFT * whole, rounding)

@@ -124,11 +124,11 @@ def joint_coverage(part: Ints, rank: Ints, weight: Floats, member: Ints, starts:
     intent, level = np.divmod(np.unique(of_member[owner] * base + keys[row] - part[row] * base), base)
     # The rank at which each part of the intent reaches this level.
     cell, place = spans(starts[intent], starts[intent + 1])
-    wanted = member[place] * base + level[cell]
-    found = np.searchsorted(keys, wanted)
+    sought = member[place] * base + level[cell]
+    position = np.searchsorted(keys, sought)
     # One key more, of no part, so that searches beyond the last key find it.
-    is_reached = np.append(part, -1)[found] == member[place]
-    reached = np.where(is_reached, np.append(rank, 0)[found], np.iinfo(np.int64).max)
+    is_reached = np.append(part, -1)[position] == member[place]
+    reached = np.where(is_reached, np.append(rank, 0)[position], np.iinfo(np.int64).max)
     if not len(cell):
         return intent, level, np.empty(0)
     when = np.maximum.reduceat(reached, np.flatnonzero(np.diff(cell, prepend=-1)))

@@ -221,7 +221,11 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
         of_systems = systems.among(every)
         if systems.system not in (None, ONE) and not of_systems:
             raise FileError(source.path, missing_system(str(systems.system), every))
-        read = {name: own for name, own in zip(every, columns, strict=True) if own in (*KEYS, *READ, *of_systems)}
+        read = {
+            name: concept
+            for name, concept in zip(every, columns, strict=True)
+            if concept in (*KEYS, *READ, *of_systems)
+        }
         others = [name for name in read.values() if name not in KEYS]
         for at, batch in batches(source, list(read), n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0)).rename_columns(list(read.values()))
@@ -325,10 +329,10 @@ def split_by_system(
     import pyarrow.parquet as pq
 
     columns = SystemColumns(system, kept=True)
-    found = systems_in(_decisive(paths, n_bytes, columns), system, name)
-    if found is None:
+    systems = systems_in(_decisive(paths, n_bytes, columns), system, name)
+    if systems is None:
         return None
-    column, _, names = found
+    column, _, names = systems
     if len(names) > _MOST_SYSTEMS:
         raise InputError(f"{name}: {len(names)} systems, wanted at most {_MOST_SYSTEMS}; make files of fewer systems")
     place = pa.array(names, pa.large_string())
@@ -342,7 +346,7 @@ def split_by_system(
                     file = opened.enter_context((folder / f"{at}.parquet").open("wb"))
                     writers[at] = opened.enter_context(pq.ParquetWriter(file, rows.schema, compression="lz4"))
                 writers[at].write_table(rows.filter(pc.equal(number, at)))
-    return {own: folder / f"{at}.parquet" for at, own in enumerate(names)}
+    return {system_name: folder / f"{at}.parquet" for at, system_name in enumerate(names)}
 
 
 def _decisive(paths: Sequence[Path], n_bytes: int, columns: SystemColumns) -> Any:
@@ -364,9 +368,9 @@ def _decisive(paths: Sequence[Path], n_bytes: int, columns: SystemColumns) -> An
         rows = (
             pc.indices_nonzero(pc.is_in(table["qid"], value_set=topics)).to_numpy() if n_rows < _MOST_DECISIVE else []
         )
-        wanted = np.union1d(rows, new).astype(np.int64)
-        parts.append(table.take(pa.array(wanted)))
-        n_rows += len(wanted)
+        selection = np.union1d(rows, new).astype(np.int64)
+        parts.append(table.take(pa.array(selection)))
+        n_rows += len(selection)
     return pa.concat_tables(parts).to_pandas()
 
 

@@ -136,5 +136,5 @@ def linked_mentions(
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
 
 
-def _table(given: Any, max_bytes: int | None) -> Any:
-    return load(given, max_bytes, REDIRECTS).frame if isinstance(given, (str, os.PathLike)) else given
+def _table(redirects: Any, max_bytes: int | None) -> Any:
+    return load(redirects, max_bytes, REDIRECTS).frame if isinstance(redirects, (str, os.PathLike)) else redirects

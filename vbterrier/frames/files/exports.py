@@ -159,10 +159,10 @@ def delimited(table: pd.DataFrame, separator: str, refused: str) -> str:
 
 def json_text(frame: pd.DataFrame, form: str, index: str) -> str:
     """The text of a ``_rank_eval`` request, or of judgments of the Search Relevance Workbench."""
-    own = frame.get("index", pd.Series(index, index=frame.index)).fillna(index)
+    indices = frame.get("index", pd.Series(index, index=frame.index)).fillna(index)
     queries: dict[str, list[Any]] = {}
     qid, docno = (ids_of(frame[name], f"ratings column {name!r}").text.to_pylist() for name in ("qid", "docno"))
-    for query, document, name, label in zip(qid, docno, own, _labels(frame, None), strict=True):
+    for query, document, name, label in zip(qid, docno, indices, _labels(frame, None), strict=True):
         rated = {"_index": name, "_id": document, "rating": label}
         if form == "workbench":
             rated = {"docId": document, "rating": None if label is None else str(label)}

@@ -181,16 +181,20 @@ def _checked(
         n_unrated = int(empty.sum())
         frame, kept = frame[~empty], kept[~empty]
 
-    def fail(place: int, name: str, wanted: str) -> None:
+    def fail(place: int, name: str, requirement: str) -> None:
         row = int(kept[place])
         value = frame[name].iloc[place] if name in frame.columns else None
         is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
-        text = "missing" if is_missing else shown(str(value)) if wanted != "text" else repr(value)
+        text = "missing" if is_missing else shown(str(value)) if requirement != "text" else repr(value)
         members = rows[row] if rows is not None else frame.columns
-        members_present = f"; found {', '.join(map(str, members)) or 'none'}" if wanted == "text" or is_missing else ""
+        members_present = (
+            f"; found {', '.join(map(str, members)) or 'none'}" if requirement == "text" or is_missing else ""
+        )
         where = "" if numbers is not None else f"object {row + 1}: "
         line = None if numbers is None else numbers[row]
-        raise FileError(source.path, f"{where}member {name!r} is {text}, wanted {wanted}{members_present}", line=line)
+        raise FileError(
+            source.path, f"{where}member {name!r} is {text}, wanted {requirement}{members_present}", line=line
+        )
 
     columns: dict[str, Any] = {}
     for name in frame.columns if len(frame) else ():
@@ -205,7 +209,7 @@ def _checked(
             columns[name] = values
     for name in kind.required:
         if len(frame) and name not in columns:
-            fail(0, name, _wanted(kind, name, ""))
+            fail(0, name, _requirement(kind, name, ""))
     return _inferred(columns, frame), n_unrated
 
 
@@ -221,7 +225,7 @@ def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
         )
 
 
-def _wanted(kind: FileKind, name: str, value: Any) -> str:
+def _requirement(kind: FileKind, name: str, value: Any) -> str:
     if name not in kind.numeric:
         return "text"
     if name in kind.whole:
@@ -256,8 +260,8 @@ def _with_expected(
 ) -> pd.DataFrame:
     """Labels that are given as probabilities of the grades: expected grades."""
     label = frame["label"].tolist() if "label" in frame.columns else [None] * len(frame)
-    for place, (own, probs) in enumerate(zip(label, frame["prob"].tolist(), strict=True)):
-        if own is None or own != own:  # noqa: PLR0124 - NaN, of rows without the member
+    for place, (value, probs) in enumerate(zip(label, frame["prob"].tolist(), strict=True)):
+        if value is None or value != value:  # noqa: PLR0124 - NaN, of rows without the member
             label[place] = expected_grade(probs)
             if label[place] is None:
                 text = "missing" if probs != probs else shown(repr(probs))  # noqa: PLR0124 - NaN
@@ -306,7 +310,7 @@ def _numbers(values: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray
     numbers = [number_of(value, finite=finite) for value in values]
     for place, number in enumerate(numbers):
         if number is None or (is_whole and not (abs(number) < 2**63 and number % 1 == 0)):
-            fail(place, name, _wanted(kind, name, values[place]))
+            fail(place, name, _requirement(kind, name, values[place]))
     if not is_whole:
         return np.array(numbers, dtype=np.float64)
     return np.array([value if type(value) is int else int(float(value)) for value in values], dtype=np.int64)
@@ -341,20 +345,20 @@ def _rank_eval(source: Source, document: dict[str, Any], kind: FileKind) -> pd.D
         source, document, "details" if is_run or "requests" not in document else "requests"
     ):
         for rank, one in enumerate(documents, 1):
-            given = one.get("hit", one) if isinstance(one, dict) else one
-            if not isinstance(given, dict):
-                message = f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}"
+            hit = one.get("hit", one) if isinstance(one, dict) else one
+            if not isinstance(hit, dict):
+                message = f"query {qid!r}: wanted objects with _index and _id, found {examples([hit])}"
                 raise FileError(source.path, message)
-            docno = _text(source, given.get("_id"), f"_id of a document of {qid!r}")
+            docno = _text(source, hit.get("_id"), f"_id of a document of {qid!r}")
             value = (-float(rank), rank) if is_run else (one.get("rating"),)
-            rows.append((qid, docno, *value, str(given.get("_index", ""))))
+            rows.append((qid, docno, *value, str(hit.get("_index", ""))))
     values = ["score", "rank"] if is_run else ["label"]
     return pd.DataFrame(rows, columns=["qid", "docno", *values, "index"], dtype=object)
 
 
-def _rated_queries(source: Source, found: dict[str, Any], member: str) -> Iterator[tuple[str, list[Any]]]:
+def _rated_queries(source: Source, record: dict[str, Any], member: str) -> Iterator[tuple[str, list[Any]]]:
     """The queries of a request, or of a response, with their rated documents or hits."""
-    every = found[member]
+    every = record[member]
     if member == "requests":
         for place, request in enumerate(every if isinstance(every, list) else [None]):
             ratings = request.get("ratings") if isinstance(request, dict) else None

@@ -85,11 +85,11 @@ class FileKind:
         """The columns of a header between blanks: those of a TREC file if all that are known have their places."""
         concepts = {*self.columns, *self.vocabulary.named}
         for each in self.trec:
-            own = each.layout.names
-            if len(own) == len(names) and all(
-                name in (other, "Q0") or name not in concepts for name, other in zip(names, own, strict=True)
+            layout_names = each.layout.names
+            if len(layout_names) == len(names) and all(
+                name in (other, "Q0") or name not in concepts for name, other in zip(names, layout_names, strict=True)
             ):
-                return list(own)
+                return list(layout_names)
         return list(names)
 
     def renamed(self, names: Sequence[str]) -> list[str]:

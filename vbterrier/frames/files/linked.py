@@ -118,8 +118,10 @@ def in_one_space(
         frame["is_other"] = [space != ids for space in spaces]
         # Mentions without an id of the space keep one that a mapping may relate to it.
         frame = frame.sort_values(["number", "is_other"], kind="stable").drop_duplicates("number", ignore_index=True)
-    own, name = frame["space"].tolist(), str(source.path)
-    entities = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
+    entity_spaces, name = frame["space"].tolist(), str(source.path)
+    entities = normalised(
+        frame["entity_id"].tolist(), entity_spaces, ids, mapping=mapping, redirects=redirects, name=name
+    )
     return frame.assign(entity_id=entities)
 
 
@@ -245,20 +247,20 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     if not _JSON_LINKS.search(head):
         # Parsing would take as long as reading the whole of a large object of another kind.
         return None
-    found = _first_object(source, line)
-    if not isinstance(found, dict):
+    record = _first_object(source, line)
+    if not isinstance(record, dict):
         return None
-    if "pred_triples" in found or {"label_id", "tokenized_mention_idxs"} <= set(found):
+    if "pred_triples" in record or {"label_id", "tokenized_mention_idxs"} <= set(record):
         return ELQ
-    if {"context_left", "mention", "label_id"} <= set(found):
+    if {"context_left", "mention", "label_id"} <= set(record):
         return BLINK
     for layout, (items, member) in _MEMBERS.items():
         # The lists of the first documents may be empty.
-        if f'"{member}"'.encode() in head and any(_has_list(each, items) for each in (found, *found.values())):
+        if f'"{member}"'.encode() in head and any(_has_list(each, items) for each in (record, *record.values())):
             return layout
-    lists = [links for links in found.values() if isinstance(links, list)]
+    lists = [links for links in record.values() if isinstance(links, list)]
     first = next((links[0] for links in lists if links), None)
-    return REL if len(lists) == len(found) > 0 and isinstance(first, list) and len(first) == _N_REL else None
+    return REL if len(lists) == len(record) > 0 and isinstance(first, list) and len(first) == _N_REL else None
 
 
 def _first_object(source: Source, line: bytes) -> Any:
@@ -266,10 +268,10 @@ def _first_object(source: Source, line: bytes) -> Any:
     texts: tuple[Callable[[], bytes], ...] = (lambda: line, source.text)
     for text in texts:
         try:
-            found = json_of(text())
+            value = json_of(text())
         except (ValueError, RecursionError):
             continue
-        return next(iter(found), None) if isinstance(found, list) else found
+        return next(iter(value), None) if isinstance(value, list) else value
     return None
 
 
@@ -287,9 +289,9 @@ class _Line(NamedTuple):
     def refused(self, message: str) -> FileError:
         return FileError(self.source.path, message, line=self.number)
 
-    def misfit(self, wanted: str) -> FileError:
-        found = f"found {len(self.fields)} fields in {shown(chr(9).join(self.fields))}"
-        return self.refused(f"wanted {wanted}; {found}: is the line cut?")
+    def misfit(self, requirement: str) -> FileError:
+        problem = f"found {len(self.fields)} fields in {shown(chr(9).join(self.fields))}"
+        return self.refused(f"wanted {requirement}; {problem}: is the line cut?")
 
     def entity(self, place: int, nil: str = NIL) -> str:
         """An id, empty for the layout's own spelling of no entity."""
@@ -321,7 +323,9 @@ def _lines(source: Source) -> Iterator[_Line]:
         yield _Line(source, number, fields)
 
 
-def _mention_lines(wanted: str, mention_of: Callable[[_Line], Mention | None]) -> Callable[[Source], Iterator[Mention]]:
+def _mention_lines(
+    requirement: str, mention_of: Callable[[_Line], Mention | None]
+) -> Callable[[Source], Iterator[Mention]]:
     """The reader of a layout with a mention in each line; ``mention_of`` returns ``None`` for lines that do not fit."""
 
     def read(source: Source) -> Iterator[Mention]:
@@ -329,7 +333,7 @@ def _mention_lines(wanted: str, mention_of: Callable[[_Line], Mention | None]) -
             if any(line.fields):
                 mention = mention_of(line)
                 if mention is None:
-                    raise line.misfit(wanted)
+                    raise line.misfit(requirement)
                 yield mention
 
     return read
@@ -456,8 +460,8 @@ def _hipe_rows(source: Source) -> Iterator[tuple[_Line, dict[str, str]] | str]:
         fields = line.fields
         if fields[0].startswith("#") and not _is_hipe_word(dict(zip(names, fields, strict=False))):
             # Tools that write tables pad comments with tabs, or separate their words by tabs.
-            if found := _DOCUMENT.match(" ".join(fields)):
-                yield found[1].rstrip()
+            if document := _DOCUMENT.match(" ".join(fields)):
+                yield document[1].rstrip()
         elif not any(fields):
             continue
         elif not names:
@@ -477,12 +481,12 @@ def _hipe_words(source: Source, links: list[set[str]], *, is_gold: bool) -> Iter
     word with a link outside of mentions is a mention. ``links`` gets the links of each mention of the column of tags.
     """
     kind = link = ""  # of the mention that the next word may continue
-    for found in _hipe_rows(source):
-        if isinstance(found, str):
+    for hipe_row in _hipe_rows(source):
+        if isinstance(hipe_row, str):
             kind = ""
-            yield found
+            yield hipe_row
             continue
-        line, row = found
+        line, row = hipe_row
         tag, _, type_ = row["NE-COARSE-LIT"].partition("-")
         cell = "" if row["NEL-LIT"] in _NO_LINK else row["NEL-LIT"]
         # Of IOBES, S is a mention of one word, and E ends one.
@@ -520,15 +524,15 @@ def _objects(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
         yield from ((number, object_of(source, number, line)) for number, line in source.lines() if line.strip())
         return
     # A layout is recognised in such a file once the whole of it is parsed.
-    found = json_of(source.text())
-    for record in found if isinstance(found, list) else [found]:
+    value = json_of(source.text())
+    for record in value if isinstance(value, list) else [value]:
         if not isinstance(record, dict):
             raise FileError(source.path, f"wanted a list of objects, found {shown(repr(record))} in it")
         yield None, record
 
 
 def _rel(source: Source) -> Iterator[Mention]:
-    wanted = "[start, length, mention, title, confidence in the entity, confidence in the mention, type]"
+    requirement = "[start, length, mention, title, confidence in the entity, confidence in the mention, type]"
     for line, record in _objects(source):
         for docno, links in record.items():
             for link in links if isinstance(links, list) else [links]:
@@ -539,7 +543,7 @@ def _rel(source: Source) -> Iterator[Mention]:
                     or link[0] < 0
                     or link[1] < 0
                 ):
-                    message = f"document {docno!r}: wanted {wanted}, found {shown(repr(link))}"
+                    message = f"document {docno!r}: wanted {requirement}, found {shown(repr(link))}"
                     raise FileError(source.path, message, line=line)
                 start, length, text, title, score = link[:5]
                 entity = "" if title == NIL else title
@@ -572,8 +576,8 @@ def _elq(source: Source) -> Iterator[Mention]:
 
 def _list_of(record: dict[str, Any], name: str) -> list[Any]:
     """A member that is a list; an empty one for anything else, as ELQ writes null for no mentions."""
-    found = record.get(name)
-    return found if isinstance(found, list) else []
+    value = record.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _blink(source: Source) -> Iterator[Mention]:
@@ -581,13 +585,13 @@ def _blink(source: Source) -> Iterator[Mention]:
         docno = _id_of(source, line, record, "query_id" if "query_id" in record else "id")
         entity, text = record.get("label_id"), record.get("mention")
         if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(text, str):
-            found = ", ".join(record)
+            members = ", ".join(record)
             raise FileError(
-                source.path, f"{docno!r}: wanted the members mention and label_id; found {found}", line=line
+                source.path, f"{docno!r}: wanted the members mention and label_id; found {members}", line=line
             )
         # BLINK writes -1 for unknown entities.
-        known = "" if str(entity) in ("-1", "") else str(entity)
-        yield Mention(line, docno, -1, -1, text, [(known, PAGE, None)])
+        entity_id = "" if str(entity) in ("-1", "") else str(entity)
+        yield Mention(line, docno, -1, -1, text, [(entity_id, PAGE, None)])
 
 
 # Members that name the document of an answer.
@@ -688,11 +692,11 @@ def _spacy_entity(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, 
 
 
 def _id_of(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
-    found = record.get(name)
-    if isinstance(found, bool) or not isinstance(found, (int, str)) or found == "":
-        message = f"member {name!r} is {shown(repr(found))}, wanted an id; found {', '.join(record)}"
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
+        message = f"member {name!r} is {shown(repr(value))}, wanted an id; found {', '.join(record)}"
         raise FileError(source.path, message, line=line)
-    return str(found)
+    return str(value)
 
 
 _NELEVAL_FIELDS = (

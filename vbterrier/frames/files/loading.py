@@ -168,16 +168,18 @@ def _typed(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _parquet(opened: _Opened, _: Any) -> Loaded:
     source, kind = opened.source, opened.kind
-    wanted, columns = None, parquet_columns(source)
+    selection, columns = None, parquet_columns(source)
     # A file that lacks columns is refused with the names of all that it has.
     has_all = set(kind.required) <= set(kind.renamed(columns))
     if kind.others is not None and has_all and len(set(columns)) == len(columns):
         # Columns that no caller reads may be many.
         kept = {*kind.columns, *kind.vocabulary.optional, *kind.near}
-        wanted = [
-            name for name, own in zip(columns, kind.renamed(columns), strict=True) if own in kept or own in kind.others
+        selection = [
+            name
+            for name, concept in zip(columns, kind.renamed(columns), strict=True)
+            if concept in kept or concept in kind.others
         ]
-    table = whole_table(source, wanted or None)
+    table = whole_table(source, selection or None)
     columns = table.column_names
     table = table.rename_columns(kind.renamed(columns))
     n_rows = len(table)

@@ -97,9 +97,9 @@ def _nodes(source: Source) -> dict[str, dict[str, list[str]]]:
 
 
 def _bounds(source: Source, subject: str, about: dict[str, list[str]]) -> tuple[int, int]:
-    found = _FRAGMENT.search(subject)
-    spelled = ("", "") if found is None else found.groups("")
-    bounds = [about.get(name, [own])[0] for name, own in zip(("beginIndex", "endIndex"), spelled, strict=True)]
+    fragment = _FRAGMENT.search(subject)
+    spelled = ("", "") if fragment is None else fragment.groups("")
+    bounds = [about.get(name, [text])[0] for name, text in zip(("beginIndex", "endIndex"), spelled, strict=True)]
     if not all(re.fullmatch(r"\d{1,18}", bound) for bound in bounds):
         message = f"{subject}: wanted nif:beginIndex and nif:endIndex, whole numbers, found {bounds}"
         raise FileError(source.path, message)
@@ -112,5 +112,5 @@ def _confidence(source: Source, subject: str, about: dict[str, list[str]]) -> fl
     try:
         return float(about["taConfidence"][0])
     except ValueError as error:
-        found = shown(about["taConfidence"][0])
-        raise FileError(source.path, f"{subject}: itsrdf:taConfidence is {found}, wanted a number") from error
+        value = shown(about["taConfidence"][0])
+        raise FileError(source.path, f"{subject}: itsrdf:taConfidence is {value}, wanted a number") from error

@@ -308,9 +308,10 @@ def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit:
     if not np.any(odd):
         return ""
     row = frame[odd].iloc[0]
-    wanted = f"from {scale[0]} to {scale[1]}" if scale else "from 0"
+    requirement = f"from {scale[0]} to {scale[1]}" if scale else "from 0"
     kind = "a whole number" if unit == 1 else f"a multiple of {unit:g}"
     return (
         f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted {kind} "
-        f"{wanted}; correct it, or leave it empty if it is unrated{fraction_remedy(row['label']) if unit == 1 else ''}"
+        f"{requirement}; correct it, or leave it empty if it is unrated"
+        f"{fraction_remedy(row['label']) if unit == 1 else ''}"
     )

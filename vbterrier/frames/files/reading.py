@@ -96,7 +96,7 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     """
     frame = run_table(path, max_bytes=max_bytes)
     try:
-        found = systems_in(frame, None, printable(path))
+        systems = systems_in(frame, None, printable(path))
     except InputError as error:
         # The functions of this package refuse such tables, and other hosts do not. Parts of a run by topic, as those of
         # folds, may have names of their own.
@@ -104,8 +104,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
         if any((frame.groupby("qid", sort=False)[column].nunique() > 1).any() for column in columns):  # noqa: PD101
             warn(f"{error}; PyTerrier and ir_measures evaluate it as one run")
         return frame
-    if found is not None:
-        column, _, names = found
+    if systems is not None:
+        column, _, names = systems
         warn(
             f"{printable(path)}: holds {len(names)} systems ({examples(names)}; column {column!r}), which PyTerrier "
             "and ir_measures evaluate as one run, and the functions of this package one by one"

@@ -242,11 +242,11 @@ def _missing(path: Path) -> str:
 class MisfitError(ValueError):
     """A line that does not fit its layout.
 
-    - ``remedy``: the remedy; empty if ``found`` contains it
+    - ``remedy``: the remedy; empty if ``problem`` contains it
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
-        self.found = problem
+        self.problem = problem
         super().__init__("; ".join(filter(None, (problem, remedy))))
 
 
@@ -285,8 +285,8 @@ class Layout:
             fields = fields[: len(self.names)]
         if len(fields) != len(self.names):
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
-            wanted = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
-            raise MisfitError(f"wanted {wanted}; found {len(fields)} in {shown(line)}", remedy)
+            requirement = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
+            raise MisfitError(f"wanted {requirement}; found {len(fields)} in {shown(line)}", remedy)
         if self.separator in ",;":
             self.check_lines(line.decode())
         if self.unrated and not dict(zip(self.names, fields, strict=True))[self.unrated].strip():
@@ -340,8 +340,8 @@ class Layout:
             remedy = "repair the line"
             if is_label and "." in value and _NUMBER.fullmatch(text):
                 remedy = f"read fractions with {remedies.UNIT.text()}, the smallest step of their scale"
-            wanted = f"{name} must be a whole number of at most 64 bits"
-            raise MisfitError(f"{wanted}, found {shown(value)}", remedy) from error
+            requirement = f"{name} must be a whole number of at most 64 bits"
+            raise MisfitError(f"{requirement}, found {shown(value)}", remedy) from error
 
     def hint(self, line: bytes) -> str:
         """Return a hint of what a first line that does not fit seems to be; empty if unknown."""

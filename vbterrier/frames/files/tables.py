@@ -62,18 +62,18 @@ def require_width(path: Path, n_columns: int, line: int | None = None) -> None:
 def require_columns(
     path: Path,
     columns: Sequence[str],
-    wanted: Sequence[str],
+    required: Sequence[str],
     line: int | None = None,
     original: Sequence[str] | None = None,
 ) -> None:
     """Check the column names of a file; ``original`` are those of the file, if they were renamed."""
     require_width(path, len(columns), line)
-    for name in wanted:
+    for name in required:
         if name not in columns:
-            own = columns if original is None else original
-            near = nearest(name, own)
-            listed = ", ".join(own[:_MAX_LISTED]) + (", ..." if len(own) > _MAX_LISTED else "")
-            message = f"wanted columns {', '.join(wanted)}; missing {name}; found {listed}.{near}"
+            listed_columns = columns if original is None else original
+            near = nearest(name, listed_columns)
+            listed = ", ".join(listed_columns[:_MAX_LISTED]) + (", ..." if len(listed_columns) > _MAX_LISTED else "")
+            message = f"wanted columns {', '.join(required)}; missing {name}; found {listed}.{near}"
             raise FileError(path, message, line=line)
     for name, n in Counter(columns).items():
         if n > 1:
@@ -136,10 +136,10 @@ def _misquoted(text: bytes, separator: str) -> bool:
     value = re.compile(rb'(?:"[^"]*(?:""[^"]*)*"|[^"%b\r\n][^%b\r\n]*|)(?:%b|\r|\n|\Z)' % ((separator.encode(),) * 3))
     at = 0
     while at < len(text):
-        found = value.match(text, at)
-        if found is None:
+        match = value.match(text, at)
+        if match is None:
             return True
-        at = found.end()
+        at = match.end()
     return False
 
 
@@ -283,7 +283,7 @@ def misfit_error(source: Source, layout: Layout) -> FileError:
             # A line that cannot be split raises here, too.
             with suppress(MisfitError):
                 if first and not layout.header and (hint := layout.hint(line)):
-                    return FileError(source.path, f"{error.found}; {hint}", line=number)
+                    return FileError(source.path, f"{error.problem}; {hint}", line=number)
             kind = f" (recognised as {layout.kind})" * bool(layout.kind)
             return FileError(source.path, f"{error}{kind}", line=number)
         first = False
@@ -322,12 +322,12 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Itera
         yield pending[0][0], b"\n".join(line for _, line in pending)
 
 
-def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str]) -> Any:
+def parquet_table(source: Source, required: Sequence[str], numeric: Sequence[str]) -> Any:
     """Read a Parquet file with the column names of the frames.
 
     - ``numeric``: columns that are converted to ``float64`` or ``int64`` if present; ids are converted to text
     """
-    return typed_table(source, whole_table(source), wanted, numeric)
+    return typed_table(source, whole_table(source), required, numeric)
 
 
 def parquet_columns(source: Source) -> list[str]:
@@ -368,7 +368,7 @@ def unreadable(source: Source, error: Exception) -> FileError:
 def typed_table(
     source: Source,
     table: Any,
-    wanted: Sequence[str],
+    required: Sequence[str],
     numeric: Sequence[str],
     before: int = 0,
     *,
@@ -378,11 +378,11 @@ def typed_table(
     """Convert the columns of rows of a Parquet file as :func:`parquet_table` does; ``before`` rows precede them."""
     # The index metadata of pandas would make to_pandas() turn columns into an index.
     table = table.replace_schema_metadata(None)
-    require_columns(source.path, table.column_names, wanted, original=columns)
+    require_columns(source.path, table.column_names, required, original=columns)
     for place, name in enumerate(table.column_names):
         if name in _WORDS or name in numeric:
             column = _typed(source, name, table[name], is_numeric=name in numeric, is_whole=name in whole)
-            if name in wanted or name in IDS or name in numeric:
+            if name in required or name in IDS or name in numeric:
                 row = pc.index(pc.is_null(column, nan_is_null=True), pa.scalar(value=True)).as_py()
                 if row >= 0:
                     message = f"column {name!r} has no value in row {before + row}; repair or drop the row"
@@ -398,17 +398,17 @@ def with_labels(table: Any) -> Any:
 
 
 def _typed(source: Source, name: str, column: Any, *, is_numeric: bool, is_whole: bool) -> Any:
-    wanted = TEXT if not is_numeric else pa.int64() if is_whole else pa.float64()
+    target = TEXT if not is_numeric else pa.int64() if is_whole else pa.float64()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     # Ids that were stored as floats (1.0) no longer match.
-    if wanted == TEXT and not (pa.types.is_integer(kind) or str(kind) in _TEXTS):
+    if target == TEXT and not (pa.types.is_integer(kind) or str(kind) in _TEXTS):
         raise FileError(source.path, f"column {name!r} must hold text, found {kind}; cast it before writing the file")
     if name == "label" and str(kind) in _TEXTS:
         warn_of_zeros(source.path, pc.unique(column.cast(kind)).to_pylist())
     try:
-        return column.cast(kind).cast(wanted)
+        return column.cast(kind).cast(target)
     except pa.ArrowException as error:
-        message = f"column {name!r} must hold {wanted}, found {kind} that does not convert ({error}); repair it"
+        message = f"column {name!r} must hold {target}, found {kind} that does not convert ({error}); repair it"
         raise FileError(source.path, message) from error
 
 

@@ -213,11 +213,11 @@ def write_queries(queries: Any, path: StrPath) -> None:
     write_table(full, path, "queries", _QUERIES, others)
 
 
-def write_table(frame: Any, path: StrPath, what: str, wanted: Sequence[str], others: Sequence[str]) -> None:
+def write_table(frame: Any, path: StrPath, what: str, required: Sequence[str], others: Sequence[str]) -> None:
     """Write tab-separated text with a header line: the wanted columns, and the other columns that have all values."""
     frame = frame_of(frame, what)
-    require(frame, wanted, what)
-    names = [*wanted, *(name for name in others if name in frame.columns and frame[name].notna().all())]
+    require(frame, required, what)
+    names = [*required, *(name for name in others if name in frame.columns and frame[name].notna().all())]
     fields = []
     for name in names:
         where = f"{what} column {name!r}"

@@ -40,9 +40,9 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     for one, rise in zip(ends.T, rises, strict=True):
         for other, lift in zip(ends.T, rises, strict=True):
             covariance += rise * lift * (np.minimum.outer(one, other) - np.outer(one, other))
-    own = np.diagonal(covariance).copy()
+    variance = np.diagonal(covariance).copy()
     covariance *= correlation
-    np.fill_diagonal(covariance, own)
+    np.fill_diagonal(covariance, variance)
     return covariance
 
 
@@ -99,9 +99,9 @@ class ResidualVariance:
         """
         n_draws = len(scores)
         centred, moved = scores - scores.mean(axis=0), gains - gains.mean(axis=0)
-        variance, own = (centred**2).mean(axis=0), (moved**2).mean(axis=0)
+        variance, gain_variance = (centred**2).mean(axis=0), (moved**2).mean(axis=0)
         together = centred.T @ moved / n_draws
-        chance = _SIGNIFICANT * np.sqrt(np.outer(variance, own) / n_draws)
+        chance = _SIGNIFICANT * np.sqrt(np.outer(variance, gain_variance) / n_draws)
         return cls(variance, np.where(np.abs(together) > chance, together, 0.0), moved.T @ moved / n_draws)
 
     @property
@@ -111,9 +111,9 @@ class ResidualVariance:
 
     def value_of_judging(self) -> Floats:
         """The variance that the judgment of each document removes, mean over the scores, shape (u,)."""
-        own = np.diagonal(self._covariance)
-        is_constant = own <= self._least
-        removed: Floats = (self._score_covariance**2).mean(axis=0) / np.where(is_constant, 1.0, own)
+        variance = np.diagonal(self._covariance)
+        is_constant = variance <= self._least
+        removed: Floats = (self._score_covariance**2).mean(axis=0) / np.where(is_constant, 1.0, variance)
         return np.where(is_constant, 0.0, removed)
 
     def judge(self, document: int) -> None:
