@@ -2,14 +2,17 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
-from vbterrier.settings import Data, Inference
+from vbterrier.evaluate.reranking import rerank_grid
+from vbterrier.settings import Data, Execution, Inference
 
 FEW = Inference(n_draws=50)
+QUIET = Execution(progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,15 @@ def gated(runs, qrels, data):
     return vbterrier.evaluate.release_gate(new, qrels, baseline=baseline, margin=0.05, budget=0, data=data)
 
 
+def experiment(runs, qrels, data):
+    frames = {name: vbterrier.read_run(run) for name, run in runs.items()}
+    judged = vbterrier.read_qrels(qrels)
+    topics = pd.DataFrame({"qid": judged["qid"].unique(), "query": "a query"})
+    return vbterrier.Experiment(frames, topics, judged, ["ENDCG@10"], pool_cutoff=data.pool_cutoff)
+
+
 CALLS = {
+    "Experiment": experiment,
     "score": lambda runs, qrels, data: vbterrier.score(runs, qrels, ["ENDCG@10"], data=data),
     "compare": lambda runs, qrels, data: vbterrier.compare(runs, qrels, ["ENDCG@10"], data=data),
     "rank_systems": lambda runs, qrels, data: vbterrier.rank_systems(runs, qrels, data=data, inference=FEW),
@@ -106,3 +117,35 @@ def test_variance_shares_and_plans_of_any_measure_name_the_depth(measure, score,
     assert shares.estimand == estimand
     assert (f"estimates {estimand}" in repr(shares)) is bool(score)
     assert vbterrier.judge_next(*demo, measure, budget=1, data=data).estimand == estimand
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_grids_of_rerankers_estimate_judgments_of_all_of_the_pool(demo):
+    """The judgments of the pool end at rank 10, and rerankings put deeper documents in their first ranks."""
+    pool = vbterrier.read_run(demo[0]["dense"])
+    assert vbterrier.unjudged.fit({"dense": pool}, demo[1]).selection()["depth"].item() < 20
+    entity = pool.sort_values(["qid", "score"]).groupby("qid")["docno"].first()
+    tags = pd.DataFrame({"docno": entity.unique(), "entity_id": "X"})
+    entities = {"one": pd.DataFrame({"qid": entity.index, "docno": "X", "score": 1.0})}
+    given = {"links": tags, "entity_runs": entities, "grid": {"overlap": {"weight": [1.0]}}}
+    found = rerank_grid(pool, demo[1], ["ENDCG@10", "nDCG@10"], **given, execution=QUIET)
+    depths = found.runs.drop_duplicates("measure").set_index("measure")["estimand"].to_dict()
+    assert depths == {"ENDCG@10": "nDCG@10, judged to depth 20", "nDCG@10": ""}
+    assert "ENDCG@10 (nDCG@10, judged to depth 20), nDCG@10" in repr(found)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_trectools_takes_the_depth(demo):
+    pytest.importorskip("trectools")
+    frames = {name: vbterrier.read_run(run) for name, run in demo[0].items()}
+    judged = vbterrier.read_qrels(demo[1])
+    made = vbterrier.VBTrecEval.from_frames(frames["dense"], judged, name="dense", runs=frames, pool_cutoff=20)
+    wanted = vbterrier.score(frames, judged, ["ENDCG@10"], data=Data(pool_cutoff=20)).means().loc["dense", "ENDCG@10"]
+    assert made.get("ENDCG@10") == wanted
+    assert any("nDCG@10, judged to depth 20" in note for note in made.results("ENDCG@10").notes)
+    assert made.get("nDCG@10") > 0
+    model = vbterrier.unjudged.fit(frames, judged)
+    with pytest.raises(ParameterError, match="pool_cutoff=: is that of a fit"):
+        vbterrier.VBTrecEval.from_frames(frames["dense"], judged, model=model, pool_cutoff=20)
+    with pytest.raises(ParameterError, match="pool_cutoff=0"):
+        vbterrier.VBTrecEval.from_frames(frames["dense"], judged, pool_cutoff=0)

@@ -136,9 +136,9 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
         runs[f"weight {weight}"] = OverlapReranker(world.tags, world.runs["one"], cutoff=3, weight=weight)(world.pool)
     named = vbterrier.score(runs, thin, measures[:1]).means()[measures[0]]
     # Without a name, the model is that of the pool, which has the documents of all rerankings.
-    unnamed = vbterrier.score(runs, thin, ["EP@5"], data=Data(model=fit({"pool": world.pool}, thin, cutoff=5))).means()[
-        "EP@5"
-    ]
+    unnamed = vbterrier.score(
+        runs, thin, ["EP@5"], data=Data(model=fit({"pool": world.pool}, thin, cutoff=5, pool_cutoff=9))
+    ).means()["EP@5"]
     values = found.pivot(index="configuration", columns="measure", values="value").loc[found["configuration"].unique()]
     assert values[measures[0]].tolist() == pytest.approx(named.tolist(), abs=1e-12)
     assert values["EP@5"].tolist() == pytest.approx(unnamed.tolist(), abs=1e-12)

@@ -846,23 +846,43 @@ def test_means_have_a_smaller_error_than_those_of_independent_draws():
     assert actual < 0.75 * independent
 
 
-@pytest.mark.filterwarnings("ignore:the judgments seem to end:vbterrier.errors.DegenerateWarning")
-@pytest.mark.parametrize(
-    ("options", "others", "is_warned"), [({}, 0, True), ({"pool_cutoff": 30}, 0, False), ({}, 4, False)]
-)
-def test_judgments_that_end_with_the_documents_of_few_runs_are_warned_of(options, others, is_warned):
-    """Not if ``pool_cutoff`` states the depth, and not if other systems found some of the judged documents."""
+def two_runs(relevance, n=40):
+    """Two runs of 30 topics, and complete judgments of 80 documents, relevant by quality; ranks follow quality."""
     rng = np.random.default_rng(0)
     runs, rows = {"a": [], "b": []}, []
     for topic in range(30):
         quality = rng.normal(size=80)
-        rows += [(f"q{topic}", f"d{doc}", int(quality[doc] > 0.5)) for doc in range(80)]
+        rows += [(f"q{topic}", f"d{doc}", int(label)) for doc, label in enumerate(relevance(quality))]
         for run in runs.values():
-            order = np.argsort(-(quality + rng.normal(size=80)))[:40]
+            order = np.argsort(-(quality + rng.normal(size=80)))[:n]
             run += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
     runs = {name: pd.DataFrame(run, columns=["qid", "docno", "score"]) for name, run in runs.items()}
-    qrels = budget_pool(runs, pd.DataFrame(rows, columns=["qid", "docno", "label"]), budget=22)
+    return runs, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+@pytest.mark.filterwarnings("ignore:the judgments seem to end:vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(
+    ("options", "others", "deeper", "is_warned"),
+    [({}, 0, 0, True), ({"pool_cutoff": 30}, 0, 0, False), ({}, 4, 0, False), ({}, 0, 4, True)],
+)
+def test_judgments_that_end_with_the_documents_of_few_runs_are_warned_of(options, others, deeper, is_warned):
+    """Not if ``pool_cutoff`` states the depth, and not if other systems found some of the judged documents, which
+    judged documents further down in the same runs do not show."""
+    runs, complete = two_runs(lambda quality: quality > 0.5)
+    qrels = budget_pool(runs, complete, budget=22)
     found = [(f"q{topic}", f"other {place}", 0) for topic in range(30) for place in range(others)]
-    qrels = pd.concat([qrels, pd.DataFrame(found, columns=qrels.columns)])
+    last = runs["a"].groupby("qid").tail(deeper)[["qid", "docno"]].assign(label=0)
+    further = pd.DataFrame(found, columns=qrels.columns)
+    qrels = pd.concat([qrels, further, last]).drop_duplicates(["qid", "docno"])
     caution = fit(runs, qrels, **options).caution(10)
     assert ("seem to end at rank 30 and to come from these runs alone" in caution) is is_warned
+
+
+@pytest.mark.filterwarnings("ignore:the pool looks shallower:vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(("relevance", "is_warned"), [(lambda of: of > 0.5, False), (lambda of: of < 1.5, True)])
+def test_shallow_pools_of_two_runs_are_warned_of_if_relevance_does_not_fall_below_them(relevance, is_warned):
+    """Nothing shows how many relevant documents are below the pool if there are the more, the deeper the rank."""
+    runs, complete = two_runs(relevance)
+    model = fit(runs, shallow_pool(runs, complete, cutoff=5))
+    assert ("the pool looks shallower than 10, 2 runs of it are known" in model.caution(10)) is is_warned
+    assert (model.at(10).relevance_of_unjudged > 1) is is_warned

@@ -198,7 +198,7 @@ REFUSALS = [
     *refusals(
         "judgments of another model",
         modelled,
-        (QRELS, "model 'small model of a refusal': none of its runs retrieves 1 of the 2 unjudged documents of run 'other' (first: 'new' of query 'q1'); fit a model to all runs that are evaluated, this one included"),
+        (QRELS, "model 'small model of a refusal': none of its runs retrieves 1 of the 2 unjudged documents of run 'other' (first: 'new' of query 'q1') up to rank 100; fit a model to all runs that are evaluated, this one included, or for deeper judgments (pool_cutoff=)"),
         (QRELS.assign(label=[1, 1, 0, 1, 0, 0]), "model 'small model of a refusal': fitted to other judgments of 1 of the 1 topics ('q1'); fit a model to these judgments"),
         (QRELS.replace("f", "g"), "model 'small model of a refusal': fitted to other judgments of 1 of the 1 topics ('q1'); fit a model to these judgments"),
         (pd.concat([QRELS, QRELS.assign(qid="q2")]), "model 'small model of a refusal': fitted without judgments of 1 of the 2 topics ('q2'); fit a model to these judgments"),

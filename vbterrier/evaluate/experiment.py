@@ -76,7 +76,7 @@ class ExperimentTables(NamedTuple):
         return None if rows is None or averages is None else f"{averages}\n{rows}"
 
 
-@partial(with_defaults, further=("system",))
+@partial(with_defaults, further=("system", "pool_cutoff"))
 def Experiment(
     retr_systems: Sequence[Any] | Mapping[str, Any],
     topics: Any,
@@ -151,7 +151,8 @@ def Experiment(
         once with which all begin.
     kwargs
         ``system``: the column that names the system of a row in frames and files of several systems, which are
-        evaluated one by one under its values; see :class:`vbterrier.Data`. Any other name is a TypeError.
+        evaluated one by one under its values; and ``pool_cutoff``: the rank to which complete judgments judge the
+        systems, for measures of the E family. See :class:`vbterrier.Data`. Any other name is a TypeError.
 
     Returns
     -------
@@ -205,7 +206,7 @@ def Experiment(
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["map"]).answer().verdict
     'good scores 1.000 (0.158 to 1.000) by AP over 2 topics, and bad scores 0.000 (0.000 to 0.842).'
     """
-    system = kwargs.pop("system", None)
+    system, pool_cutoff = kwargs.pop("system", None), kwargs.pop("pool_cutoff", None)
     if kwargs:
         raise TypeError(f"Experiment() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if perquery not in (False, True, "both"):
@@ -241,7 +242,7 @@ def Experiment(
     )
     n_topics = len(judged.topics)
     milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
-    values = _evaluated(results, shown, judged, measures, queries if perquery else None)
+    values = _evaluated(results, shown, judged, measures, queries if perquery else None, pool_cutoff)
     averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
     if save_dir is not None:
         merge_into(Path(save_dir) / _SAVED_TABLES[0], averages, values.models)
@@ -401,6 +402,7 @@ def _evaluated(
     judged: EvaluationTarget,
     measures: Mapping[ir_measures.Measure, str],
     queries: pd.DataFrame | None,
+    pool_cutoff: int | None,
 ) -> ExperimentValues:
     """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
     judged_qids = judged.topics
@@ -408,7 +410,8 @@ def _evaluated(
     id_columns = judged.columns & {"qid", "docno"}
     text_columns = {column for column in id_columns if not is_integer(judged.frame[column])}
     runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
-    scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures), interval="unseen"))
+    options: dict[str, Any] = {"pool_cutoff": pool_cutoff, "interval": "unseen"}
+    scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures), **options))
     for message in messages:
         warn(message)
     means, rows = scores.means().loc[keys], scores.values
@@ -434,10 +437,12 @@ def scores_on_all_topics(
     intents: Any = None,
     tags: Any = None,
     model: Any = None,
+    pool_cutoff: int | None = None,
     interval: str = "normal",
 ) -> Scores:
     """Scores on all topics of the qrels, without warnings about intervals, for hosts whose tables do not show them."""
-    data, inference = Data(on_topics="all", model=model, system=ONE), Inference(interval=interval)
+    data = Data(on_topics="all", model=model, pool_cutoff=pool_cutoff, system=ONE)
+    inference = Inference(interval=interval)
     scores, messages = heard(
         lambda: score(runs, qrels, measures, intents=intents, tags=tags, data=data, inference=inference)
     )

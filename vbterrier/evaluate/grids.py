@@ -17,7 +17,7 @@ from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.ids import Ids
 from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.results import Shown
+from vbterrier.frames.results import Shown, measure_text
 from vbterrier.settings import UNSET, Options
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ class GridResult(Shown):
 
     def _line(self) -> str:
         n = counted(self.runs["configuration"].nunique(), self.NOUN)
-        return f"{n}, {self.n_distinct} with different rankings; {', '.join(self.runs['measure'].unique())}"
+        shown = self.runs.drop_duplicates("measure")
+        named = map(measure_text, shown["measure"], shown.get("estimand", [""] * len(shown)))
+        return f"{n}, {self.n_distinct} with different rankings; {', '.join(named)}"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel(self.TITLE, self.runs, value=self.SHOWN, by="measure", heads=1)

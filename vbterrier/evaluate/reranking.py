@@ -35,7 +35,7 @@ from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget, warn_of_few_non_relevant
 from vbterrier.measures.text import distinct_measures
-from vbterrier.measures.unjudged import draw_models, models_of
+from vbterrier.measures.unjudged import Estimated, draw_models, estimand, models_of, needs_model
 from vbterrier.settings import Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
@@ -125,7 +125,8 @@ class RerankGrid(GridResult):
     """Result of :func:`rerank_grid`, whose first configuration is the pool without reranking.
 
     The columns of ``runs``: configuration, family, entities, its parameters, measure, value, gain (over the pool), low,
-    high (of the gain), level, n_qids, duplicate_of.
+    high (of the gain), level, n_qids, duplicate_of, and with measures of the E family estimand, the score that each
+    estimates.
     """
 
     TITLE, NOUN, SHOWN = "Configurations", "configuration", "gain"
@@ -291,6 +292,8 @@ def rerank_grid(
 
     Notes
     -----
+    A model of measures of the E family is fitted to the pool, and its estimates are for judgments of all of the pool.
+
     The paper's 437 configurations are listed in an appendix that is not part of it: the default grid has its families
     and its size, not its parameters. The pool is linked once. Configurations that differ in weights alone share all
     earlier computations. Intervals are not corrected for the number of configurations: among hundreds, some gain by
@@ -326,7 +329,7 @@ def rerank_grid(
     every = configurations(grid, list(runs), resources)
     # Rerankings have the documents of the pool.
     warn_of_few_non_relevant(asked, target)
-    models = models_of(asked, {POOL: documents}, target)
+    models = models_of(asked, {POOL: documents}, target, pool_cutoff=_depth(asked, documents))
     draw_models(asked, models)
     context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources, models)
     journal = Journal(path, inputs_fingerprint(context))
@@ -335,7 +338,18 @@ def rerank_grid(
     how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **how)
     table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
+    if models:
+        table["estimand"] = table["measure"].map({str(each): estimand(each, models) for each in asked})
     return RerankGrid.of(table, results, omitted)
+
+
+def _depth(measures: Sequence[ir_measures.Measure], pool: Run) -> int | None:
+    """The depth of complete judgments: all of the pool, whose documents a reranking can put in its first ranks."""
+    if not needs_model(measures):
+        return None
+    cutoffs = [each.cutoff for each in measures if isinstance(each, Estimated) and each.cutoff is not None]
+    deepest: int = max([pool.top(None).rows.shape[1], *cutoffs])
+    return deepest
 
 
 def lacking_resources(documents: Run, embeddings: Any) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from trectools import TrecEval, TrecRun
 
-from vbterrier.errors import InputError, ParameterError, excerpt, nearest
+from vbterrier.errors import InputError, ParameterError, excerpt, nearest, whole
 from vbterrier.evaluate.experiment import scores_on_all_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.linked_pool import LinkedPool
@@ -62,6 +62,9 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     model
         A model for measures of the E family, instead of ``runs``: the result of :func:`vbterrier.unjudged.fit`, or its
         name.
+    pool_cutoff
+        The rank to which complete judgments judge the runs, of the model that measures of the E family fit to ``runs``;
+        by default the depth that the judgments show. Notes of results name it.
     intents, tags
         For measures of intents, as in :func:`vbterrier.score`.
 
@@ -88,6 +91,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         *,
         runs: Sequence[TrecRun] | Mapping[str, Any] | None = None,
         model: EvidenceModel | str | None = None,
+        pool_cutoff: int | None = None,
         intents: Any = None,
         tags: Any = None,
     ) -> None:
@@ -95,8 +99,11 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         # Refuse objects without data now, not at the first measure.
         own, self._judged = run_frame(run), qrels_frame(self.qrels)
         self._name, self._model, self._given = name_of_trectools(run), model, {"intents": intents, "tags": tags}
+        self._pool_cutoff = None if pool_cutoff is None else whole("pool_cutoff", pool_cutoff)
         if runs is not None and model is not None:
             raise ParameterError("runs=, model=: a model is fitted to runs or given; leave one of them out")
+        if pool_cutoff is not None and model is not None:
+            raise ParameterError("pool_cutoff=: is that of a fit; give it to vbterrier.unjudged.fit")
         self._runs = _with_own(self._name, own, runs)
 
     @classmethod
@@ -242,8 +249,11 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
                 "model=, the result of vbterrier.unjudged.fit"
             )
         wanted = self._runs if fits or every else {self._name: self._runs[self._name]}
-        model = self._model if needs_model(asked) else None
-        return scores_on_all_topics(wanted, self._judged, asked, **self._given, model=model)
+        # Methods of one evaluation compute measures that need no model, too.
+        of_model: dict[str, Any] = (
+            {"model": self._model, "pool_cutoff": self._pool_cutoff} if needs_model(asked) else {}
+        )
+        return scores_on_all_topics(wanted, self._judged, asked, **self._given, **of_model)
 
 
 def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:

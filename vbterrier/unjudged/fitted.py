@@ -19,6 +19,7 @@ from vbterrier.errors import (
     FileError,
     InputError,
     ParameterError,
+    agreeing,
     examples,
     excerpt,
     nearest,
@@ -69,14 +70,14 @@ _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "
 _MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
-# Intervals of means cover the truth too rarely if the unjudged shares of two runs differ by more than the first, and
-# hardly anything is known about runs with a larger share than the second; see docs/explanation/evidence.md.
-_DOUBTFUL_GAP, _DOUBTFUL_SHARE = 0.4, 0.9
-# Signs above this show a pool shallower than the cutoff, and fewer effective runs do not show what lies below it.
-_SHALLOW, _FEW_RUNS = 0.6, 2.5
-# Judgments that seem to end at a depth, were selected with more than this probability and have a smaller share of
-# documents that no run retrieves come from these runs, which do not show what other systems find.
-_SELECTED, _LEAST_OUTSIDE = 0.7, 0.1
+# Hardly anything is known about runs with a larger unjudged share; see docs/explanation/evidence.md.
+_DOUBTFUL_SHARE = 0.8
+# Signs above the first show a pool shallower than the cutoff, and fewer effective runs than the second do not show what
+# is below it, if its unjudged documents look relevant more often than the judged ones by more than this factor.
+_SHALLOW, _FEW_RUNS, _RISING = 0.6, 2.5, 1.05
+# Judgments that seem to end at a depth, were selected with more than this probability, and of which no run retrieves at
+# most this share at any rank of the evidence, come from these runs, which do not show what other systems find.
+_SELECTED, _FROM_OTHERS = 0.7, 0.05
 # Documents to judge that a warning names.
 _NAMED = 3
 # A smaller weight of the shift of unjudged documents shows no selection for judging.
@@ -162,30 +163,29 @@ class EvidenceModel(Shown):
     def caution(self, cutoff: int | None) -> str:
         """The reason not to trust estimates at a cutoff, with documents to judge first; empty if there is none.
 
-        The unjudged shares of the cuts of two runs differ by more than .4: one of them was pooled and the other was
-        not; one of them is above .9; the judgments look like a pool shallower than the cutoff, with one or two runs,
-        which do not show how much lies below it; or they seem to end at a depth that ``pool_cutoff`` does not state,
-        and come from these runs alone.
+        More than .8 of the documents in the cuts of a run are unjudged; the judgments seem to end at a depth that
+        ``pool_cutoff`` does not state, and come from these runs alone; or they look like a pool shallower than the
+        cutoff, of which one or two runs are known, and the unjudged documents of these look more relevant than the
+        judged ones, so that nothing shows how many relevant documents are below it.
         """
         fitted = self.at(cutoff)
         evidence, k = fitted.evidence, fitted.evidence.cutoff
         share = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
         if not len(share) or not share.any() or not (evidence.level >= 0).any():
             return ""
-        high, low = int(share.argmax()), int(share.argmin())
-        first, second = (printable(evidence.names[int(np.argmax(evidence.distinct == place))]) for place in (high, low))
-        of_first = f"{share[high]:.0%} of the first {k} documents of {first} are unjudged"
-        is_shallow = min(fitted.ks, fitted.sigma) > _SHALLOW and evidence.n_effective < _FEW_RUNS
-        if share[high] - share[low] > _DOUBTFUL_GAP:
-            reason = f"{of_first}, and {share[low]:.0%} of those of {second}"
-        elif share[high] > _DOUBTFUL_SHARE:
-            reason = of_first
-        elif is_shallow:
-            reason = f"the pool looks shallower than {k}, and {counted(evidence.n_distinct, 'run')} of it are known"
+        high = int(share.argmax())
+        first = printable(evidence.names[int(np.argmax(evidence.distinct == high))])
+        if share[high] > _DOUBTFUL_SHARE:
+            reason = f"{share[high]:.0%} of the first {k} documents of {first} are unjudged"
         elif self._ends_with_its_runs(fitted):
             reason = (
                 f"the judgments seem to end at rank {evidence.depth} and to come from these runs alone, which do not "
                 "show what others find (pool_cutoff= states the depth)"
+            )
+        elif _is_shallow(fitted) and fitted.relevance_of_unjudged > _RISING:
+            reason = (
+                f"the pool looks shallower than {k}, {agreeing(evidence.n_distinct, 'runs of it are')} known, and their "
+                "unjudged documents look no less relevant than the judged ones"
             )
         else:
             return ""
@@ -206,8 +206,8 @@ class EvidenceModel(Shown):
         """Return True if judgments seem to be selected from the first ranks of these runs, to an unstated depth."""
         evidence = fitted.evidence
         has_end = self.pool_cutoff is None and evidence.depth < max(DEPTH, evidence.cutoff)
-        n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
-        return has_end and fitted.sigma > _SELECTED and bool(n_outside < _LEAST_OUTSIDE * n_judged)
+        n_judged = evidence.counts.sum()
+        return has_end and fitted.sigma > _SELECTED and bool(fitted.n_from_others <= _FROM_OTHERS * n_judged)
 
     def at(self, cutoff: int | None) -> GradeModel:
         """Return the regression of grades for a cutoff, fitted at first use."""
@@ -263,8 +263,9 @@ class EvidenceModel(Shown):
             docno = judged.run.docno.take(judged.rows[topic[at], rank[[at]]]).text[0].as_py()
             raise InputError(
                 f"model {name!r}: none of its runs retrieves {int((items < 0).sum())} of the {len(items)} unjudged "
-                f"documents of {judged.run.name} (first: {docno!r} of query {judgments.topics[topic[at]]!r}); fit a "
-                "model to all runs that are evaluated, this one included"
+                f"documents of {judged.run.name} (first: {docno!r} of query {judgments.topics[topic[at]]!r}) up to "
+                f"rank {evidence.depth}; fit a model to all runs that are evaluated, this one included, or for deeper "
+                "judgments (pool_cutoff=)"
             )
         # Levels of draws are positions among the grades of all topics of the model.
         judged = judged.regraded(self.judgments.grades)
@@ -482,6 +483,11 @@ class EvidenceModel(Shown):
         yield Panel("Relevant documents by topic", self.topics())
         yield Panel("Probability of relevance by rank", self.by_rank())
         yield Panel("Prediction of held-out judgments", self.calibration())
+
+
+def _is_shallow(fitted: GradeModel) -> bool:
+    """Return True if judgments look like a pool shallower than the cutoff, of which one or two runs are known."""
+    return min(fitted.ks, fitted.sigma) > _SHALLOW and fitted.evidence.n_effective < _FEW_RUNS
 
 
 def _pairs(ranked: Run | Judgments) -> dict[str, Any]:

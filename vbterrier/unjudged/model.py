@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, warn
-from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit
+from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit, sigmoid
 from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit, ratio
 from vbterrier.unjudged.features import Features, features_of, label_columns
 from vbterrier.unjudged.selection import judging_of, pool_depth, selection
@@ -113,6 +113,7 @@ class GradeModel:
     ``sigma, ks``: signs that documents were selected for judging; see :func:`vbterrier.unjudged.evidence.selection`.
     ``steps``: the regression of each level on the lower one, ``P(level >= l | level >= l - 1)``, l = 1, 2, ...
     ``without_labels``: the first step without machine labels, from which the selection shift starts.
+    ``n_from_others``: judged documents that no run retrieves, also not below the depth of complete judgments.
     """
 
     evidence: Evidence
@@ -122,6 +123,7 @@ class GradeModel:
     steps: tuple[GradeStep, ...]
     without_labels: GradeStep | None = None
     constants: Constants = field(default_factory=Constants)
+    n_from_others: int = 0
 
     @property
     def gate(self) -> float:
@@ -162,6 +164,20 @@ class GradeModel:
         kind[near] = np.arange(len(items))
         means = [_topic_means(values, evidence.trust[items], topic, n_topics) for values in parts]
         return Shift(kind, np.concatenate([np.column_stack(parts), np.column_stack(means)]))
+
+    @property
+    def relevance_of_unjudged(self) -> float:
+        """The mean probability of relevance of the unjudged documents in the cuts, without a shift, in the share of
+        relevant documents among the judged ones there; NaN without either. Documents have their trust as weights.
+        """
+        evidence, near = self.evidence, np.flatnonzero(self.evidence.near)
+        is_judged = evidence.level[near] >= 0
+        judged, unjudged = near[is_judged], near[~is_judged]
+        if not (len(judged) and len(unjudged) and self.steps):
+            return float("nan")
+        share = np.average(evidence.level[judged] > 0, weights=evidence.trust[judged])
+        prob = np.average(sigmoid(self._shrunk_logit(unjudged)), weights=evidence.trust[unjudged])
+        return float(prob / share) if share else float("nan")
 
     def _shrunk_logit(self, items: Ints) -> Floats:
         """The logit of the mean probability of relevance of some documents, without machine labels, (n_items,)."""
@@ -316,12 +332,13 @@ def fit_model(
         labels.require_match(judgments)
         _warn_of_few(labels, judgments)
     evidence = evidence_of(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
+    n_from_others = int(evidence.outside.sum())
     if pool_cutoff is None:
         # Runs whose first k documents are all judged have their score, whatever stands below.
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
     if len(evidence.unjudged):
         require_identified(judgments)
-    model = fit_evidence(evidence)
+    model = replace(fit_evidence(evidence), n_from_others=n_from_others)
     fitted = (
         "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), judged to depth %d"
     )
