@@ -184,8 +184,8 @@ class EvidenceModel(Shown):
             )
         elif _is_shallow(fitted) and fitted.relevance_of_unjudged > _RISING:
             reason = (
-                f"the pool looks shallower than {k}, {agreeing(evidence.n_distinct, 'runs of it are')} known, and their "
-                "unjudged documents look no less relevant than the judged ones"
+                f"the pool looks shallower than {k}, {agreeing(evidence.n_distinct, 'runs of it are')} known, and "
+                "their unjudged documents look no less relevant than the judged ones"
             )
         else:
             return ""
