@@ -15,12 +15,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import pandas as pd
 import pyterrier as pt
-from flat import grouped
 from inputs import inputs
 
 import vbterrier
 from vbterrier import cli
 from vbterrier.errors import DegenerateWarning, VBTerrierError
+from vbterrier.settings import Data, Inference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "developers" / "input-validation.md"
 HEAD = """# Input validation
@@ -46,8 +46,8 @@ def by_library(case):
         return case.ask(case.folder)
     given = {name: case.file(name) for name in ("intents", "tags") if case.data[name] is not None}
     runs = {"mine": case.file("run")}
-    given = {"on_topics": "all", "n_resamples": 2, **given, **case.how}
-    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **grouped("score", **given)))
+    settings = {"data": Data(on_topics="all", **case.how), "inference": Inference(n_resamples=2)}
+    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **given, **settings))
 
 
 def by_experiment(case):

@@ -6,10 +6,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import JudgingBudget, audit_judge, leaderboard, release_gate
+from vbterrier.settings import Data, Inference
 
 QUERIES, DEPTH = 20, 20
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ TRAFFIC = pd.DataFrame({"qid": [f"q{i}" for i in range(QUERIES)], "weight": 1.0,
 
 
 def audit(runs=RUNS, qrels=HUMAN, labels=LABELS, **options):
-    return audit_judge(runs, qrels, labels={"llm": labels}, budget=2, **grouped("audit_judge", n_draws=50, **options))
+    return audit_judge(runs, qrels, labels={"llm": labels}, budget=2, inference=Inference(n_draws=50), **options)
 
 
 def gate(run=RUNS["a"], qrels=TRUTH, **options):
@@ -33,12 +33,13 @@ def gate(run=RUNS["a"], qrels=TRUTH, **options):
         baseline={"old": RUNS["b"]},
         margin=0.05,
         budget=0,
-        **grouped("release_gate", n_resamples=100, **options),
+        inference=Inference(n_resamples=100),
+        **options,
     )
 
 
 def track(runs=RUNS, qrels=HUMAN, **options):
-    return leaderboard(runs, qrels, **grouped("leaderboard", n_draws=50, **options))
+    return leaderboard(runs, qrels, inference=Inference(n_draws=50), **options)
 
 
 def spelt(frame):
@@ -59,17 +60,23 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: audit(scale=(0, 1)), InputError, f"qrels: {RATED}"),
-        (lambda: gate(scale=(0, 1)), InputError, f"qrels: {RATED}"),
-        (lambda: track(scale=(0, 1)), InputError, f"qrels: {RATED}"),
+        (lambda: audit(data=Data(scale=(0, 1))), InputError, f"qrels: {RATED}"),
+        (lambda: gate(data=Data(scale=(0, 1))), InputError, f"qrels: {RATED}"),
+        (lambda: track(data=Data(scale=(0, 1))), InputError, f"qrels: {RATED}"),
         *(
-            (lambda call=call, scale=scale: call(scale=scale), ParameterError, "wanted the smallest and the largest")
+            (
+                lambda call=call, scale=scale: call(data=Data(scale=scale)),
+                ParameterError,
+                "wanted the smallest and the largest",
+            )
             for call in (audit, gate, track)
             for scale in ((3, 0), (0,), 3, (0.5, 1), "0,3")
         ),
         (
             lambda: track(
-                qrels=HUMAN.assign(label=HUMAN["label"].clip(upper=1)), automatic={"llm": LABELS}, scale=(0, 1)
+                qrels=HUMAN.assign(label=HUMAN["label"].clip(upper=1)),
+                automatic={"llm": LABELS},
+                data=Data(scale=(0, 1)),
             ),
             InputError,
             f"automatic judge 'llm': {RATED}",
@@ -77,15 +84,23 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
         *((lambda call=call: call(qrels=MISSING), InputError, "column 'label'.*holds nan") for call in (audit, track)),
         (lambda: audit(labels=MISSING), InputError, "labels 'llm' column 'label'.*holds nan"),
         (lambda: audit(qrels=spelt(HUMAN)), InputError, f"qrels: query .*{SPELT}"),
-        (lambda: audit(labels=spelt(LABELS)), InputError, f"labels: query 'Q1' and 'q1' of the ratings {SPELT}"),
+        (
+            lambda: audit(labels=spelt(LABELS)),
+            InputError,
+            f"labels: query 'Q1' and 'q1' of the ratings {SPELT}",
+        ),
         (lambda: audit({**RUNS, "c": spelt(RUNS["c"])}), InputError, f"run 'c': query 'Q1' and 'q1' .*{SPELT}"),
         (lambda: gate(qrels=spelt(TRUTH)), InputError, f"qrels: query .*{SPELT}"),
         (lambda: gate(run=spelt(RUNS["a"])), InputError, f"run 'new': query 'Q1' and 'q1' .*{SPELT}"),
-        (lambda: gate(labels={"llm": spelt(LABELS)}), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
-        (lambda: gate(queries=TRAFFIC.replace("q1", "Q1")), InputError, f"queries: query 'Q1' and 'q1' .*{SPELT}"),
+        (lambda: gate(data=Data(labels={"llm": spelt(LABELS)})), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
+        (
+            lambda: gate(data=Data(queries=TRAFFIC.replace("q1", "Q1"))),
+            InputError,
+            f"queries: query 'Q1' and 'q1' .*{SPELT}",
+        ),
         (lambda: track(qrels=spelt(HUMAN)), InputError, f"qrels: query .*{SPELT}"),
         (lambda: track({**RUNS, "c": spelt(RUNS["c"])}), InputError, f"run 'c': query 'Q1' and 'q1' .*{SPELT}"),
-        (lambda: track(labels={"llm": spelt(LABELS)}), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
+        (lambda: track(data=Data(labels={"llm": spelt(LABELS)})), InputError, f"labels: query 'Q1' and 'q1' .*{SPELT}"),
         (lambda: track(automatic={"llm": spelt(LABELS)}), InputError, f"judge 'llm': query 'Q1' and 'q1' .*{SPELT}"),
         (
             lambda: track({"one": RUNS, "two": RUNS}, {"one": HUMAN, "two": spelt(HUMAN)}),
@@ -93,11 +108,15 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
             f"qrels of 'two': query .*{SPELT}",
         ),
         (
-            lambda: gate(queries=TRAFFIC.assign(weight=0)),
+            lambda: gate(data=Data(queries=TRAFFIC.assign(weight=0))),
             InputError,
             "queries: all 20 weights are 0; wanted at least one above 0",
         ),
-        (lambda: gate(queries=TRAFFIC.assign(weight=-1)), InputError, "the weight of 'q0' is -1, wanted a finite"),
+        (
+            lambda: gate(data=Data(queries=TRAFFIC.assign(weight=-1))),
+            InputError,
+            "the weight of 'q0' is -1, wanted a finite",
+        ),
         (
             lambda: track(budget=JudgingBudget(3, costs=dict.fromkeys(TRAFFIC["qid"], 0))),
             ParameterError,
@@ -126,7 +145,7 @@ def test_an_error_says_what_is_wrong(call, error, message):
 
 
 def test_segments_with_one_query_and_weights_of_zero_are_counted():
-    found = gate(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17))
+    found = gate(data=Data(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17)))
     excluded = found.excluded.set_index("reason")[["n", "examples"]]
     assert excluded.loc["queries of weight 0"].tolist() == [3, "'q0', 'q1', 'q2'"]
     assert excluded.loc["segments with one query, without limits"].tolist() == [1, "'u'"]
@@ -144,9 +163,18 @@ def test_groups_and_families_with_one_run_are_results_of_one_run():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: audit(labels=only_of("a")), "judge 'llm': .* up to the cutoff have neither a label nor a judgment"),
-        (lambda: gate(qrels=HUMAN, labels={"llm": only_of("a")}), "labels of 'llm': labelled .* of 'old', but 100%"),
-        (lambda: track(labels={"llm": only_of("a")}), "labels of 'llm': labelled .*, but 100% of those of 'a'"),
+        (
+            lambda: audit(labels=only_of("a")),
+            "judge 'llm': .* up to the cutoff have neither a label nor a judgment",
+        ),
+        (
+            lambda: gate(qrels=HUMAN, data=Data(labels={"llm": only_of("a")})),
+            "labels of 'llm': labelled .* of 'old', but 100%",
+        ),
+        (
+            lambda: track(data=Data(labels={"llm": only_of("a")})),
+            "labels of 'llm': labelled .*, but 100% of those of 'a'",
+        ),
         (
             lambda: track(automatic={"llm": only_of("a")}),
             "automatic judge 'llm': labelled .*, but 100% of those of 'a'",

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 from vbterrier.evaluate.comparison import compare
+from vbterrier.settings import Inference
 
 QIDS = [f"q{at}" for at in range(8)]
 GOOD, POOR = ["d1", "d2", "d3", "d4"], ["d4", "d3", "d2", "d1"]
@@ -39,7 +39,7 @@ def found(**options):
         COMPARE[1:4],
         "qrels.txt",
         options.pop("measures", ["nDCG@10"]),
-        **grouped("compare", n_resamples=300, **options),
+        **{"inference": Inference(n_resamples=300), **options},
     )
 
 
@@ -81,8 +81,10 @@ def test_all_options_reach_the_comparison(command, files):
         *COMPARE, "-m", "AP", "-m", "nDCG@10", *options, "--seed", "3", "--baseline", "mixed", "-f", "csv"
     )
     assert code == 0
-    given = {"test": "bootstrap", "correction": "max-t", "interval": "bca", "level": 0.8, "margin": 0.3}
-    expected = found(measures=["AP", "nDCG@10"], seed=3, baseline="mixed", **given).pairs.assign(flag=float("nan"))
+    how = Inference(
+        n_resamples=300, test="bootstrap", correction="max-t", interval="bca", level=0.8, margin=0.3, seed=3
+    )
+    expected = found(measures=["AP", "nDCG@10"], baseline="mixed", inference=how).pairs.assign(flag=float("nan"))
     rows = pd.read_csv(io.StringIO(out), keep_default_na=False, na_values=[""])
     pd.testing.assert_frame_equal(rows, expected, check_dtype=False)
 

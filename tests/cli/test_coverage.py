@@ -6,13 +6,13 @@ import json
 
 import pandas as pd
 import pytest
-from flat import grouped
 from planted import planted_collection
 
 from vbterrier import read_qrels, read_run, read_tags
 from vbterrier.entities.pool import link_pool, write_links
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.frames import write_qrels, write_run, write_tags
+from vbterrier.settings import Inference
 
 FILES = ["--pool", "pool.run", "--tags", "tags.tsv", "--qrels", "qrels.txt"]
 RUNS = ["odds.run", "b[x].run"]
@@ -39,7 +39,7 @@ def made(tmp_path, monkeypatch):
 def report(made):
     """Results of the library on the same files."""
     pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
-    return lambda **options: coverage_report([*RUNS], pool, **grouped("coverage_report", **options))
+    return lambda **options: coverage_report([*RUNS], pool, **options)
 
 
 def rows_of(out):
@@ -110,7 +110,7 @@ def test_a_file_of_links_says_the_same(command, made):
 
 def test_csv_and_json_hold_the_frame_itself(command, report):
     options = ["--cutoff", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
-    found = report(cutoff=5, level=0.8, n_resamples=100)
+    found = report(cutoff=5, inference=Inference(level=0.8, n_resamples=100))
     _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "json")
     frame = pd.DataFrame(json.loads(out))
     own = frame[~frame["measure"].isin(found.offers)].reset_index(drop=True)

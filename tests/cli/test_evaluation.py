@@ -18,7 +18,6 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night
 from typer.testing import CliRunner
 
@@ -205,8 +204,8 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
 def test_options_reach_the_intervals(command, files):
     options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "ENDCG@10", "-f", "csv"]
     rows = rows_of(command(*SCORE, *options)[1])
-    given = {"level": 0.8, "interval": "bca", "seed": 7, "n_resamples": 50}
-    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "ENDCG@10"], **grouped("score", **given))
+    how = Inference(level=0.8, interval="bca", seed=7, n_resamples=50)
+    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "ENDCG@10"], inference=how)
     assert [float(row["low"]) for row in rows] == scores.intervals["low"].tolist()
     assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from flat import grouped
 
 from vbterrier.evaluate.ranking import rank_systems
 from vbterrier.report.system_tables import ranking_report
+from vbterrier.settings import Inference
 
 RUNS = {
     "a.run": "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n",
@@ -25,9 +25,7 @@ RANK = ["rank", *RUNS, "--qrels", "qrels.txt", "--draws", "300"]
 def found(write_files):
     """The result of the library on the files of the working folder."""
     write_files({**RUNS, "qrels.txt": QRELS})
-    return lambda **options: rank_systems(
-        [*RUNS], "qrels.txt", **grouped("rank_systems", **{"n_draws": 300, **options})
-    )
+    return lambda **options: rank_systems([*RUNS], "qrels.txt", **{"inference": Inference(n_draws=300), **options})
 
 
 def test_a_table_for_people(command, found):
@@ -81,7 +79,7 @@ def test_one_run_has_no_pairs(command, found):
 @pytest.mark.parametrize("pairs", [False, True])
 def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
     options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--uncertainty", "both", *(["--pairs"] if pairs else [])]
-    expected = found(measure="BNDCG(prior='pool')@5", seed=3, uncertainty="both")
+    expected = found(measure="BNDCG(prior='pool')@5", uncertainty="both", inference=Inference(n_draws=300, seed=3))
     expected = expected.pairs if pairs else expected.systems
     code, out, _ = command(*RANK, *options, "--format", "json")
     assert code == 0

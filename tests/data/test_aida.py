@@ -14,11 +14,11 @@ from itertools import chain, pairwise, product
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier import ES, VB
-from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
+from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import topics_interval
 
 pytestmark = pytest.mark.slow
@@ -67,11 +67,13 @@ SUCCESS = {
 @pytest.fixture(scope="module")
 def evaluations(aida):
     """Every tagger with both systems."""
-    options = {"intents": aida.intents, "measures": MEASURES, "gold": aida.tags["gold"], "interval": "percentile"}
-    return {
-        t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **grouped("evaluate_intents", **options))
-        for t in TAGGERS
+    options = {
+        "intents": aida.intents,
+        "measures": MEASURES,
+        "options": IntentOptions(gold=aida.tags["gold"]),
+        "inference": Inference(interval="percentile"),
     }
+    return {t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **options) for t in TAGGERS}
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +175,12 @@ def test_the_tagger_changes_more_than_the_system(values, measure):
 
 def test_the_tagger_decides_which_system_wins(values):
     means = values["VB@10"].groupby(["tagger", "name"]).mean().unstack("name")
-    assert (means["bm25"] > means["dph"]).to_dict() == {"gold": True, "refined": True, "genre": False, "wat": False}
+    assert (means["bm25"] > means["dph"]).to_dict() == {
+        "gold": True,
+        "refined": True,
+        "genre": False,
+        "wat": False,
+    }
     # At 1 the difference is there with gold tags, and not with those of GENRE and WAT.
     table = values["VB@1"].unstack(["tagger", "name"])
     lows = {tagger: interval_of(table[tagger, "bm25"] - table[tagger, "dph"])[0] for tagger in TAGGERS}

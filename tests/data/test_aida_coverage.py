@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 from vbterrier import score
 from vbterrier.entities.pool import link_pool
@@ -154,10 +153,8 @@ def test_topics_without_other_documents_have_no_observable_coverage(aida):
     pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     systems = {"bm25": aida.runs["bm25"], "overlap": OverlapReranker(pool, run)(aida.runs["bm25"])}
-    options = {"baseline": "bm25", "on_topics": "all", "n_resamples": 100}
-    report = coverage_report(
-        {"consensus": run}, pool, qrels=aida.qrels, doc_runs=systems, **grouped("coverage_report", **options)
-    )
+    options = {"baseline": "bm25", "data": Data(on_topics="all"), "inference": Inference(n_resamples=100)}
+    report = coverage_report({"consensus": run}, pool, qrels=aida.qrels, doc_runs=systems, **options)
     assert report.pool["ObsCov"].item() == pytest.approx(0.6504, abs=5e-5)
     assert report.topics["ObsCov"].count() == 184
     gains = report.gains("overlap", "AP")

@@ -8,7 +8,6 @@ algorithm and bootstrapped nDCG (B).
 import evidence
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night
 
 import vbterrier
@@ -86,7 +85,7 @@ def test_bootstrapped_intervals_cover_scores_relative_to_the_ideal_of_the_pool(s
     parts = evidence.regimes(name, shared_data, found)[regime]
     options = {"estimators": {"B": evidence.ESTIMATORS["B"]}, "levels": (0.9,)}
     result = evidence.of_pool(
-        vbterrier.simulate(found.runs, found.qrels, incomplete=parts, **grouped("simulate", **options)),
+        vbterrier.simulate(found.runs, found.qrels, incomplete=parts, **options),
         found.qrels,
         parts,
     )

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.scores import score
@@ -128,9 +127,7 @@ def test_values_on_aida_have_the_intervals_of_the_figures(linkers):
     options = {"nil": "<NIL>", "unanswered": "nil"}
     asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
     found = score(systems, gold, asked, data=Data(on_topics="all"), inference=Inference(interval="normal"))
-    report = linking_report(systems, gold, **grouped("linking_report", **options)).intervals.set_index(
-        ["name", "measure"]
-    )
+    report = linking_report(systems, gold, **options).intervals.set_index(["name", "measure"])
     for row in found.intervals.itertuples():
         other = report.loc[(row.name, row.measure.split("(")[0])]
         assert row.value == pytest.approx(other["value"], abs=1e-12)

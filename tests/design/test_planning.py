@@ -1,9 +1,10 @@
 """Plans of query sets: compared with statsmodels and simulated tests, and coverage of intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import slow
 from scipy import stats
 from statsmodels.stats.power import TTestPower
@@ -187,34 +188,44 @@ def test_two_systems_of_a_frame_are_their_differences():
         ({"measure": "AP", "pair": ("a", "a")}, "two systems"),
     ):
         with pytest.raises(ParameterError, match=said):
-            queries_needed(several, 0.1, **grouped("queries_needed", **options))
+            queries_needed(several, 0.1, **options)
 
 
 @pytest.mark.parametrize(
     ("pilot", "options", "error", "said"),
     [
-        ([0.1] * 4, {}, InputError, "at least 5 differences"),
-        ([[0.1, 0.2]] * 5, {}, InputError, r"shape \(5, 2\)"),
-        ([0.1] * 9, {}, InputError, "differ by 0.1 on all 9"),
-        ([0.1, 0.2, np.nan, 0, 0], {}, InputError, "difference 2"),
-        (SKEWED, {"delta": 0}, ParameterError, "delta=0"),
-        (SKEWED, {"delta": 1e-9}, InputError, "larger one"),
-        (SKEWED, {"power": 0.02}, ParameterError, "power=0.02"),
-        (SKEWED, {"power": 1}, ParameterError, "power=1"),
-        (SKEWED, {"level": 1.5}, ParameterError, "level"),
-        (SKEWED, {"n_simulations": 0}, ParameterError, "n_simulations"),
-        (SKEWED, {"pair": ("a", "b")}, ParameterError, "leave them out"),
-        (SKEWED[:5], {"level": 1 - 1e-8}, ParameterError, "too high for a pilot of 5"),
-        (SKEWED, {"assurance": 0.4}, ParameterError, "assurance=0.4"),
-        (SKEWED, {"n_systems": 1}, ParameterError, "n_systems=1"),
-        (SKEWED, {"test": "wilcoxon"}, ParameterError, "test='wilcoxon': wanted one of 'moderated', 't'"),
-        (SKEWED, {"test": "t", "correction": "max-t"}, ParameterError, "needs a test that resamples"),
-        (SKEWED, {"correction": "bh"}, ParameterError, "correction='bh': wanted one of"),
+        ([0.1] * 4, dict, InputError, "at least 5 differences"),
+        ([[0.1, 0.2]] * 5, dict, InputError, r"shape \(5, 2\)"),
+        ([0.1] * 9, dict, InputError, "differ by 0.1 on all 9"),
+        ([0.1, 0.2, np.nan, 0, 0], dict, InputError, "difference 2"),
+        (SKEWED, lambda: {"delta": 0}, ParameterError, "delta=0"),
+        (SKEWED, lambda: {"delta": 1e-9}, InputError, "larger one"),
+        (SKEWED, lambda: {"power": 0.02}, ParameterError, "power=0.02"),
+        (SKEWED, lambda: {"power": 1}, ParameterError, "power=1"),
+        (SKEWED, lambda: {"inference": Inference(level=1.5)}, ParameterError, "level"),
+        (SKEWED, lambda: {"n_simulations": 0}, ParameterError, "n_simulations"),
+        (SKEWED, lambda: {"pair": ("a", "b")}, ParameterError, "leave them out"),
+        (SKEWED[:5], lambda: {"inference": Inference(level=1 - 1e-8)}, ParameterError, "too high for a pilot of 5"),
+        (SKEWED, lambda: {"assurance": 0.4}, ParameterError, "assurance=0.4"),
+        (SKEWED, lambda: {"options": PlanOptions(n_systems=1)}, ParameterError, "n_systems=1"),
+        (
+            SKEWED,
+            lambda: {"inference": Inference(test="wilcoxon")},
+            ParameterError,
+            "test='wilcoxon': wanted one of 'moderated', 't'",
+        ),
+        (
+            SKEWED,
+            lambda: {"inference": Inference(test="t", correction="max-t")},
+            ParameterError,
+            "needs a test that resamples",
+        ),
+        (SKEWED, lambda: {"inference": Inference(correction="bh")}, ParameterError, "correction='bh': wanted one of"),
     ],
 )
 def test_plans_without_a_pilot_or_with_illegal_options_are_refused(pilot, options, error, said):
     with pytest.raises(error, match=said):
-        queries_needed(pilot, **grouped("queries_needed", **{"delta": 0.1, **options}))
+        queries_needed(pilot, **{"delta": 0.1, **options()})
 
 
 def test_differences_that_a_measure_cannot_have_are_not_planned():
@@ -298,20 +309,19 @@ def of(n_systems, **options):
 
 def test_more_systems_need_more_queries():
     pilot = np.random.default_rng(3).normal(0, 0.2, 40)
-    options = {"n_simulations": 2000, "seed": 1, "assurance": 0.5, "test": "randomisation"}
-    needed = [queries_needed(pilot, 0.05, **of(k), **grouped("queries_needed", **options)).n_qids for k in (2, 5, 20)]
+    drawn, how = {"n_simulations": 2000, "assurance": 0.5}, Inference(seed=1, test="randomisation")
+    needed = [queries_needed(pilot, 0.05, **of(k), **drawn, inference=how).n_qids for k in (2, 5, 20)]
     assert needed == sorted(set(needed))
-    baseline = queries_needed(pilot, 0.05, **of(5, baseline=True), **grouped("queries_needed", **options)).n_qids
+    baseline = queries_needed(pilot, 0.05, **of(5, baseline=True), **drawn, inference=how).n_qids
     assert (
         needed[0]
         < baseline
         < needed[1]
-        < queries_needed(pilot, 0.05, **of(5), **grouped("queries_needed", **{**options, "test": "t"})).n_qids
+        < queries_needed(pilot, 0.05, **of(5), **drawn, inference=replace(how, test="t")).n_qids
     )
     formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
     assert formula == pytest.approx(0.8, abs=0.03)
-    options.pop("assurance")
-    found = detectable_difference(pilot, needed[1], **of(5), **grouped("detectable_difference", **options))
+    found = detectable_difference(pilot, needed[1], **of(5), n_simulations=2000, inference=how)
     assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
 
 
@@ -474,16 +484,15 @@ def test_a_plan_for_clusters_counts_their_queries():
     assert plan.curve["n_pilot"].iloc[0] == 300
 
 
-@pytest.mark.parametrize(
-    ("options", "worst"), [({}, None), ({"worst_loss": 0.5}, 0.5), ({"delta": 0.01, "n_systems": 3}, None)]
-)
+@pytest.mark.parametrize(("delta", "options"), [(None, {}), (None, {"worst_loss": 0.5}), (0.01, {"n_systems": 3})])
 @pytest.mark.slow
-def test_a_plan_for_the_gate_passes_with_its_probability(options, worst):
+def test_a_plan_for_the_gate_passes_with_its_probability(delta, options):
     rng = np.random.default_rng(6)
     pilot = rng.normal(0, 0.1, 150)
-    plan = queries_needed(pilot, n_simulations=1000, **grouped("queries_needed", margin=0.02, assurance=0.5, **options))
-    criteria = Criteria(0.02, 0.05 / (options.get("n_systems", 2) - 1), worst=worst)
-    centred = pilot - pilot.mean() + options.get("delta", 0)
+    how = {"inference": Inference(margin=0.02), "options": PlanOptions(**options)}
+    plan = queries_needed(pilot, delta, n_simulations=1000, assurance=0.5, **how)
+    criteria = Criteria(0.02, 0.05 / (options.get("n_systems", 2) - 1), worst=options.get("worst_loss"))
+    centred = pilot - pilot.mean() + (delta or 0)
     drawn = centred[rng.integers(150, size=(plan.n_qids, 2000))]
     passed = limits(criteria, drawn, SampledQueries.equal(plan.n_qids)).decisions(criteria).count("PASS") / 2000
     assert passed == pytest.approx(0.8, abs=0.05)
@@ -507,17 +516,23 @@ def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "wanted delta"),
-        ({"delta": 0.1, "worst_loss": 0.5}, "worst_loss=0.5: has no effect without a margin"),
-        ({"delta": -0.02, "margin": 0.02}, "delta=-0.02"),
-        ({"margin": 0}, "margin=0"),
-        ({"margin": 0.02, "worst_loss": 0.01}, "worst_loss=0.01"),
-        ({"delta": 0.1, "queries": pd.DataFrame({"qid": [1], "weight": [1]})}, "leave them out for differences"),
+        (dict, "wanted delta"),
+        (
+            lambda: {"delta": 0.1, "options": PlanOptions(worst_loss=0.5)},
+            "worst_loss=0.5: has no effect without a margin",
+        ),
+        (lambda: {"delta": -0.02, "inference": Inference(margin=0.02)}, "delta=-0.02"),
+        (lambda: {"inference": Inference(margin=0)}, "margin=0"),
+        (lambda: {"inference": Inference(margin=0.02), "options": PlanOptions(worst_loss=0.01)}, "worst_loss=0.01"),
+        (
+            lambda: {"delta": 0.1, "data": Data(queries=pd.DataFrame({"qid": [1], "weight": [1]}))},
+            "leave them out for differences",
+        ),
     ],
 )
 def test_plans_for_the_gate_refuse_what_has_no_effect(options, said):
     with pytest.raises(ParameterError, match=said):
-        queries_needed(SKEWED, **grouped("queries_needed", **options))
+        queries_needed(SKEWED, **options())
 
 
 def test_columns_that_a_plan_does_not_honour_are_refused():

@@ -8,6 +8,7 @@ import sys
 import time
 import types
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import distributed
@@ -16,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as arrow_dataset
 import pytest
-from flat import grouped
 from night import at_night
 from pandas.testing import assert_frame_equal
 
@@ -123,7 +123,7 @@ def test_scores_are_those_of_one_process_to_the_last_bit(engine):
     runs["s1"]["score"] = 1.0
     expected, said = quietly(score, runs, qrels, MEASURES)
     assert any("are tied" in message for message in said)
-    found, told = quietly(score, runs, qrels, MEASURES, **grouped("score", **engine))
+    found, told = quietly(score, runs, qrels, MEASURES, execution=Execution(**engine))
     assert_same(found, expected)
     assert told == said
 
@@ -143,10 +143,10 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
         vbterrier.frames.write_run(run, f"{name}.run")
         paths.append(f"{name}.run")
     assert_same(
-        quietly(score, paths, qrels, WHOLE, **grouped("score", **engine))[0], quietly(score, paths, qrels, WHOLE)[0]
+        quietly(score, paths, qrels, WHOLE, execution=Execution(**engine))[0], quietly(score, paths, qrels, WHOLE)[0]
     )
     chunked, _ = quietly(
-        score, paths, qrels, WHOLE, **grouped("score", memory="64 MiB", resume=tmp_path / "done", **engine)
+        score, paths, qrels, WHOLE, execution=Execution(memory="64 MiB", resume=tmp_path / "done", **engine)
     )
     assert_same(chunked, quietly(score, paths, qrels, WHOLE, execution=Execution(memory="64 MiB"))[0])
     assert len(list((tmp_path / "done").iterdir())) == len(paths)
@@ -164,7 +164,7 @@ def one_large_run(folder, monkeypatch, kind="grouped"):
 
     def call(**options):
         return quietly(
-            score, {"mine": folder / "mine.run"}, qrels, WHOLE, **grouped("score", memory="64 MiB", **options)
+            score, {"mine": folder / "mine.run"}, qrels, WHOLE, execution=Execution(memory="64 MiB", **options)
         )
 
     return call, call()[0]
@@ -201,13 +201,13 @@ def test_workers_of_a_cluster_read_their_own_parts(two, tmp_path, monkeypatch):
     dataset = arrow_dataset.dataset(str(tmp_path / "run"))
     single = tmp_path / "single.parquet"
     run.to_parquet(single, index=False)
-    how = {"memory": "64 MiB"}
-    wanted, _ = quietly(score, {"mine": single}, qrels, WHOLE, **grouped("score", **how))
+    how = Execution(memory="64 MiB")
+    wanted, _ = quietly(score, {"mine": single}, qrels, WHOLE, execution=how)
     # The calling process reads no part; other processes do not see this.
     for module in (streaming, distribution):
         monkeypatch.setattr(module, "blocks", None)
     for source in (tmp_path / "run", dataset):
-        assert_same(quietly(score, {"mine": source}, qrels, WHOLE, **grouped("score", client=two, **how))[0], wanted)
+        assert_same(quietly(score, {"mine": source}, qrels, WHOLE, execution=replace(how, client=two))[0], wanted)
 
 
 def pids(engine):
@@ -283,7 +283,7 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     monkeypatch.setattr(distribution, "_summary", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
-        quietly(score, given, qrels, MEASURES, **grouped("score", **engine))
+        quietly(score, given, qrels, MEASURES, execution=Execution(**engine))
 
 
 def test_runs_of_two_taggers_are_refused(two):
@@ -302,7 +302,7 @@ def test_workers_know_the_intents_and_tags_that_are_registered_here(engine):
     measures = ["VB(intents='of the test',tags='of the test')@5"]
     expected, _ = quietly(score, runs, qrels, measures)
     assert expected.values["value"].std() > 0
-    assert_same(quietly(score, runs, qrels, measures, **grouped("score", **engine))[0], expected)
+    assert_same(quietly(score, runs, qrels, measures, execution=Execution(**engine))[0], expected)
 
 
 def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):

@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from disks import full_disk
-from flat import grouped
 from night import at_night
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError
@@ -25,7 +24,7 @@ from vbterrier.frames.files.blocks import Place, RunBlock
 from vbterrier.frames.files.writing import write_qrels
 from vbterrier.measures.target import CHECKED_RANKS, EvaluationTarget
 from vbterrier.measures.text import measures_from
-from vbterrier.settings import Execution
+from vbterrier.settings import Data, Execution
 
 MEASURES = (
     *("ENDCG@10", "ERBP(stat='lo')@5", "BNDCG(prior='pool',stat='lo')@5", "BNDCG@10", "BAP", "BRBP", "Unjudged"),
@@ -106,7 +105,7 @@ def scored(*given, **options):
     """Scores, and the messages of warnings."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = score(*given, **grouped("score", **options))
+        found = score(*given, **options)
     return found, {str(one.message) for one in said if issubclass(one.category, DegenerateWarning)}
 
 
@@ -120,7 +119,7 @@ def assert_same(found, wanted):
 
 def assert_streamed(path, run, *given, **options):
     """Compare the scores of a file in chunks with those of a frame; return the messages of both."""
-    found, also = scored({"mine": path}, *given, memory=2**26, **options)
+    found, also = scored({"mine": path}, *given, execution=Execution(memory=2**26), **options)
     wanted, warned = scored({"mine": run}, *given, **options)
     assert_same(found, wanted)
     return also, warned
@@ -182,12 +181,12 @@ def test_several_runs_with_other_topics(tmp_path, topics):
     some = run[run["qid"] != "q5"]
     paths = [write(run, tmp_path / "a.run"), write(some, tmp_path / "b.run")]
     measures = ["ENDCG@10", "AP", "Unjudged"]
-    wanted, _ = scored({"a": run, "b": some, "c": run}, qrels, measures, on_topics=topics)
+    wanted, _ = scored({"a": run, "b": some, "c": run}, qrels, measures, data=Data(on_topics=topics))
     given = {"a": paths[0], "b": str(paths[1]), "c": run}
-    found, _ = scored(given, qrels, measures, on_topics=topics, memory="64 MiB")
+    found, _ = scored(given, qrels, measures, data=Data(on_topics=topics), execution=Execution(memory="64 MiB"))
     assert_same(found, wanted)
     with pytest.raises(InputError, match="averages over different topics"):
-        scored(given, qrels, measures, memory="64 MiB")
+        scored(given, qrels, measures, execution=Execution(memory="64 MiB"))
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled"])
@@ -197,8 +196,8 @@ def test_repeated_documents_are_treated_alike_in_chunks(tmp_path, kind):
     twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")
     path = as_files(twice, tmp_path, kind)
     with pytest.raises(InputError, match="is duplicated for query"):
-        scored({"m": path}, qrels, ["ENDCG@10"], memory=2**26)
-    also, _ = assert_streamed(path, twice, qrels, MEASURES, duplicates="first")
+        scored({"m": path}, qrels, ["ENDCG@10"], execution=Execution(memory=2**26))
+    also, _ = assert_streamed(path, twice, qrels, MEASURES, data=Data(duplicates="first"))
     assert "run 'mine': 3 repeated documents dropped, each at its lower rank" in also
 
 
@@ -219,12 +218,12 @@ def test_empty_and_strange_runs(tmp_path):
     run, qrels = made(5)
     run.assign(rank=1)[:0].to_parquet(tmp_path / "empty.parquet")
     for measures in (["ENDCG@10"], ["AP"]):
-        for options in ({}, {"memory": 2**26}):
+        for options in ({}, {"execution": Execution(memory=2**26)}):
             with pytest.raises(FileError, match=r"empty\.parquet: has no rows"):
                 scored(tmp_path / "empty.parquet", qrels, measures, **options)
         path = write(run.assign(qid="x" + run["qid"]), tmp_path / "other.run")
         with pytest.raises(InputError, match="no topic in common"):
-            scored(path, qrels, measures, memory=2**26)
+            scored(path, qrels, measures, execution=Execution(memory=2**26))
     (tmp_path / "bad.run").write_text("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 x t\n")
     with pytest.raises(FileError, match=r"bad.run:2: "):
         score(tmp_path / "bad.run", qrels, ["AP"], execution=Execution(memory=2**26))
@@ -235,7 +234,7 @@ def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
     run, qrels = made(3, 400)
     for kind in ("run", "shuffled"):
         with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* ask for more memory"):
-            scored({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], memory=2**26)
+            scored({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], execution=Execution(memory=2**26))
 
 
 def parts_in(folder):
@@ -252,23 +251,23 @@ def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monke
     run, qrels = made()
     path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
     measures = ["ENDCG@10", "AP"]
-    first, warned = scored(path, qrels, measures, memory=2**26, resume=folder)
+    first, warned = scored(path, qrels, measures, execution=Execution(memory=2**26, resume=folder))
     with monkeypatch.context() as patch:
         patch.setattr(Work, "__call__", None)
-        again, also = scored(path, qrels, measures, memory=2**27, resume=folder)
+        again, also = scored(path, qrels, measures, execution=Execution(memory=2**27, resume=folder))
     assert_same(again, first)
     assert warned == also
     for judged, asked, more in (
         (qrels.assign(label=1), measures, {}),
         (qrels, ["ENDCG@10", "RR"], {}),
         (qrels, ["ENDCG@200", "AP"], {}),
-        (qrels, measures, {"duplicates": "first"}),
+        (qrels, measures, {"data": Data(duplicates="first")}),
     ):
         with pytest.raises(FileError, match="holds results of other inputs"):
-            scored(path, judged, asked, memory=2**26, resume=folder, **more)
+            scored(path, judged, asked, execution=Execution(memory=2**26, resume=folder), **more)
     write(run.assign(score=-run["score"]), path)
     with pytest.raises(FileError, match="holds results of other inputs"):
-        scored(path, qrels, measures, resume=folder)
+        scored(path, qrels, measures, execution=Execution(resume=folder))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
@@ -277,13 +276,13 @@ def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
 
     run, qrels = made(3)
     path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
-    wanted, _ = scored(path, qrels, ["AP"], resume=folder)
+    wanted, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
     (own,) = folder.iterdir()
     with (own / "lock").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(FileError, match="is in use by another call: wait until it ends, or use another folder"):
-            scored(path, qrels, ["AP"], resume=folder)
-    found, _ = scored(path, qrels, ["AP"], resume=folder)
+            scored(path, qrels, ["AP"], execution=Execution(resume=folder))
+    found, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
     assert_same(found, wanted)
 
 
@@ -292,7 +291,10 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, monkeypatch):
     paths = [as_files(run, tmp_path, "shuffled"), as_files(run, tmp_path, "gz")]
     journal = Journal(tmp_path / "journal", "inputs")
     for path in paths:
-        for folder in ({"resume": tmp_path / f"kept-{path.name}"}, {"memory": 2**26}):
+        for folder in (
+            {"execution": Execution(resume=tmp_path / f"kept-{path.name}")},
+            {"execution": Execution(memory=2**26)},
+        ):
             with full_disk(1500), pytest.raises(FileError, match=r"cannot be written.*File too large"):
                 scored(path, qrels, ["P@5"], **folder)
     message = r"journal: cannot be written or read \(File too large\): free some space"
@@ -303,7 +305,7 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, monkeypatch):
         patch.setenv("TMPDIR", str(tmp_path / "nowhere"))
         patch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
         with pytest.raises(InputError, match=r"temporary files cannot be made .*: set TMPDIR to"):
-            scored(paths[0], qrels, ["P@5"], memory=2**26)
+            scored(paths[0], qrels, ["P@5"], execution=Execution(memory=2**26))
 
 
 def test_parted_rows_that_are_gone_or_damaged_are_told_of(tmp_path):

@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night, slow
 from unsendable import refusing
 
@@ -26,7 +25,7 @@ from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
-from vbterrier.settings import Execution
+from vbterrier.settings import Execution, Inference
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
@@ -102,10 +101,10 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
 
 @pytest.mark.slow
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
-    options = {"n_resamples": 20}
+    few = Inference(n_resamples=20)
     measures = [*EXTERNAL, "BNDCG@10", "ENDCG@10"]
-    found = vbterrier.score(runs, qrels, measures, **grouped("score", client=client, **options))
-    alone = vbterrier.score(runs, qrels, measures, **grouped("score", **options))
+    found = vbterrier.score(runs, qrels, measures, inference=few, execution=Execution(client=client))
+    alone = vbterrier.score(runs, qrels, measures, inference=few)
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 

@@ -7,7 +7,6 @@ import zipfile
 
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError
@@ -199,19 +198,19 @@ def test_the_header_is_skipped(tmp_path, rows, pack):
     pd.testing.assert_frame_equal(vbterrier.read_run(path), vbterrier.read_run(bare))
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d1"], "label": [0, 1, 1]})
     whole, parts = (
-        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))
-        for how in ({}, {"memory": "64 MiB"})
+        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how)
+        for how in ({}, {"execution": Execution(memory="64 MiB")})
     )
     pd.testing.assert_frame_equal(whole.values, parts.values)
 
 
-@pytest.mark.parametrize("how", [{}, {"memory": "64 MiB"}])
+@pytest.mark.parametrize("how", [{}, {"execution": Execution(memory="64 MiB")}])
 def test_lines_are_counted_from_the_start_of_the_file(tmp_path, how):
     path = tmp_path / "a.run"
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
     path.write_text(HEADER + ROWS + "# BM25 tuned 12 0.9 anserini\nq2 Q0 d2 2 x t\n")
     with pytest.raises(FileError, match=r"a\.run:10: score must be a number"):
-        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **grouped("score", **how))
+        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how)
 
 
 def test_a_file_of_several_systems_warns(tmp_path):

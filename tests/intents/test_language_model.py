@@ -2,15 +2,15 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import RerunPipeline, RerunSystems
+from vbterrier.evaluate import IntentOptions, RerunPipeline, RerunSystems
 from vbterrier.intents import GenerateIntents, ModelProbabilities, ModelTagger
 from vbterrier.intents.language_model import ANSWER_PROMPT, GENERATION_PROMPT
 from vbterrier.intents.tagging import TagEntities
@@ -213,8 +213,13 @@ def test_answers_are_judged_against_the_intents():
         return '{"full": [1], "part": [2]}'
 
     stage = vbterrier.TagEntities(ModelTagger(judge, INTENTS, prompt=ANSWER_PROMPT), fields=None, per_query=True)
-    given = {"intents": INTENTS[INTENTS["qid"] == "q1"], "tagger": stage, "measures": ["ES"], "cutoff": 1}
-    found = vbterrier.evaluate_intents({"mine": answers}, TOPICS[:1], **grouped("evaluate_intents", **given)).means()
+    given = {
+        "intents": INTENTS[INTENTS["qid"] == "q1"],
+        "tagger": stage,
+        "measures": ["ES"],
+        "options": IntentOptions(cutoff=1),
+    }
+    found = vbterrier.evaluate_intents({"mine": answers}, TOPICS[:1], **given).means()
     assert found.iloc[0, 0] == pytest.approx(0.3 + 0.3 * 0.5)
     assert "Which of them does this answer serve?" in prompts[0]
 
@@ -240,10 +245,9 @@ def test_models_that_take_a_seed_get_that_of_the_replica():
 
     run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d", "d"], "score": 1.0})
     tags = pd.DataFrame({"docno": ["d"], "entity_id": ["country"]})
-    given = {"intents": GenerateIntents(ask), "tagger": tags, "measures": ["ES"], "cutoff": 1, "n_replicas": 6}
-    made = vbterrier.evaluate_intents(
-        {"a": run}, TOPICS, **grouped("evaluate_intents", **given, perturb=[RerunPipeline()])
-    )
+    given = {"intents": GenerateIntents(ask), "tagger": tags, "measures": ["ES"]}
+    again = IntentOptions(cutoff=1, n_replicas=6, perturb=[RerunPipeline()])
+    made = vbterrier.evaluate_intents({"a": run}, TOPICS, **given, options=again)
     assert len(seeds) == 2 + 2 * 6
     assert set(made.replicas.values.ravel().round(9)) == {round(1 / 3, 9), 0.6}
 
@@ -262,10 +266,9 @@ class Sampled(pt.Transformer):
 def test_a_stochastic_system_is_run_again_in_replicas():
     intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["country", "athlete"], "prob": [0.8, 0.2]})
     tags = pd.DataFrame({"docno": ["land", "player"], "entity_id": ["country", "athlete"]})
-    given = {"intents": intents, "tagger": tags, "measures": ["ES"], "cutoff": 1, "n_replicas": 40}
-    made = vbterrier.evaluate_intents(
-        {"a": Sampled()}, TOPICS[:1], **grouped("evaluate_intents", **given, perturb=[RerunSystems(19)])
-    )
+    given = {"intents": intents, "tagger": tags, "measures": ["ES"]}
+    options = IntentOptions(cutoff=1, n_replicas=40, perturb=[RerunSystems(19)])
+    made = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **given, options=options)
     assert made.means().iloc[0, 0] == 0.2
     values = made.replicas.values.ravel()
     assert set(values) == {0.2, 0.8}
@@ -273,15 +276,11 @@ def test_a_stochastic_system_is_run_again_in_replicas():
     assert values[:20].tolist() == values[20:].tolist()
     assert 5 <= (values[:20] == 0.8).sum() <= 15
     assert set(made.intervals.loc[made.intervals["method"].str.startswith("replicas"), "lists"]) == {"run again"}
-    again = vbterrier.evaluate_intents(
-        {"a": Sampled()}, TOPICS[:1], **grouped("evaluate_intents", **given, perturb=[RerunSystems(19)])
-    )
+    again = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **given, options=options)
     assert again.replicas.values.tolist() == made.replicas.values.tolist()
     run = pd.DataFrame({"qid": ["q1"], "docno": ["land"], "score": 1.0})
     with pytest.raises(ParameterError, match="no system is a pipeline that can be run again"):
-        vbterrier.evaluate_intents(
-            {"a": run}, TOPICS[:1], **grouped("evaluate_intents", **given, perturb=[RerunSystems()])
-        )
+        vbterrier.evaluate_intents({"a": run}, TOPICS[:1], **given, options=replace(options, perturb=[RerunSystems()]))
     with pytest.raises(ParameterError, match="n_runs=0"):
         RerunSystems(0)
 
@@ -301,8 +300,8 @@ def test_a_stochastic_tagger_is_run_once_for_all_replicas():
         return ("athlete", "country")[next(asked) % 2]
 
     intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["country", "athlete"], "prob": [0.8, 0.2]})
-    given = {"intents": intents, "measures": ["ES"], "cutoff": 1, "n_replicas": 9, "perturb": [RerunSystems(4)]}
-    options = grouped("evaluate_intents", **given)
+    replicas = IntentOptions(cutoff=1, n_replicas=9, perturb=[RerunSystems(4)])
+    options = {"intents": intents, "measures": ["ES"], "options": replicas}
     made = vbterrier.evaluate_intents({"a": Always()}, TOPICS[:1], tagger=tag, **options)
     assert next(asked) == 1
     assert set(made.replicas.values.ravel()) == {0.2}

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night
 from scipy import stats
 from sklearn.metrics import accuracy_score, precision_score, recall_score
@@ -149,13 +148,20 @@ def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
     assert linking_report({"mine": of_links}, of_links).figures().loc["mine", "LinkingP"] == 1
 
 
-INVALID = {"level": 1, "n_resamples": 0, "seed": -1, "nil": "", "multiple_answers": "first", "unanswered": "wrong"}
+INVALID = {
+    "level=1": lambda: {"inference": Inference(level=1)},
+    "n_resamples=0": lambda: {"inference": Inference(n_resamples=0)},
+    "seed=-1": lambda: {"inference": Inference(seed=-1)},
+    "nil=''": lambda: {"nil": ""},
+    "multiple_answers='first'": lambda: {"multiple_answers": "first"},
+    "unanswered='wrong'": lambda: {"unanswered": "wrong"},
+}
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_options_and_systems_without_names_are_refused(name):
-    with pytest.raises(ParameterError, match=f"{name}={INVALID[name]!r}: wanted"):
-        linking_report({"mine": SYSTEM}, GOLD, **grouped("linking_report", **{name: INVALID[name]}))
+    with pytest.raises(ParameterError, match=f"{name}: wanted"):
+        linking_report({"mine": SYSTEM}, GOLD, **INVALID[name]())
     with pytest.raises(InputError, match="systems: wanted a mapping of name to answers, found DataFrame"):
         linking_report(SYSTEM, GOLD)
 

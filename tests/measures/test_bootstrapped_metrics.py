@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from one_topic import RENAMED, discounted, qrels_of, run_of
@@ -147,8 +146,7 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
     limited = measure in (BNDCG, BAP, BQ)
 
     def expected(urn):
-        textbook = grouped("score", **params)
-        return outcome(labels, ranking, k, lambda *of: score(*of, **textbook), prior, urn, limited=limited)
+        return outcome(labels, ranking, k, lambda *of: score(*of, **params), prior, urn, limited=limited)
 
     # Draws are independent, as in the paper; intervals have the strength that their coverage needs.
     of_process = expected(math.inf if strength == "auto" else float(strength))

@@ -7,7 +7,6 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -34,7 +33,7 @@ RIGHT = (1 + 1 / math.log2(3)) / 2
 
 def ndcg(run, qrels, **options):
     return (
-        score({"mine": run}, qrels, ["nDCG@10"], **grouped("score", n_resamples=2, **options))
+        score({"mine": run}, qrels, ["nDCG@10"], inference=Inference(n_resamples=2), **options)
         .means()
         .loc["mine", "nDCG@10"]
     )
@@ -199,19 +198,20 @@ def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_to
     rows = [("1", "1", "a", 1), ("1", "4", "a", 1), ("2", "1", "b", 1)]
     qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
     run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0})
-    asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "on_topics": on_topics, "n_resamples": 2}
+    asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "inference": Inference(n_resamples=2)}
+    every = pd.DataFrame({"qid": ["1"] * 4 + ["2"], "entity_id": [*"12341"]})
+    some, filled = Data(on_topics=on_topics), Data(on_topics=on_topics, subtopics=every)
     with pytest.warns(vbterrier.errors.DegenerateWarning) as said:
-        found = vbterrier.score({"x": run, "y": run}, qrels, **grouped("score", **asked)).means()
+        found = vbterrier.score({"x": run, "y": run}, qrels, **asked, data=some).means()
     gaps = [one for one in map(str, (w.message for w in said)) if "gaps" in one]
     assert len(gaps) == 1
     assert "numbers of 1 of 2 topics have gaps ('1')" in gaps[0]
     assert found.loc["x", "ES@5"] == 1
-    every = pd.DataFrame({"qid": ["1"] * 4 + ["2"], "entity_id": [*"12341"]})
-    assert vbterrier.score(run, qrels, **grouped("score", subtopics=every, **asked)).means()["ES@5"].tolist() == [0.75]
+    assert vbterrier.score(run, qrels, **asked, data=filled).means()["ES@5"].tolist() == [0.75]
     for refused, words in (
-        ({"subtopics": every, "intents": every.assign(prob=1.0)}, "leave out intents"),
-        ({"subtopics": every, "qrels": None}, "give qrels"),
-        ({"subtopics": every, "qrels": qrels.drop(columns="iteration")}, "no column iteration"),
+        ({"intents": every.assign(prob=1.0)}, "leave out intents"),
+        ({"qrels": None}, "give qrels"),
+        ({"qrels": qrels.drop(columns="iteration")}, "no column iteration"),
     ):
         with pytest.raises(vbterrier.errors.VBTerrierError, match=words):
-            vbterrier.score(run, **grouped("score", **{"qrels": qrels, **refused}, **asked))
+            vbterrier.score(run, **{"qrels": qrels, **refused}, **asked, data=filled)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import Success
@@ -133,8 +132,8 @@ def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figu
 def test_differences_of_f1_have_the_standard_error_of_the_jackknife():
     changed = np.random.default_rng(2).random(len(SYSTEM)) < 0.2
     other = SYSTEM.assign(entity_id=SYSTEM["entity_id"].where(~changed, "A"))
-    options = {"test": "t", "correction": "none", "interval": "normal"}
-    row = compare({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], **grouped("compare", **options)).pairs.iloc[0]
+    how = Inference(test="t", correction="none", interval="normal")
+    row = compare({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], inference=how).pairs.iloc[0]
     gold, mine, changed = (dict(zip(each["qid"], each["entity_id"], strict=True)) for each in (GOLD, SYSTEM, other))
 
     def difference(without=None):
@@ -306,11 +305,11 @@ def test_randomisation_exchanges_answers_and_recomputes_both_ratios():
     flips = [np.array(each) for each in itertools.product([False, True], repeat=9)]
     gaps = [abs(f1_of(gold, np.where(at, two, one)) - f1_of(gold, np.where(at, one, two))) for at in flips]
     observed = abs(f1_of(gold, one) - f1_of(gold, two))
-    options = {"test": "randomisation", "correction": "none", "n_resamples": 600}
-    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], **grouped("compare", **options)).pairs.iloc[0]
+    how = Inference(test="randomisation", correction="none", n_resamples=600)
+    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], inference=how).pairs.iloc[0]
     assert row["p_value"] == pytest.approx(np.mean([gap > observed - 1e-9 for gap in gaps]), abs=1e-12)
     values = score({"one": ONE, "two": TWO}, SMALL, ["LinkF1"]).values
-    assert compare(values, **grouped("compare", **options)).pairs["p_value"].iloc[0] == row["p_value"]
+    assert compare(values, inference=how).pairs["p_value"].iloc[0] == row["p_value"]
 
 
 def test_the_bootstrap_test_recomputes_ratios_and_their_standard_errors():
@@ -331,8 +330,8 @@ def test_the_bootstrap_test_recomputes_ratios_and_their_standard_errors():
     drawn = [difference(np.repeat(np.arange(9), each)) for each in counts]
     observed, error = difference(np.arange(9))
     t = [abs(each - observed) / spread for each, spread in drawn]
-    options = {"test": "bootstrap", "correction": "none", "n_resamples": 200}
-    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], **grouped("compare", **options)).pairs.iloc[0]
+    how = Inference(test="bootstrap", correction="none", n_resamples=200)
+    row = compare({"one": ONE, "two": TWO}, SMALL, ["LinkF1"], inference=how).pairs.iloc[0]
     expected = (1 + sum(each > abs(observed) / error - 1e-9 for each in t)) / 201
     assert row["p_value"] == pytest.approx(expected, abs=1e-12)
 
@@ -340,8 +339,8 @@ def test_the_bootstrap_test_recomputes_ratios_and_their_standard_errors():
 def test_tests_that_resample_need_the_answers():
     values = score({"one": ONE, "two": TWO}, SMALL, ["LinkF1"]).values[["name", "qid", "measure", "value"]]
     with pytest.raises(InputError, match="keep the columns gold and answer of vbterrier"):
-        compare(values, **grouped("compare", test="randomisation"))
-    assert compare(values, **grouped("compare", test="moderated")).pairs["n_qids"].tolist() == [9]
+        compare(values, inference=Inference(test="randomisation"))
+    assert compare(values, inference=Inference(test="moderated")).pairs["n_qids"].tolist() == [9]
 
 
 def test_segments_and_weights_have_the_ratio_of_their_queries():
@@ -439,7 +438,7 @@ def test_intervals_of_value_frames_and_of_comparisons_recompute_the_ratio(method
     answers = {name: each[each["qid"].isin(PART)] for name, each in systems.items()}
     again = score(answers, gold, ["LinkF1", "LinkingR"], inference=inference).intervals
     pd.testing.assert_frame_equal(intervals(part, method=method, n_resamples=200), again)
-    compared = compare(systems, SMALL, ["LinkF1"], **grouped("compare", interval=method, n_resamples=200)).systems
+    compared = compare(systems, SMALL, ["LinkF1"], inference=inference).systems
     rows = compared.set_index("name")[["low", "high"]].sort_index()
     assert rows.to_numpy() == pytest.approx(expected.xs("LinkF1", level="measure").sort_index().to_numpy(), abs=1e-12)
     with pytest.raises(InputError, match=r"LinkF1 of 'one' is a ratio of sums, .*; keep the columns gold and answer"):

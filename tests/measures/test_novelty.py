@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.novelty import ideal_alpha_dcg, ideal_global_dcg, novel_weights, unit_gains
 from vbterrier.measures import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Execution, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+FEW = Inference(n_resamples=2)
 IGNORING = [
     *("ERR_IA@10", "nERR_IA@10", "alpha_nDCG@10", "alpha_DCG@10", "P_IA@5", "StRecall@5", "AP_IA", "NRBP", "nNRBP"),
     "alpha_nDCG(judged_only=True)@10",
@@ -138,11 +138,8 @@ def test_values_are_those_of_the_textbook_loops(seed, k, alpha):
 def test_whole_rankings_are_rankings_without_a_cutoff():
     intents, tags, run = random_collection(5)
     measures = [WeightedNRBP(beta=0.9), DNDCG, IRec, DSharpNDCG]
-    given = {"intents": intents, "tags": tags, "n_resamples": 2}
-    whole, deep = (
-        vbterrier.score(run, None, some, **grouped("score", **given)).values
-        for some in (measures, [m @ 99 for m in measures])
-    )
+    given = {"intents": intents, "tags": tags, "inference": FEW}
+    whole, deep = (vbterrier.score(run, None, some, **given).values for some in (measures, [m @ 99 for m in measures]))
     assert whole["value"].tolist() == pytest.approx(deep["value"].tolist(), abs=1e-15)
     assert whole["value"].mean() > 0.2
 
@@ -181,12 +178,9 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
     run = pd.DataFrame({"qid": "q", "docno": ["b", "x", "a"], "score": [3.0, 2.0, 1.0]})
     intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     odd = intents.assign(prob=[0.99, 0.01])
-    given = {"tags": tags, "n_resamples": 2}
+    given = {"tags": tags, "inference": FEW}
     own = ["WeightedERRIA@2", "WeightedAlphaNDCG@3", "ES@1"]
-    equal, unequal = (
-        vbterrier.score(run, None, own, intents=one, **grouped("score", **given)).means().iloc[0]
-        for one in (intents, odd)
-    )
+    equal, unequal = (vbterrier.score(run, None, own, intents=one, **given).means().iloc[0] for one in (intents, odd))
     assert equal["WeightedERRIA@2"] == pytest.approx(0.5 / 1.25)
     assert unequal.to_dict() == {
         "WeightedERRIA@2": pytest.approx(0.01 / 1.25),
@@ -195,13 +189,13 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
         ),
         "ES@1": 0.01,
     }
-    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **grouped("score", **given)).means().iloc[0, 0]
+    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **given).means().iloc[0, 0]
     assert theirs > 0
     for measure in IGNORING:
         with pytest.raises(
             InputError, match=r"ndeval counts all intents equally.* 1 of 1 queries .*'q'.*WeightedERRIA"
         ):
-            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **grouped("score", **given))
+            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **given)
         with pytest.raises(InputError, match="ndeval counts all intents equally"):
             vbterrier.evaluate_intents(
                 {"a": run}, pd.DataFrame({"qid": ["q"], "query": ""}), intents=odd, tagger=tags, measures=[measure]
@@ -274,17 +268,15 @@ def test_a_cutoff_and_tags_of_the_collection_are_needed():
 def test_the_order_of_rows_and_memory_do_not_change_them(tmp_path, seed):
     intents, tags, run = random_collection(seed)
     measures = weighted_measures(5, 0.5)
-    given = {"measures": measures, "n_resamples": 2}
-    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **grouped("score", **given)).values
+    given = {"measures": measures, "inference": FEW}
+    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **given).values
     shuffled = [frame.sample(frac=1, random_state=seed) for frame in (intents, tags, run)]
-    found = vbterrier.score(
-        {"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **grouped("score", **given)
-    ).values
+    found = vbterrier.score({"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **given).values
     key = ["qid", "measure"]
     assert whole.merge(found, on=key).eval("abs(value_x - value_y)").max() <= 1e-15
     vbterrier.frames.write_run(run, tmp_path / "x.run")
     parts = vbterrier.score(
-        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, **grouped("score", memory="64 MiB", **given)
+        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, execution=Execution(memory="64 MiB"), **given
     ).values
     assert whole.merge(parts, on=key).eval("abs(value_x - value_y)").max() == 0
 

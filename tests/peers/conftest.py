@@ -10,10 +10,10 @@ import pandas as pd
 import pyndeval
 import pytest
 import pytrec_eval
-from flat import grouped
 from night import at_night
 
 import vbterrier
+from vbterrier.settings import Data, Inference
 
 N_TOPICS = 2000
 # Engines of diversity measures are slow.
@@ -52,7 +52,8 @@ def ndeval(qrels, run, names, **options):
 
 def scored(run, qrels, measures, **options):
     """A row a topic, a column a measure, of this package."""
-    values = vbterrier.score(run, qrels, measures, **grouped("score", on_topics="all", n_resamples=2, **options)).values
+    how = {"data": Data(on_topics="all"), "inference": Inference(n_resamples=2)}
+    values = vbterrier.score(run, qrels, measures, **how, **options).values
     return values.pivot(index="qid", columns="measure", values="value").sort_index()
 
 

@@ -3,11 +3,12 @@ import re
 
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.report.page.build import write_report
+from vbterrier.report.page.evaluated import ReportContent
+from vbterrier.settings import Data, Inference
 
 NASTY = "</script><b>&\"'\u202e\u2028x"
 
@@ -16,10 +17,10 @@ NASTY = "</script><b>&\"'\u202e\u2028x"
 def written(tmp_path_factory):
     """Write a page and read it: the result of ``write_report``, the text, and the data of the explorer."""
 
-    def write(*arguments, **options):
+    def write(*arguments, inference=Inference(), **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
-        options = {"n_resamples": 200, **options}
-        page = write_report(*arguments, path=path, **grouped("write_report", **options))
+        few = Inference(**{"n_resamples": 200, **inference.given()})
+        page = write_report(*arguments, path=path, inference=few, **options)
         text = path.read_text(encoding="utf-8")
         found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
         return page, text, json.loads(found.group(1))
@@ -38,14 +39,20 @@ def demo(demo_files):
 @pytest.fixture(scope="session")
 def demo_page(demo, demo_files, written):
     runs, qrels, beside = demo
-    return written(runs, qrels, **beside, topics=demo_files / "topics.tsv", seed=3)
+    return written(
+        runs,
+        qrels,
+        content=ReportContent(**beside),
+        data=Data(topics=demo_files / "topics.tsv"),
+        inference=Inference(seed=3),
+    )
 
 
 @pytest.fixture(scope="session")
 def demo_scores(demo):
     runs, qrels, beside = demo
     measures = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
-    return vbterrier.score(runs, qrels, measures, **grouped("score", **beside, n_resamples=200, seed=3))
+    return vbterrier.score(runs, qrels, measures, **beside, inference=Inference(n_resamples=200, seed=3))
 
 
 @pytest.fixture(scope="session")

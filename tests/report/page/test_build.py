@@ -45,8 +45,9 @@ def test_nothing_of_the_input_is_markup(written, small):
         topics = pd.DataFrame({"qid": frames[-1]["qid"].unique(), "query": text})
         documents = pd.DataFrame({"docno": [f"{name}{text}" for name in ("good", "bad", "new")], "text": text})
         intents, tags = topics[["qid"]].assign(entity_id=text, prob=1.0), documents.assign(entity_id=text)
-        given = {"topics": topics, "documents": documents, "intents": intents, "tags": tags.drop(columns="text")}
-        return written(systems, frames[-1], **given, title=text, command=["vbterrier", text])
+        tags = tags.drop(columns="text")
+        content = ReportContent(intents=intents, tags=tags, title=text, command=["vbterrier", text])
+        return written(systems, frames[-1], content=content, data=Data(topics=topics, documents=documents))
 
     page, text, data = page_with(NASTY, qid=rename)
     plain = Elements(page_with("plain")[1])
@@ -84,7 +85,7 @@ def test_no_requests_and_no_inline_styles(written, small):
 
 
 def test_headings_are_in_order(written, small):
-    _, text, _ = written(*small, command=["vbterrier"])
+    _, text, _ = written(*small, content=ReportContent(command=["vbterrier"]))
     levels = [int(tag[1]) for tag in Elements(text).tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -115,8 +116,8 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     tags["entity_id"] = rng.choice(intents["entity_id"], len(tags))
     texts = pd.DataFrame({"docno": shared["docno"], "text": "the text of a document of some length " * 9})
     measures = [f"BNDCG(prior='pool',method='mc')@{cutoff}", f"nDCG@{cutoff}", f"ES@{cutoff}"]
-    given = {"topics": topics, "documents": texts, "intents": intents, "tags": tags}
-    page, _, data = written(runs, qrels, measures, **given, test="t")
+    given = {"content": ReportContent(intents=intents, tags=tags), "data": Data(topics=topics, documents=texts)}
+    page, _, data = written(runs, qrels, measures, **given, inference=Inference(test="t"))
     assert np.mean(data["unjudged"]) > 0.8 * cutoff
     assert data["rankings"]["depth"] == (10 if cutoff == 10 else 8)
     assert page.n_bytes < 3_000_000
@@ -130,7 +131,9 @@ def test_the_same_input_gives_the_same_bytes(written, small, monkeypatch):
 
 
 def test_the_page_names_command_versions_and_settings(written, small):
-    _, text, _ = written(*small, seed=7, command=["vbterrier", "report", "a b.run"])
+    _, text, _ = written(
+        *small, inference=Inference(seed=7), content=ReportContent(command=["vbterrier", "report", "a b.run"])
+    )
     for said in (
         "vbterrier report &#39;a b.run&#39;",
         f"vbterrier {vbterrier.__version__}",

@@ -10,7 +10,8 @@ import vbterrier
 from vbterrier.frames.ranking import Run
 from vbterrier.report.page import content
 from vbterrier.report.page.content import SNIPPET, STEPS, script
-from vbterrier.settings import Inference
+from vbterrier.report.page.evaluated import ReportContent
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.pool import Judgments
 
 # Half of the documents of a run are unjudged.
@@ -129,7 +130,7 @@ def test_rankings_with_labels_of_machines_and_texts(written, small):
     runs, qrels = small
     labels = pd.DataFrame({"qid": ["q0", "q0", "q1"], "docno": ["good", "new", "bad"], "label": [2, 0.5, 0]})
     texts = pd.DataFrame({"docno": ["good", "other"], "text": [" a  text\nof two lines " + "x" * 200, "unused"]})
-    _, text, data = written(runs, qrels, "nDCG@10", labels={"llm": labels}, documents=texts)
+    _, text, data = written(runs, qrels, "nDCG@10", data=Data(labels={"llm": labels}, documents=texts))
     rankings = data["rankings"]
     assert rankings["labellers"] == ["llm"]
     assert "chances" not in rankings["topics"][0]
@@ -153,7 +154,7 @@ def test_rankings_of_runs_that_are_too_large_are_cut_at_a_rank(written, small, m
     assert [docno for docno, _, _ in rankings_of(data, "q3", "second")] == ["new"]
     monkeypatch.setattr("vbterrier.report.page.content.MOST_TEXT", 10)
     texts = pd.DataFrame({"docno": ["good", "new", "bad"], "text": ["ten signs.", "more", "less"]})
-    _, _, data = written(runs, qrels, documents=texts)
+    _, _, data = written(runs, qrels, data=Data(documents=texts))
     assert data["rankings"]["texts"] == ["ten signs.", ""]
     assert data["rankings"]["are_texts_cut"]
 
@@ -162,7 +163,7 @@ def test_topics_without_documents_have_empty_rankings(written, small):
     runs, qrels = small
     part = runs["second"][runs["second"]["qid"].isin(["q7", "q2"])]
     with pytest.warns(vbterrier.errors.DegenerateWarning):
-        _, _, data = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
+        _, _, data = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", data=Data(on_topics="all"))
     assert [len(one["ranks"][1]) for one in data["rankings"]["topics"]] == [2 * (n in (2, 7)) for n in range(10)]
     assert rankings_of(data, "q7", "part") == [("new", -1, -1), ("good", 1, -1)]
 
@@ -217,7 +218,9 @@ DIVERSE = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "x", "a", "y"], "score"
 def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
     run, qrels = DIVERSE, DIVERSITY
     with pytest.warns(vbterrier.errors.DegenerateWarning):
-        page, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels, test="randomisation")
+        page, _, data = written(
+            {"one": run, "other": run.assign(score=-run["score"])}, qrels, inference=Inference(test="randomisation")
+        )
     pytest.importorskip("pyndeval")
     assert data["measures"] == ["alpha_nDCG@10", "ERR_IA@10", "ES@10", "VB@10"]
     assert page.verdict[0].startswith("By alpha_nDCG@10, ")
@@ -241,11 +244,11 @@ def test_intents_are_named(written):
     run = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "c", "a", "c"], "score": [2.0, 1.0] * 2})
     names = ["Find the planet.", "Find the god.", "Find the river.", None]
     subtopics = pd.DataFrame({"qid": [*"1122"], "entity_id": [*"1212"], "name": names})
-    _, _, data = written({"one": run}, qrels, "ES@10", subtopics=subtopics)
+    _, _, data = written({"one": run}, qrels, "ES@10", data=Data(subtopics=subtopics))
     assert [topic["names"] for topic in data["intents"]["topics"]] == [names[:2], [names[2], "2"]]
     intents = subtopics.assign(prob=0.5)
     tags = pd.DataFrame({"docno": ["a"], "entity_id": ["1"]})
-    page, _, data = written({"one": run}, None, "ES@10", intents=intents, tags=tags)
+    page, _, data = written({"one": run}, None, "ES@10", content=ReportContent(intents=intents, tags=tags))
     assert [topic["names"] for topic in data["intents"]["topics"]] == [names[:2], [names[2], "2"]]
     assert "Tags" in [caveat.about for caveat in page.caveats]
 
@@ -253,14 +256,21 @@ def test_intents_are_named(written):
 def test_systems_have_the_given_names(written, small):
     runs, qrels = small
     given = {"first": "Our system", "second": "BM25"}
-    page, text, data = written(runs, qrels, "nDCG@10", names=given, baseline="second", test="randomisation")
+    page, text, data = written(
+        runs,
+        qrels,
+        "nDCG@10",
+        content=ReportContent(names=given),
+        baseline="second",
+        inference=Inference(test="randomisation"),
+    )
     assert data["systems"] == ["Our system", "BM25"]
     assert page.verdict[0].startswith("By nDCG@10, Our system scores higher than BM25")
     assert ">first<" not in text
     assert "baseline BM25" in text
     for names, said in (({"frist": "a"}, "'frist' is no run.*Did you mean first"), ({"first": "second"}, "'second'")):
         with pytest.raises(vbterrier.errors.ParameterError, match=said):
-            written(runs, qrels, "nDCG@10", names=names)
+            written(runs, qrels, "nDCG@10", content=ReportContent(names=names))
 
 
 def test_entity_runs_on_links(written):
@@ -271,7 +281,7 @@ def test_entity_runs_on_links(written):
     runs = {"good": good, "half": good[good["docno"] == "Paris"]}
     # OER is the same in all topics.
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
-        page, text, data = written(runs, links=links, test="randomisation")
+        page, text, data = written(runs, content=ReportContent(links=links), inference=Inference(test="randomisation"))
     assert data["measures"] == ["RelCov@20", "NonRelCov@20"]
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
     assert page.verdict[0].startswith("By RelCov@20, good scores higher than half: 1.000 against 0.500")
@@ -282,7 +292,7 @@ def test_entity_runs_on_links(written):
     assert not reach.serious
     qrels = pd.DataFrame({"qid": [*"123456"], "docno": "d1", "label": 1})
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
-        _, _, data = written(runs, qrels, "RelCov@20", links=links)
+        _, _, data = written(runs, qrels, "RelCov@20", content=ReportContent(links=links))
     assert data["values"] == [[[1] * 6] * 2]
 
 
@@ -293,7 +303,9 @@ def test_long_ids_and_lists_are_shortened(written, small):
     rest = pd.DataFrame({"qid": [f"q{n}" for n in range(1, 10)], "entity_id": "e", "prob": 1.0})
     tags = pd.DataFrame({"docno": ["good"], "entity_id": ["e"]})
     topics = pd.DataFrame({"qid": ["q0"], "query": ["q" * 1000]})
-    _, _, data = written(longer, qrels, intents=pd.concat([many, rest]), tags=tags, topics=topics)
+    _, _, data = written(
+        longer, qrels, content=ReportContent(intents=pd.concat([many, rest]), tags=tags), data=Data(topics=topics)
+    )
     assert sorted(map(len, data["rankings"]["ids"])) == [3, 4, 80]
     assert len(data["queries"][0]) == 300
     shown = data["intents"]["topics"][0]

@@ -5,7 +5,8 @@ import re
 import pytest
 
 import vbterrier
-from vbterrier.settings import Inference
+from vbterrier.report.page.evaluated import ReportContent
+from vbterrier.settings import Data, Inference
 
 
 def table_of(text):
@@ -85,12 +86,14 @@ def test_letters_of_all_pairs(demo_page, demo_scores):
 
 def test_signs_of_differences_from_a_baseline(written, small):
     runs, qrels = small
-    _, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first", test="randomisation")
+    _, text, _ = written(
+        {**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first", inference=Inference(test="randomisation")
+    )
     marks = {name: row["nDCG@10"]["mark"] for name, row in table_of(text).items()}
     assert marks == {"first": "", "twin": "", "second": "▼"}
     assert 'title="significantly lower than first"' in text
     assert {name for name, row in table_of(text).items() if row["nDCG@10"]["best"]} == {"first", "twin"}
-    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second", test="randomisation")
+    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second", inference=Inference(test="randomisation"))
     assert table_of(text)["first"]["nDCG@10"]["mark"] == "▲"
     assert "▲ and ▼: significantly higher and lower than second." in text
 
@@ -102,7 +105,7 @@ def test_equal_means_have_no_best_and_empty_topics_are_counted(written, small):
     assert ">Empty</th>" not in text
     part = runs["second"][runs["second"]["qid"].isin(["q0", "q1"])]
     with pytest.warns(vbterrier.errors.DegenerateWarning):
-        _, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
+        _, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", data=Data(on_topics="all"))
     assert table_of(text)["part"]["Empty"]["text"] == "8"
     assert table_of(text)["part"]["Topics"]["text"] == "10"
 
@@ -122,7 +125,7 @@ def test_lower_values_are_the_best_of_measures_of_mistakes(written, mistakes):
     runs, pool = mistakes
     runs = {name: runs[name] for name in ("bad", "good")}
     with pytest.warns(vbterrier.errors.DegenerateWarning):
-        _, text, data = written(runs, None, ["NonRelCov@1", "DiscRatio@1"], links=pool)
+        _, text, data = written(runs, None, ["NonRelCov@1", "DiscRatio@1"], content=ReportContent(links=pool))
     rows = table_of(text)
     assert [row["NonRelCov@1"]["best"] for row in rows.values()] == [True, False]
     assert list(rows) == ["good", "bad"]

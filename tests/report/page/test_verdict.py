@@ -8,8 +8,9 @@ import pytest
 from vbterrier import compare
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.coverage import Ties
+from vbterrier.report.page.evaluated import ReportContent
 from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Inference
 
 # Half of the documents of a run are unjudged.
 pytestmark = pytest.mark.filterwarnings("ignore:.*can be wrong by more than:vbterrier.errors.DegenerateWarning")
@@ -21,7 +22,9 @@ def about(page, what):
 
 def test_two_systems_by_hand(written, small):
     runs, qrels = small
-    page, text, _ = written(runs, qrels, ["nDCG@10", "ENDCG@10"], n_resamples=2000, test="randomisation")
+    page, text, _ = written(
+        runs, qrels, ["nDCG@10", "ENDCG@10"], inference=Inference(n_resamples=2000, test="randomisation")
+    )
     # 1/log2(3) on every topic; two of 2^10 flips are as extreme.
     assert page.verdict[0].startswith(
         "By nDCG@10, first scores higher than second: 1.000 against 0.631, a difference of "
@@ -115,12 +118,16 @@ def test_a_second_sentence_compares_the_other_measures_with_the_first(measures, 
 
 def test_a_baseline_and_three_systems(written, small):
     runs, qrels = small
-    page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first", test="randomisation")
+    page, text, _ = written(
+        {**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first", inference=Inference(test="randomisation")
+    )
     assert page.verdict[0] == (
         "By nDCG@10, against first (1.000, 10 topics): second scores lower; twin does not differ significantly from it."
     )
     assert "corrected for all 2 pairs of a measure (max-T)" in text
-    page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", test="randomisation")
+    page, text, _ = written(
+        {**runs, "twin": runs["first"]}, qrels, "nDCG@10", inference=Inference(test="randomisation")
+    )
     assert page.verdict[0] == (
         "By nDCG@10, 2 of 3 pairs of systems differ significantly over 10 topics: first has the highest mean, 1.000, "
         "and does not differ significantly from twin."
@@ -170,7 +177,7 @@ def test_caveats_name_runs_with_empty_topics(written, small):
     runs, qrels = small
     part = runs["second"][runs["second"]["qid"].isin(["q0", "q1"])]
     with pytest.warns(DegenerateWarning, match="(no documents|nothing) for 8 of 10"):
-        page, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
+        page, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", data=Data(on_topics="all"))
     (caveat,) = about(page, "Empty topics")
     assert caveat.serious
     assert caveat.text.startswith("part† returned nothing for 8 of 10 topics, which score as empty rankings. The file")
@@ -226,7 +233,7 @@ def values_of(**systems):
 def test_tests_without_power_are_named(written):
     runs, qrels = values_of(a=[9, 8], b=[1, 2])
     with pytest.warns(DegenerateWarning, match="sign flips of 2 topics"):
-        page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"], test="randomisation")
+        page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"], inference=Inference(test="randomisation"))
     assert page.verdict[0].startswith(
         "By nDCG@10, this test cannot find a difference between a and b with so few topics: "
     )
@@ -235,7 +242,7 @@ def test_tests_without_power_are_named(written):
     # Enough topics for two systems, too few resamples for 28 pairs of them.
     many, qrels = values_of(**{f"s{number}": [number] * 6 + [number + 1] * 6 for number in range(8)})
     with pytest.warns(DegenerateWarning, match="28 tests leaves no p below"):
-        page, _, _ = written(many, qrels, "P@10", test="randomisation", correction="holm")
+        page, _, _ = written(many, qrels, "P@10", inference=Inference(test="randomisation", correction="holm"))
     assert page.verdict[0] == (
         "By P@10, this test cannot find a difference between any two of the 8 systems with so few resamples over 12 "
         "topics; the means range from 0.050 (s0) to 0.750 (s7)."
@@ -254,7 +261,7 @@ def test_too_few_topics_of_one_measure_do_not_affect_another():
 def test_infinite_t_is_a_serious_caveat(written):
     runs, qrels = values_of(a=[9, 8], b=[8, 7])
     with pytest.warns(DegenerateWarning, match="t is infinite"):
-        page, _, _ = written(runs, qrels, "P@10", test="bootstrap")
+        page, _, _ = written(runs, qrels, "P@10", inference=Inference(test="bootstrap"))
     assert page.verdict[0].startswith("By P@10, a scores higher than b")
     assert about(page, "Differences without variance")[0].serious
 
@@ -292,7 +299,7 @@ def test_systems_with_equal_shares_of_unjudged_documents(written):
 def test_the_lowest_mean_is_the_best_if_lower_is_better(written, mistakes):
     runs, pool = mistakes
     with pytest.warns(DegenerateWarning):
-        page, text, _ = written(runs, None, "NonRelCov@1", links=pool)
+        page, text, _ = written(runs, None, "NonRelCov@1", content=ReportContent(links=pool))
     assert page.verdict[0] == (
         "By NonRelCov@1 (lower is better), 2 of 3 pairs of systems differ significantly over 10 topics: good has the "
         "lowest mean, 0.000, and differs significantly from all others."
@@ -320,7 +327,9 @@ def test_labels_of_machines_are_evidence_in_the_report(written, small):
     runs, qrels = small
     new = runs["second"].head(10)[["qid", "docno"]]
     labels = [pd.concat([qrels, new.assign(label=grade)]) for grade in (0, 1)]
-    one, other = (written(runs, qrels, ["ENDCG@10", "nDCG@10"], labels={"llm": of})[0].verdict[0] for of in labels)
+    one, other = (
+        written(runs, qrels, ["ENDCG@10", "nDCG@10"], data=Data(labels={"llm": of}))[0].verdict[0] for of in labels
+    )
     assert one != other
 
 
