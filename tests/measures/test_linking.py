@@ -1,5 +1,6 @@
 """Measures of entity linking in score, vbterrier.Experiment and the command line."""
 
+import io
 import itertools
 import json
 import math
@@ -15,16 +16,28 @@ from scipy import stats
 
 from vbterrier import Experiment
 from vbterrier.design import detectable_difference, interval_width, score_by_size
+from vbterrier.entities import NeuralReranker, OverlapReranker, link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import leaderboard, release_gate
+from vbterrier.evaluate import (
+    ReachOptions,
+    entity_grid,
+    evaluate_closed_open,
+    evaluate_frozen,
+    evaluate_settings,
+    leaderboard,
+    release_gate,
+    rerank_grid,
+)
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.simulation import simulate
 from vbterrier.frames import read_values, write_qrels, write_run
 from vbterrier.frames.ranges import is_linearised
 from vbterrier.frames.score_table import answers_by
 from vbterrier.kernels.resample import poisson_weights, resamples, stream
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
+from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.linking import LinkF1, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
@@ -231,6 +244,22 @@ def test_the_command_line_scores_answers_and_runs(command, tmp_path, gold):
     code, _, err = command("score", systems[0], "--qrels", tmp_path / "bad.tsv", "-m", "LinkingF1")
     assert code != 0
     assert "bad.tsv:1: wanted 2 fields, qid entity_id; found 1" in err
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_tables_for_papers_have_the_ratios(command, tmp_path):
+    SMALL.to_csv(tmp_path / "gold.tsv", sep="\t", index=False)
+    systems = {"one": ONE, "three": SMALL.assign(entity_id=["A", "A", "B", "B", "A", "A", "NIL", "NIL", "A"])}
+    for name, each in systems.items():
+        each.to_csv(tmp_path / f"{name}.tsv", sep="\t", index=False, header=False)
+    files = [tmp_path / f"{name}.tsv" for name in systems]
+    code, out, err = command("table", *files, "-q", tmp_path / "gold.tsv", "-m", "LinkF1", "-f", "csv")
+    assert (code, err) == (0, "")
+    ratios = [f1_of(SMALL["entity_id"].to_numpy(), each["entity_id"].to_numpy()) for each in systems.values()]
+    assert ratios[0] != ratios[1]
+    assert pd.read_csv(io.StringIO(out)).set_index("system")["LinkF1"].tolist() == pytest.approx(ratios, abs=1e-12)
+    code, _, err = command("track", *files, "-q", tmp_path / "gold.tsv", "-m", "LinkF1")
+    assert (code, "a ratio of sums over queries" in err) == (2, True)
 
 
 def of_lists(gold, answer):
@@ -493,6 +522,70 @@ def test_calls_of_runs_refuse_ratios_of_sums():
     # Values of ratios are no scores of queries, of which one could be higher.
     assert table[["LinkF1 +", "LinkF1 -"]].isna().all(axis=None)
     assert table[["LinkingR +", "LinkingR -"]].iloc[1].notna().all()
+
+
+POOL = SMALL.rename(columns={"entity_id": "docno"}).assign(score=1.0)
+POOL_QRELS = POOL[["qid", "docno"]].assign(label=1)
+OF_ENTITIES = {"links": pd.DataFrame({"docno": ["A"], "entity_id": ["X"]})}
+ENTITIES = pd.DataFrame({"qid": ["q000"], "docno": ["X"], "score": [1.0]})
+
+
+def frozen(measure):
+    reranker = NeuralReranker(OF_ENTITIES["links"], ENTITIES)
+    return evaluate_frozen(POOL, POOL_QRELS, [measure], reranker=reranker, entities={"one": ENTITIES})
+
+
+# Calls that restrict or rerank documents, or leave topics out.
+DOCUMENT_CALLS = {
+    "settings": lambda measure: evaluate_settings(
+        {"a": POOL}, POOL_QRELS, [measure], entities=ENTITIES, options=ReachOptions(pool=POOL), **OF_ENTITIES
+    ),
+    "closed and open entities": lambda measure: evaluate_closed_open(
+        OverlapReranker(OF_ENTITIES["links"], ENTITIES),
+        POOL_QRELS,
+        [measure],
+        pool=POOL,
+        entities={"closed": ENTITIES, "open": ENTITIES},
+        **OF_ENTITIES,
+    ),
+    "frozen": frozen,
+    "rerankers": lambda measure: rerank_grid(
+        POOL, POOL_QRELS, [measure], entity_runs={"one": ENTITIES}, grid={"overlap": {}}, **OF_ENTITIES
+    ),
+    "entity rankers": lambda measure: entity_grid(
+        link_pool(POOL, OF_ENTITIES["links"], POOL_QRELS), SMALL[["qid"]], [measure], grid={"consensus": {}}
+    ),
+    "simulations": lambda measure: simulate(
+        {"a": POOL}, POOL_QRELS, measure, incomplete=[("some", POOL_QRELS.head(4))], estimators={"one": "nDCG@10"}
+    ),
+    "estimators": lambda measure: simulate(
+        {"a": POOL}, POOL_QRELS, incomplete=[("some", POOL_QRELS.head(4))], estimators={"one": measure}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", DOCUMENT_CALLS)
+@pytest.mark.filterwarnings("ignore:1 estimators have another cutoff:vbterrier.errors.DegenerateWarning")
+def test_calls_over_documents_refuse_ratios(call):
+    for measure in (LinkP, LinkF1, NilR, LinkingF1):
+        with pytest.raises(ParameterError, match=rf"^{measure}: a ratio of sums .* use LinkingR, a mean, or"):
+            DOCUMENT_CALLS[call](measure)
+    with pytest.raises(ParameterError, match="DiscRatio@5: the value of a collection is a ratio of means"):
+        DOCUMENT_CALLS[call](DiscRatio @ 5)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_the_recall_that_refusals_advise_is_read_from_runs():
+    named = zip("ab", (ONE, TWO), strict=True)
+    runs = {name: each.rename(columns={"entity_id": "docno"}).assign(score=1.0) for name, each in named}
+    right = {
+        name: float((each["entity_id"] == SMALL["entity_id"]).mean())
+        for name, each in zip("ab", (ONE, TWO), strict=True)
+    }
+    board = leaderboard(runs, POOL_QRELS, "LinkingR").systems.set_index("name")["mean"]
+    assert board.to_dict() == pytest.approx(right, abs=1e-12)
+    found = release_gate(runs["a"], POOL_QRELS, "LinkingR", baseline=runs["b"], margin=0.05)
+    assert found.pairs["diff"].item() == pytest.approx(right["a"] - right["b"], abs=1e-12)
 
 
 def test_names_of_answers_are_those_of_the_measures():

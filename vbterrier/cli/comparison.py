@@ -136,10 +136,13 @@ def table(
 ) -> None:
     """Write one compact table for a paper: a row per run, a column per measure, means with significance letters."""
     from vbterrier.evaluate.comparison import compare as compare_systems
-    from vbterrier.evaluate.inputs import split_runs
+    from vbterrier.evaluate.inputs import named_systems, split_runs
     from vbterrier.evaluate.scores import score
     from vbterrier.evaluate.verdicts import better
+    from vbterrier.frames.contracts import systems_of
     from vbterrier.frames.systems import ONE
+    from vbterrier.measures.linking import LinkingMeasure
+    from vbterrier.measures.text import measures_from
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -164,7 +167,9 @@ def table(
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
     shown = option.renamed(names)
-    systems = split_runs(runs, system, extra=False)
+    # Answers of linkers have their own reader.
+    is_linking = all(isinstance(measure, LinkingMeasure) for measure in measures_from(*measures))
+    systems = dict(systems_of(named_systems(runs))) if is_linking else split_runs(runs, system, extra=False)
     if odd := [name for name in shown if name not in systems]:
         raise ParameterError(
             f"--name: no system {odd[0]!r}, found {examples(list(systems))}.{nearest(odd[0], systems)}"

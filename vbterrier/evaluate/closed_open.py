@@ -27,7 +27,9 @@ from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.frames.results import Shown, joined_names, of_means
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import ONE
+from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -154,6 +156,7 @@ def evaluate_closed_open(
         options.judgments,
     )
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
+    refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
     choice("judgments", judgments, JUDGMENTS)
     choice("unreached", unreached, UNREACHED)
     choice("unmatched", unmatched, UNMATCHED)

@@ -40,6 +40,7 @@ from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run, loaded_run, ranked
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
@@ -314,6 +315,7 @@ def entity_grid(
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
     asked = distinct_measures(measures, "RelCov@20")
+    refuse_ratios(map(str, asked), "vbterrier.score")
     external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
     if external:
         raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")

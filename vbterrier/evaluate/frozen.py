@@ -23,7 +23,9 @@ from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.frames.results import Shown
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import ONE
+from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
@@ -183,6 +185,7 @@ def evaluate_frozen(
         raise ParameterError(
             f"entities, runs: {twice[0]!r} occurs twice ({POOL!r} and {TRAINING!r} are taken); rename it"
         )
+    refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool).only(set(judged["qid"].astype(str).unique()))
     if not len(documents):

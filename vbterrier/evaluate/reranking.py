@@ -31,6 +31,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run, loaded_run, run_places
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget, warn_of_few_non_relevant
@@ -318,6 +319,7 @@ def rerank_grid(
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
     asked = distinct_measures(measures, "AP")
+    refuse_ratios(map(str, asked), "vbterrier.score")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
     runs = loaded_runs(entity_runs)

@@ -21,8 +21,10 @@ from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import ONE
 from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import UNSET, Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
@@ -324,6 +326,7 @@ def evaluate_settings(
     cutoff, rel, unreached, pool, beyond = options.cutoff, options.rel, options.unreached, options.pool, options.beyond
     topics, on_topics = data.topics, data.on_topics
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
+    refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
     choice("beyond", beyond, BEYOND)
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))

@@ -24,6 +24,7 @@ from vbterrier.evaluate.simulated_runs import (
 )
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
+from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated, models_of
@@ -380,6 +381,7 @@ def simulate(
     progress = execution.progress
     (wanted,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
+    refuse_ratios([str(wanted), *(str(each.point) for each in asked)], "vbterrier.score")
     other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]
     if other:
         warn(

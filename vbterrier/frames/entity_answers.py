@@ -181,6 +181,9 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
 
 def answers_frame(source: Any, name: str) -> pd.DataFrame:
     """Return a frame of answers, read from a file if given a path."""
+    if isinstance(source, Run):
+        # Answers that were read as a run have entities in the place of documents.
+        return source.frame
     return read_answers(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, name)
 
 

@@ -318,11 +318,12 @@ def refuse_ratios_of_means(measures: Iterable[str]) -> None:
         )
 
 
-def refuse_ratios(measures: Collection[str], remedy: str) -> None:
+def refuse_ratios(measures: Iterable[str], remedy: str) -> None:
     """Refuse ratios of sums and of means over topics, which means of the values of some topics are not.
 
     ``remedy``: another call that serves ratios of sums.
     """
+    measures = list(measures)
     refuse_ratios_of_means(measures)
     for measure, of_answers in answers_by(measures).items():
         recall = of_answers.replace(f"({ANSWER_PART})", "").replace(f",{ANSWER_PART}", "")

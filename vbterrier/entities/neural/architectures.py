@@ -121,12 +121,13 @@ def entity_vectors(p: Arrays, entity: Any, description: Any, types: Any, words: 
     padding too, b the sum over all word positions of ``W w + c``.
     """
     torch = module_of_extra("torch", "neural")
-    nn, (n, e) = torch.nn.functional, entity.shape
+    n, e = entity.shape
     # Documents share entities, and all of them those of the query.
     distinct, place = description.reshape(n * e, -1).unique(dim=0, return_inverse=True)
-    described = p["word"][distinct].transpose(1, 2)
-    text = nn.conv1d(described, p["description_weight"], p["description_bias"]).relu().amax(dim=2)[place.reshape(n, e)]
-    bag = p["word"][words].sum(dim=1) @ p["bag_weight"].T + words.shape[1] * p["bag_bias"]
+    described = convolved(p["word"], distinct, p["description_weight"], p["description_bias"])
+    text = described.relu().amax(dim=1)[place.reshape(n, e)]
+    bag = torch.nn.functional.embedding_bag(words, p["word"], mode="sum") @ p["bag_weight"].T
+    bag = bag + words.shape[1] * p["bag_bias"]
     # The weight of each type of the table: documents share types, too.
     table = p["type"]
     weight = (bag @ table.T)[:, None].expand(-1, e, -1).gather(2, types).softmax(dim=2)
@@ -148,11 +149,22 @@ def pooled(query: Any, query_weight: Any, document: Any, document_weight: Any) -
     return (rows * query_weight[..., None]).sum(dim=1)
 
 
+def convolved(vectors: Any, words: Any, weight: Any, bias: Any) -> Any:
+    """Return the convolution of words without padding, (n, w) rows of ``vectors`` -> (n, w - size + 1, f).
+
+    A filter (f, d, size) is a sum of products with one word each, which occurrences of the word share.
+    """
+    nn, (f, d, size) = module_of_extra("torch", "neural").nn.functional, weight.shape
+    distinct, place = words.unique(return_inverse=True)
+    products = (vectors[distinct] @ weight.permute(1, 2, 0).reshape(d, size * f)).reshape(-1, f)
+    windows = (size * place).unfold(1, size, 1) + place.new_tensor(range(size))
+    rows = nn.embedding_bag(windows.reshape(-1, size), products, mode="sum")
+    return rows.reshape(*windows.shape[:2], f) + bias
+
+
 def n_grams(p: Arrays, words: Any, size: int) -> Any:
-    """Return unit vectors of n-grams, ``ReLU(convolution)`` without padding, (n, w, d) -> (n, w - size + 1, f)."""
-    nn = module_of_extra("torch", "neural").nn.functional
-    rows = nn.conv1d(words.transpose(1, 2), p[f"gram{size}_weight"], p[f"gram{size}_bias"]).relu()
-    return unit(rows.transpose(1, 2))
+    """Return unit vectors of n-grams, ``ReLU(convolution)`` without padding, (n, w) -> (n, w - size + 1, f)."""
+    return unit(convolved(p["word"], words, p[f"gram{size}_weight"], p[f"gram{size}_bias"]).relu())
 
 
 def edrm_features(p: Arrays, x: Arrays, pairs: Sequence[str] = PAIRS) -> Any:
@@ -163,13 +175,13 @@ def edrm_features(p: Arrays, x: Arrays, pairs: Sequence[str] = PAIRS) -> Any:
     are unit vectors of words.
     """
     torch = module_of_extra("torch", "neural")
-    sides = []
+    sides, embedding = [], torch.nn.functional.embedding
     for at, side in enumerate(("query", "document")):
         words = x[f"{side}_words"]
-        own, mask = p["word"][words], (words > 0).to(p["word"].dtype)
+        mask = (words > 0).to(p["word"].dtype)
         parts = {}
         for name in {pair[at] for pair in pairs} - {"e"}:
-            rows = n_grams(p, own, int(name)) if f"gram{name}_weight" in p else unit(own)
+            rows = n_grams(p, words, int(name)) if f"gram{name}_weight" in p else embedding(words, unit(p["word"]))
             parts[name] = rows, mask[:, : rows.shape[1]]
         if any(pair[at] == "e" for pair in pairs):
             inputs = (x[f"{side}_{name}"] for name in ("entity", "entity_description", "entity_types", "words"))
