@@ -47,6 +47,7 @@ from vbterrier.settings import Inference
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
 FIRST = "first stage"
+KINDS = ("gold", "consensus", "selected")
 
 
 def aida(data, first_stage):
@@ -70,8 +71,10 @@ def aida(data, first_stage):
     )
 
 
-def trained(found, links, entities, model, encoded, variant, checkpoints=None):
+def trained(found, links, entities, model, encoded, variant, checkpoints=None, limits=None):
     """The run of a model in five folds, its parameters, and CPU seconds without encoding texts.
+
+    ``limits``: epochs and patience, ``None`` for the defaults.
 
     With a folder of ``checkpoints``, each fold that is done is a file there and is not computed again.
     """
@@ -85,7 +88,7 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None):
             stage._scoring = REFERENCE[model](encoded, {})
         return stage
 
-    stage, seconds, parts = stage_of(Training()), 0.0, []
+    stage, seconds, parts = stage_of(Training(**(limits or {}))), 0.0, []
     topics, labels = RowsByTopic(found.run, "run"), RowsByTopic(found.qrels, "qrels")
     for fold in Folds(FOLDS, topics.names, 0):
         file = None if checkpoints is None else checkpoints.with_name(f"{checkpoints.name}-{fold.number}.csv")
@@ -108,7 +111,7 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None):
     return run, {"parameters": int(run["parameters"].max()), "CPU s": seconds}
 
 
-def table(found, linker, models, encoded, variant, checkpoints=None):
+def table(found, linker, models, encoded, variant, checkpoints=None, limits=None, kinds=KINDS):
     """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
     links = link_pool(found.run, found.tags[linker])
     consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
@@ -123,13 +126,15 @@ def table(found, linker, models, encoded, variant, checkpoints=None):
         ("consensus", consensus, consensus),
         ("selected", selected, selector),
     ):
+        if kind not in kinds:
+            continue
         systems = {FIRST: found.run, "overlap": OverlapReranker(links, entities)(found.run)}
         costs = {}
         for model in models:
             cell = (
                 None if checkpoints is None else checkpoints / f"{found.first_stage}-{variant}-{model}-{linker}-{kind}"
             )
-            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant, cell)
+            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant, cell, limits)
             print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
             systems,
@@ -149,23 +154,22 @@ def table(found, linker, models, encoded, variant, checkpoints=None):
                 for baseline in (FIRST, "overlap"):
                     p = [ttest_rel(wide[name], wide[baseline]).pvalue if name != baseline else np.nan for name in wide]
                     columns.append(pd.Series(p, wide.columns, name=f"{kind}, p of {baseline}"))
-        made = pd.DataFrame(costs).T
+        made = pd.DataFrame(costs, index=["parameters", "CPU s"]).T
         columns.append(made if kind == "gold" else made["CPU s"].rename(f"{kind}, CPU s"))
     return pd.concat(columns, axis=1).reindex([FIRST, "overlap", *models])
 
 
 def documented(made):
     """The table as Markdown: open-world values in bold if they differ from the first stage with p < .001."""
-    columns = [
-        f"{kind}, {setting}" for kind in ("gold", "consensus", "selected") for setting in ("conditional", "open-world")
-    ]
+    columns = [f"{kind}, {setting}" for kind in KINDS for setting in ("conditional", "open-world")]
     seconds = [f"{kind}, CPU s" if kind != "gold" else "CPU s" for kind in ("gold", "selected")]
+    made = made.reindex(columns=["parameters", *columns, *seconds, *(f"{kind}, p of {FIRST}" for kind in KINDS)])
     lines = []
     for name, row in made.iterrows():
         cells = ["" if np.isnan(row["parameters"]) else f"{row['parameters']:,.0f}"]
         for column in columns:
             p = row[f"{column.split(',')[0]}, p of {FIRST}"] if column.endswith("open-world") else 1
-            text = f"{row[column]:.3f}".lstrip("0")
+            text = "" if np.isnan(row[column]) else f"{row[column]:.3f}".lstrip("0")
             cells.append(f"**{text}**" if p < 0.001 else text)
         cells += ["" if np.isnan(row[column]) else f"{row[column]:.1f}" for column in seconds]
         lines.append("| " + " | ".join([name, *cells]) + " |")
@@ -242,6 +246,9 @@ def main():
     asked.add_argument(
         "--checkpoints", type=Path, help="a folder for the folds of the models, which a later call resumes"
     )
+    asked.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="entities of the queries")
+    asked.add_argument("--epochs", type=int, help="the most epochs of a fold (default: that of the rerankers)")
+    asked.add_argument("--patience", type=int, help="epochs without a gain on validation topics that end a fold")
     asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
     asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
     given = asked.parse_args()
@@ -262,7 +269,10 @@ def main():
     for linker in given.links:
         print(f"\n{linker} links")
         if given.models:
-            made = table(found, linker, given.models, encoded, given.variant, given.checkpoints)
+            limits = {"epochs": given.epochs, "patience": given.patience}
+            made = table(
+                found, linker, given.models, encoded, given.variant, given.checkpoints, limits, tuple(given.kinds)
+            )
             print(made.round(4).to_string(), documented(made), sep="\n\n", flush=True)
         if given.flipped:
             print(flipped(found, linker, encoded).to_string(index=False), flush=True)

@@ -325,6 +325,16 @@ def test_a_word_that_is_a_number_sign_is_no_comment_of_hipe(file):
     assert read_entity_links(file(lines)).equals(read_entity_links(file(HIPE, "plain")))
 
 
+@pytest.mark.parametrize("nil", ["NIL", "<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "http://aksw.org/notInWiki/Xyz"])
+def test_spellings_of_nil_are_nil_in_files_of_mentions(file, nil):
+    lines = file(f"d1\t0\t4\tQ90\nd1\t10\t15\t{nil}\n")
+    assert links(lines) == [["d1:0-5", "Q90"], ["d1:10-16", "NIL"]]
+    with pytest.warns(DegenerateWarning, match="1 mentions without an entity give no tags"):
+        assert vbterrier.read_tags(lines)["entity_id"].tolist() == ["Q90"]
+    rel = file(json.dumps({"d1": [[0, 5, "Paris", "Paris", 0.9, 0.8, "LOC"], [10, 6, "Dupont", nil, 0.0, 0.8, "PER"]]}))
+    assert links(rel) == [["d1:0-5", "Paris"], ["d1:10-16", "NIL"]]
+
+
 def test_mentions_of_neleval_without_an_entity_are_nil(file):
     path = file("d1\t0\t4\nd1\t6\t8\t\nd1\t10\t15\tQ5\t0.5\n")
     assert links(path) == [["d1:0-5", "NIL"], ["d1:6-9", "NIL"], ["d1:10-16", "Q5"]]
@@ -392,6 +402,195 @@ def test_corpora_of_wat_spans_of_refined_and_entities_of_spacy(file):
     assert links(file([{"id": "d1", **SPACY}])) == [["d1:0-5", "Q90"]]
 
 
+RESOURCE = {"@URI": PARIS, "@surfaceForm": "Paris", "@offset": "0", "@similarityScore": "0.9"}
+FORM = {"@name": "Paris", "@offset": "0"}
+CANDIDATE = {"@uri": "Paris", "@finalScore": "0.8"}
+FISHING = {"rawName": "Paris", "offsetStart": 0, "offsetEnd": 5}
+MMEAD = {"entity_id": "22989", "start_pos": "0", "end_pos": "5", "entity": "Paris"}
+FRAGMENT = {"tokenFragment": {"start": 0, "end": 0}, "charFragment": {"start": 0, "end": 4}, "DBpediaURL": PARIS}
+PLACE = {"text": "Paris", "length": 5, "confidenceScore": 0.3}
+SPOT = {"start": 0, "end": 5, "spot": "x", "id": 22989, "title": "Paris"}
+# Answers of linkers by docno, and the rows (qid, entity_id, score) of their candidates; NaN scores are None.
+LINKERS = {
+    "Spotlight": ({"d0": {"@text": "none"}, "d1": {"@text": "x", "Resources": [RESOURCE]}}, [("d1:0-5", PARIS, 0.9)]),
+    "Spotlight, one resource": ({"d1": {"@text": "x", "Resources": RESOURCE}}, [("d1:0-5", PARIS, 0.9)]),
+    "Spotlight's candidates": (
+        {
+            "d0": {"annotation": {"@text": "none"}},
+            "d1": {
+                "annotation": {
+                    "@text": "x",
+                    "surfaceForm": [
+                        FORM | {"resource": [CANDIDATE, {"@uri": "Paris,_Texas", "@finalScore": "0.2"}]},
+                        FORM | {"@offset": "9", "resource": CANDIDATE},
+                    ],
+                }
+            },
+        },
+        [("d1:0-5", "Paris", 0.8), ("d1:0-5", "Paris,_Texas", 0.2), ("d1:9-14", "Paris", 0.8)],
+    ),
+    "entity-fishing": (
+        {
+            "d0": {"runtime": 3},
+            "d1": {
+                "runtime": 3,
+                "entities": [
+                    FISHING | {"nerd_score": "0.7", "wikipediaExternalRef": "22989", "wikidataId": "Q90"},
+                    FISHING | {"nerd_score": "0.2", "wikipediaExternalRef": "31102", "wikidataId": "Q830149"},
+                    FISHING | {"offsetStart": 9, "offsetEnd": 14, "confidence_score": 0.5, "wikidataId": "Q90"},
+                ],
+            },
+        },
+        [("d1:0-5", "22989", 0.7), ("d1:0-5", "31102", 0.2), ("d1:9-14", "NIL", 0.5)],
+    ),
+    "MMEAD": (
+        {"d1": {"title": [MMEAD], "headings": [], "body": [MMEAD]}, "d2": {"passage": [MMEAD]}},
+        [("d1:0-5", "Paris", None), ("d1:title.0-5", "Paris", None), ("d2:0-5", "Paris", None)],
+    ),
+    "Nordlys": (
+        {
+            "q1": {
+                "processed_query": "x",
+                "results": [
+                    {"entity": "<dbpedia:Paris>", "mention": "paris", "score": 0.4},
+                    {"entity": "<dbpedia:Paris,_Texas>", "mention": "paris", "score": 0.3},
+                ],
+            }
+        },
+        [("q1", "<dbpedia:Paris>", 0.4), ("q1", "<dbpedia:Paris,_Texas>", 0.3)],
+    ),
+    "Babelfy": ({"d0": [], "d1": [FRAGMENT | {"score": 1.0}]}, [("d1:0-5", PARIS, 1.0)]),
+    "GENRE": ({"d0": [], "d1": [[0, 5, "Paris"]]}, [("d1:0-5", "Paris", None)]),
+    "REL, another order": ({"d1": [[0, 5, "Paris", "Paris", 0.9, "LOC", 0.8]]}, [("d1:0-5", "Paris", 0.9)]),
+    "ELEVANT": (
+        {"d1": {"labels": [], "entity_mentions": [{"span": [0, 5], "id": "Q90"}, {"span": [9, 14], "id": None}]}},
+        [("d1:0-5", "Q90", None), ("d1:9-14", "NIL", None)],
+    ),
+    "gold of ELEVANT": ({"d1": {"labels": [{"id": 0, "span": [0, 5], "entity_id": "Q90"}]}}, [("d1:0-5", "Q90", None)]),
+    "ELEVANT's lines": (
+        {"d1": {"predictions": [{"start_char": 0, "end_char": 5, "entity_reference": "Q90"}]}},
+        [("d1:0-5", "Q90", None)],
+    ),
+    "OpenTapioca": (
+        {
+            "d1": {
+                "annotations": [
+                    {"start": 0, "end": 5, "best_qid": "Q90", "tags": [{"id": "Q90", "score": 2.5}]},
+                ]
+            }
+        },
+        [("d1:0-5", "Q90", 2.5)],
+    ),
+    "Ambiverse": (
+        {
+            "d1": {
+                "matches": [
+                    {"charOffset": 0, "charLength": 5, "text": "Paris", "entity": {"id": "Q90", "confidence": 0.6}}
+                ]
+            }
+        },
+        [("d1:0-5", "Q90", 0.6)],
+    ),
+    "Azure": (
+        {
+            "d1": {
+                "entities": [
+                    {
+                        "url": "https://en.wikipedia.org/wiki/Paris",
+                        "dataSource": "Wikipedia",
+                        "matches": [
+                            {"text": "Paris", "offset": at, "length": 5, "confidenceScore": 0.3} for at in (0, 9)
+                        ],
+                    }
+                ]
+            }
+        },
+        [(f"d1:{at}-{at + 5}", "https://en.wikipedia.org/wiki/Paris", 0.3) for at in (0, 9)],
+    ),
+    "Google": (
+        {
+            "d1": {
+                "entities": [
+                    {
+                        "metadata": {"wikipedia_url": "https://en.wikipedia.org/wiki/Paris"},
+                        "mentions": [{"text": {"content": "Paris", "beginOffset": 0}}],
+                    }
+                ]
+            }
+        },
+        [("d1:0-5", "https://en.wikipedia.org/wiki/Paris", None)],
+    ),
+    "Dandelion": (
+        {
+            "d1": {
+                "annotations": [{"start": 0, "end": 5, "spot": "x", "id": 22989, "title": "Paris", "confidence": 0.7}]
+            }
+        },
+        [("d1:0-5", "Paris", 0.7)],
+    ),
+    "lists of links": (
+        {"d1": {"links": [[0, 5, "Q90", "Paris"], [9, 14, "<NIL>"]]}},
+        [("d1:0-5", "Q90", None), ("d1:9-14", "NIL", None)],
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*mentions without an entity give no tags:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*so that every tag gets the weight 1:vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("linker", LINKERS)
+def test_saved_answers_of_linkers_are_read_in_all_forms(file, linker):
+    by_document, rows = LINKERS[linker]
+    forms = [json.dumps(by_document), json.dumps(by_document, indent=1)]
+    if all(isinstance(answer, dict) for answer in by_document.values()):
+        named = [{"docno": docno, **answer} for docno, answer in by_document.items()]
+        forms += [json.dumps(named), "".join(json.dumps(each) + "\n" for each in named)]
+    for form in forms:
+        found = read_entity_links(file(form))
+        score = [None if np.isnan(each) else each for each in found["score"]]
+        assert list(zip(found["qid"], found["entity_id"], score, strict=True)) == rows
+        best = found.drop_duplicates("qid")
+        tags = vbterrier.read_tags(file(form))
+        assert tags["entity_id"].tolist() == [each for each in best["entity_id"] if each != "NIL"]
+
+
+def test_candidates_of_entity_fishing_have_two_id_spaces(file):
+    answers = LINKERS["entity-fishing"][0]
+    assert links(file(json.dumps(answers)), ids="wikidata") == [
+        ["d1:0-5", "Q90"],
+        ["d1:0-5", "Q830149"],
+        ["d1:9-14", "Q90"],
+    ]
+    assert links(file(json.dumps(LINKERS["MMEAD"][0])), ids="wikipedia_id")[0] == ["d1:0-5", "22989"]
+
+
+UNREAD = {
+    "AIDA": (
+        {"mentions": [{"bestEntity": {"kbIdentifier": "YAGO:Paris"}}]},
+        "an answer of AIDA, whose ids are",
+    ),
+    "TextRazor": ({"response": {"entities": [{"wikiLink": "x"}]}}, "an answer of TextRazor"),
+    "Falcon": ({"entities_wikidata": [["x", "y"]]}, "an answer of Falcon, which has no offsets"),
+    "Bootleg": ({"qids": ["Q90"], "char_spans": [[0, 5]]}, "an answer of Bootleg"),
+    "Babelfy alone": ([FRAGMENT | {"score": 1.0}], "an answer of Babelfy that does not name its document"),
+    "REL alone": ([[0, 5, "Paris", "Paris", 0.9, 0.8, "LOC"]], "an answer of REL that does not name its document"),
+    "GENRE's beams": ([[{"text": "Paris", "score": -0.1}]], "an answer of GENRE without offsets"),
+    "Spotlight alone": (
+        {"@text": "x", "Resources": [RESOURCE]},
+        "an answer of Spotlight that does not name",
+    ),
+    "MMEAD alone": ({"passage": [MMEAD]}, "an answer of MMEAD that does not name its document"),
+    "Nordlys alone": (LINKERS["Nordlys"][0]["q1"], "an answer of Nordlys that does not name its document"),
+}
+
+
+@pytest.mark.parametrize("linker", UNREAD)
+def test_answers_that_are_not_read_are_refused_by_name(file, linker):
+    answer, message = UNREAD[linker]
+    for read in (read_entity_links, vbterrier.read_tags, read_answers):
+        with pytest.raises(FileError, match=f"is {message}.*; (write|add|save)"):
+            read(file(json.dumps(answer)))
+
+
 FAULTY_ANSWERS = {
     "spaCy without links": ({"id": 1, "ents": [{"start": 0, "end": 5, "label": "GPE"}]}, "spaCy leaves links out: add"),
     "offsets of spaCy": ({"id": 1, "ents": [{"start": 5, "end": 0, "label": "G", "kb_id": "Q1"}]}, "offsets 5 to 0"),
@@ -401,7 +600,7 @@ FAULTY_ANSWERS = {
         "the score of a mention is \"'high'\", wanted a number",
     ),
     "ReFinED without length": ({"id": 1, "spans": [{"text": "x", "start": 0, "predicted_entity": None}]}, "'ln'"),
-    "another answer among documents": ({"d1": TAGME, "d2": 7}, "'d2': wanted an answer of TagMe or WAT with a list"),
+    "another answer among documents": ({"d1": TAGME, "d2": 7}, "'d2': wanted an answer of TagMe or WAT, found '7'"),
 }
 
 

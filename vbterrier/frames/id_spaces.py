@@ -133,6 +133,15 @@ _NEVER_NAME, _AT_ADDRESS = re.compile(_NEVER_NAMES), re.compile(_ADDRESS)
 _USUAL = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
 
 
+def is_no_entity(entity: str) -> bool:
+    """Return True for the linkers' spellings of no entity, which are no names in any knowledge base.
+
+    >>> is_no_entity("<NIL>"), is_no_entity("NIL0012"), is_no_entity("null")
+    (True, True, False)
+    """
+    return _NEVER_NAME.fullmatch(entity) is not None
+
+
 def id_in(entity: str, space: str) -> str:
     """Return an id in the spelling of an id space; ids of a space of another name are unchanged.
 

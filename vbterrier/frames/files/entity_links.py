@@ -46,6 +46,18 @@ def read_entity_links(
     WAT corpus   ``entities`` with ``wikipedia_title``, ``wikipedia_id``, ``rho``     half-open
     ReFinED      ``spans`` with ``text``, ``start``, ``ln``, ``predicted_entity``     start and length
     spaCy        ``ents`` with ``start``, ``end`` and ``kb_id``                       half-open
+    Spotlight    ``Resources``; ``annotation`` with ``surfaceForm`` (candidates)      start
+    fishing      ``entities`` of entity-fishing, with ``rawName`` (candidates)        half-open
+    MMEAD        ``passage``, ``query`` or ``title``, ``headings``, ``body``          half-open, of each part
+    Nordlys      ``processed_query`` and ``results`` (candidates)                     none
+    Babelfy      lists of ``charFragment``, ``DBpediaURL`` and ``score``              end of the last character
+    GENRE        ``{docno: [[start, length, title]]}``                                start and length
+    ELEVANT      ``entity_mentions``, ``predictions`` or ``labels`` with spans        half-open
+    OpenTapioca  ``annotations`` with ``best_qid`` and ``tags`` (candidates)          half-open
+    Ambiverse    ``matches`` with ``charOffset`` and ``charLength``                   start and length
+    Azure        ``entities`` with ``url`` and ``matches``                            start and length
+    Google       ``entities`` with ``metadata`` and ``mentions``                      start
+    links        ``links``: ``[[start, end, entity]]`` or with a fourth, the mention  half-open
     ===========  ===================================================================  =========================
 
     Parameters
@@ -88,9 +100,11 @@ def read_entity_links(
     Notes
     -----
     A file of neleval is recognised by its first line with an entity, which must not be a number: a number there means
-    TREC qrels of entities. Answers of TagMe and WAT, spans of ReFinED and JSON of spaCy are objects, one in each line
-    or in a list, with the id of the document as ``docno``, ``doc_id``, ``docid`` or ``id``, or one object of answers by
-    docno. Offsets of TagMe and WAT may be in UTF-16 units. ``Doc.to_json()`` of spaCy has no links: add ``kb_id``.
+    TREC qrels of entities. Answers of the linkers from TagMe on are objects, one in each line or in a list, with the id
+    of the document as ``docno``, ``doc_id``, ``docid``, ``pid``, ``qid``, ``doc`` or ``id``, or one object of answers
+    by docno. Offsets of TagMe, WAT, Spotlight and entity-fishing may be in UTF-16 units. Answers of AIDA, TextRazor,
+    Falcon and Bootleg, and those that do not name their document, are refused by name. ``Doc.to_json()`` of spaCy has
+    no links: add ``kb_id``.
     Turtle needs ``rdflib`` (``pip install 'vbterrier[rdf]'``).
 
     Mentions of HIPE are those of HIPE-scorer: links between ``|`` are candidates, the first is the answer; a mention
@@ -129,7 +143,7 @@ def linked_mentions(
     source = Source.at(path, max_bytes)
     layout = None if source.is_parquet or source.is_workbook else link_layout(source)
     if layout is None:
-        every = ", ".join(each.name.partition(" (")[0] for each in LAYOUTS)
+        every = ", ".join(dict.fromkeys(each.name.partition(" (")[0] for each in LAYOUTS))
         raise FileError(source.path, f"is not recognised as linked mentions; wanted one of {every}")
     tables = _table(mapping, max_bytes), _table(redirects, max_bytes)
     frame = in_one_space(source, layout, ids, *tables, is_gold=is_gold)

@@ -12,9 +12,18 @@ import pandas as pd
 
 from vbterrier.errors import FileError, agreeing, printable, warn
 from vbterrier.frames.files.json_tables import is_json, number_of, object_of
+from vbterrier.frames.files.linker_answers import (
+    ANSWERS,
+    UNREAD,
+    Answers,
+    id_of,
+    recognised,
+    refuse_unnamed,
+    refuse_unread,
+)
 from vbterrier.frames.files.nif import nif_mentions
 from vbterrier.frames.files.source import COMMENT, MisfitError, RepeatedMemberError, Source, json_of, shown, split
-from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA, normalised, place_of
+from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA, is_no_entity, normalised, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,10 +42,11 @@ _LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
 # The first lines of all layouts, and of some other files, but not of those between blanks.
 MAY_BE_LINKED = re.compile(rb"\s*[@<{\[#]|-DOCSTART-|[^\t]*\t[^\t]*\t|(?i:prefix|base)\s")
 _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+([\w.-]*:\s*)?<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
-# Members of ELQ, BLINK, TagMe, WAT, ReFinED and spaCy, and a document of REL, whose links are lists.
+# Members of ELQ, BLINK and other linkers, and documents whose links are lists, as those of REL.
+_MARKS = "|".join(re.escape(mark) for mark in [*(each.mark for each in ANSWERS if each.mark != "["), *UNREAD])
 _JSON_LINKS = re.compile(
-    rb'"(?:pred_triples|tokenized_mention_idxs|context_left|spot|wikipedia_title|predicted_entity|ents)"'
-    rb'|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]'
+    rf'"(?:pred_triples|tokenized_mention_idxs|context_left)"|{_MARKS}'.encode()
+    + rb'|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]|\A\s*\[\s*\['
 )
 _HEAD = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
@@ -48,7 +58,11 @@ _N_REL, _ALL_FIELDS = len(_REL_KINDS), 8
 
 
 class Mention(NamedTuple):
-    """A mention in a document: its entities are tuples of id, space of an id that is no address, and score."""
+    """A mention in a document: its entities are tuples of id, space of an id that is no address, and score.
+
+    Ids of one candidate in several spaces have one number in ``candidates``, which is empty if each entity is one
+    candidate, or all are, see :class:`LinkLayout`.
+    """
 
     line: int | None
     docno: str
@@ -56,6 +70,8 @@ class Mention(NamedTuple):
     end: int
     text: str
     entities: list[tuple[str, str, float | None]]
+    candidates: list[int] = []  # noqa: RUF012 - a default of a named tuple, never changed
+    part: str = ""  # of the document, with offsets of its own
 
 
 @dataclass(frozen=True)
@@ -72,24 +88,28 @@ class LinkLayout:
     read_gold: Callable[[Source], Iterator[Mention]] | None = field(default=None, repr=False)  # if it differs
 
     def frame(self, source: Source, *, is_gold: bool = False) -> pd.DataFrame:
-        """Return the columns qid, docno, start, end, mention, entity_id, score (NaN if missing), space and number.
+        """Return the columns qid, docno, start, end, mention, entity_id, score, space, number and candidate.
 
-        ``space`` is that of ids that are no addresses, and ``number`` counts mentions from 0.
+        ``score`` is NaN if there is none; ``space`` is that of ids that are no addresses; ``number`` counts mentions
+        from 0, and ``candidate`` the candidates of a mention.
         """
         read = self.read_gold if is_gold and self.read_gold else self.read
         rows, lines = [], list[int | None]()
         mark = "w" if self.unit == "words" else ""
         for number, mention in enumerate(read(source)):
-            line, docno, start, end, text, entities = mention
+            line, docno, start, end, text, entities, candidates, part = mention
             _check_span(source, mention)
-            qid = f"{docno}:{mark}{start}-{end}" if self.unit else docno
+            qid = f"{docno}:{part}{mark}{start}-{end}" if self.unit else docno
             lines.append(line)
-            for entity, space, score in entities or [("", "", None)]:
-                rows.append((qid, docno, start, end, text, entity or NIL, score, space, number))
-        names = ["qid", "docno", "start", "end", "mention", "entity_id", "score", "space", "number"]
+            for at, (entity, space, score) in enumerate(entities or [("", "", None)]):
+                candidate = candidates[at] if candidates else 0 if self.has_alternatives else at
+                # TAC's clusters keep their numbers.
+                known = NIL if is_no_entity(entity) and not NILS.fullmatch(entity) else entity
+                rows.append((qid, docno, start, end, text, known, score, space, number, candidate))
+        names = ["qid", "docno", "start", "end", "mention", "entity_id", "score", "space", "number", "candidate"]
         _LOG.info("%s: recognised as %s, %s mentions", printable(source.path), self.name, f"{len(lines):,}")
         frame = pd.DataFrame(rows, columns=names).astype(
-            {"start": "int64", "end": "int64", "score": "float64", "number": "int64"}
+            {"start": "int64", "end": "int64", "score": "float64", "number": "int64", "candidate": "int64"}
         )
         keys = ["qid"] if self.unit else ["qid", "entity_id"]
         twice = frame.drop_duplicates("number" if self.unit else ["number", "entity_id"]).duplicated(keys)
@@ -110,18 +130,16 @@ def in_one_space(
     is_gold: bool = False,
 ) -> pd.DataFrame:
     """Return the frame of a file of linked mentions, with ids of one space if ``ids`` names it."""
-    frame = layout.frame(source, is_gold=is_gold)
+    frame, candidate = layout.frame(source, is_gold=is_gold), ["number", "candidate"]
     if ids is None:
-        return frame.drop_duplicates("number", ignore_index=True) if layout.has_main else frame
+        return frame.drop_duplicates(candidate, ignore_index=True) if layout.has_main else frame
     if layout.has_alternatives:
         spaces = [place_of(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
         frame["is_other"] = [space != ids for space in spaces]
         # Mentions without an id of the space keep one that a mapping may relate to it.
-        frame = frame.sort_values(["number", "is_other"], kind="stable").drop_duplicates("number", ignore_index=True)
-    entity_spaces, name = frame["space"].tolist(), str(source.path)
-    entities = normalised(
-        frame["entity_id"].tolist(), entity_spaces, ids, mapping=mapping, redirects=redirects, name=name
-    )
+        frame = frame.sort_values([*candidate, "is_other"], kind="stable").drop_duplicates(candidate, ignore_index=True)
+    own, name = frame["space"].tolist(), str(source.path)
+    entities = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
     return frame.assign(entity_id=entities)
 
 
@@ -135,8 +153,8 @@ def linked_rows(source: Source, layout: LinkLayout, kind: str, ids: str | None =
         what = "documents" if kind == "tags" else "texts of mentions"
         raise FileError(source.path, f"is recognised as {layout.name}, which has no {what}; wanted {kind}")
     frame = in_one_space(source, layout, ids)
-    if kind != "mentions" and layout.has_alternatives and frame["number"].duplicated().any():
-        row = frame[frame["number"].duplicated(keep=False)].iloc[0]
+    if kind != "mentions" and layout.has_alternatives and frame.duplicated(["number", "candidate"]).any():
+        row = frame[frame.duplicated(["number", "candidate"], keep=False)].iloc[0]
         message = f"is recognised as {layout.name}; mention {row['qid']!r} has several entities"
         raise FileError(source.path, f"{message}; choose an id space, as ids='wikidata' or --ids wikidata")
     if kind in ("tags", "mentions"):
@@ -249,15 +267,22 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
         return None
     record = _first_object(source, line)
     if not isinstance(record, dict):
+        refuse_unnamed(source, record)
         return None
+    if layout := _layout_of_members(record):
+        return layout
+    if answers := recognised(record, head):
+        return _ANSWERS[answers]
+    refuse_unread(source, head)
+    return None
+
+
+def _layout_of_members(record: dict[str, Any]) -> LinkLayout | None:
+    """Return the layout of ELQ, BLINK or REL by an object."""
     if "pred_triples" in record or {"label_id", "tokenized_mention_idxs"} <= set(record):
         return ELQ
     if {"context_left", "mention", "label_id"} <= set(record):
         return BLINK
-    for layout, (items, member) in _MEMBERS.items():
-        # The lists of the first documents may be empty.
-        if f'"{member}"'.encode() in head and any(_has_list(each, items) for each in (record, *record.values())):
-            return layout
     lists = [links for links in record.values() if isinstance(links, list)]
     first = next((links[0] for links in lists if links), None)
     return REL if len(lists) == len(record) > 0 and isinstance(first, list) and len(first) == _N_REL else None
@@ -296,7 +321,7 @@ class _Line(NamedTuple):
     def entity(self, place: int, nil: str = NIL) -> str:
         """An id, empty for the layout's own spelling of no entity."""
         entity = self.fields[place]
-        if entity != nil and not NILS.fullmatch(entity) and _LIKE_NIL.fullmatch(entity):
+        if entity != nil and not is_no_entity(entity) and _LIKE_NIL.fullmatch(entity):
             message = f"found {entity!r} as an entity, which resembles {nil!r}, the spelling of no entity; correct it"
             raise self.refused(message)
         return "" if entity == nil else entity
@@ -537,9 +562,12 @@ def _rel(source: Source) -> Iterator[Mention]:
         for docno, links in record.items():
             for link in links if isinstance(links, list) else [links]:
                 fits = isinstance(link, list) and len(link) == _N_REL
+                # Versions of REL differ in the order of the last two fields.
+                last = _REL_KINDS[5:]
+                kinds = [*_REL_KINDS[:5], *(last[::-1] if fits and isinstance(link[5], str) else last)]
                 if (
                     not fits
-                    or not all(isinstance(*pair) for pair in zip(link, _REL_KINDS, strict=True))
+                    or not all(isinstance(*pair) for pair in zip(link, kinds, strict=True))
                     or link[0] < 0
                     or link[1] < 0
                 ):
@@ -552,7 +580,7 @@ def _rel(source: Source) -> Iterator[Mention]:
 
 def _elq(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
-        docno = _id_of(source, line, record, "id")
+        docno = id_of(source, line, record, "id")
         triples, texts, scores = (_list_of(record, name) for name in ("pred_triples", "pred_tuples_string", "scores"))
         if "pred_triples" not in record:
             ids, spans = _list_of(record, "label_id"), _list_of(record, "tokenized_mention_idxs")
@@ -582,7 +610,7 @@ def _list_of(record: dict[str, Any], name: str) -> list[Any]:
 
 def _blink(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
-        docno = _id_of(source, line, record, "query_id" if "query_id" in record else "id")
+        docno = id_of(source, line, record, "query_id" if "query_id" in record else "id")
         entity, text = record.get("label_id"), record.get("mention")
         if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(text, str):
             members = ", ".join(record)
@@ -594,109 +622,16 @@ def _blink(source: Source) -> Iterator[Mention]:
         yield Mention(line, docno, -1, -1, text, [(entity_id, PAGE, None)])
 
 
-# Members that name the document of an answer.
-_DOCNOS = ("docno", "doc_id", "docid", "id")
+def _answers(answers: Answers) -> Callable[[Source], Iterator[Mention]]:
+    """The reader of the saved answers of a linker."""
 
+    def read(source: Source) -> Iterator[Mention]:
+        for line, docno, mention in answers(source, _objects(source)):
+            entities = [(*each, score) for ids, score in mention.candidates for each in ids]
+            numbers = [at for at, (ids, _) in enumerate(mention.candidates) for _ in ids]
+            yield Mention(line, docno, mention.start, mention.end, mention.text, entities, numbers, mention.part)
 
-@dataclass(frozen=True)
-class _Answers:
-    """The reader of answers of a linker: objects with a list of items, each with the id of its document.
-
-    The id is a member, or the object is a member of an object of documents. ``mention_of`` returns start, end, text,
-    pairs of id and space, and score of an item, or raises KeyError, TypeError or ValueError for a fault. Items without
-    an entity are left out and counted.
-    """
-
-    linker: str
-    items: str
-    mention_of: Callable[[dict[str, Any]], tuple[int, int, str, list[tuple[str, str]], Any]]
-
-    def __call__(self, source: Source) -> Iterator[Mention]:
-        n_unlinked = 0
-        for line, record in _objects(source):
-            for docno, answer in self._by_document(source, line, record):
-                for item in answer[self.items]:
-                    try:
-                        start, end, text, entities, score = self.mention_of(item)
-                    except (KeyError, TypeError, ValueError) as error:
-                        message = f"document {docno!r}: wanted an item of {self.linker}, found {shown(repr(item))}"
-                        raise FileError(source.path, f"{message} ({error!r})", line=line) from error
-                    n_unlinked += not entities
-                    if entities:
-                        weight = None if score is None else _score(source, line, docno, score)
-                        yield Mention(line, docno, start, end, text, [(*each, weight) for each in entities])
-        if n_unlinked:
-            warn(f"{printable(source.path)}: {agreeing(n_unlinked, 'mentions are linked to nothing and left out')}")
-
-    def _by_document(
-        self, source: Source, line: int | None, record: dict[str, Any]
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        if _has_list(record, self.items):
-            key = next((each for each in _DOCNOS if each in record), None)
-            if key is None:
-                message = f"is an answer of {self.linker} that does not name its document"
-                raise FileError(source.path, f"{message}; add a member 'docno' to each answer", line=line)
-            yield _id_of(source, line, record, key), record
-            return
-        for docno, answer in record.items():
-            if not _has_list(answer, self.items):
-                message = f"{docno!r}: wanted an answer of {self.linker} with a list {self.items!r}"
-                raise FileError(source.path, f"{message}, found {shown(repr(answer))}", line=line)
-            yield docno, answer
-
-
-def _score(source: Source, line: int | None, docno: str, score: Any) -> float:
-    number = number_of(score)
-    if number is None:
-        message = f"document {docno!r}: the score of a mention is {shown(repr(score))}, wanted a number"
-        raise FileError(source.path, message, line=line)
-    return number
-
-
-def _offsets(start: Any, end: Any) -> tuple[int, int]:
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
-        raise ValueError(f"offsets {start!r} to {end!r}")
-    return start, end
-
-
-def _in_wikipedia(title: Any, page: Any) -> list[tuple[str, str]]:
-    """Return a page of Wikipedia by its title and its number; none without a title, or with a number of 0 or less."""
-    if title is None or type(page) is not int or page <= 0:
-        return []
-    return [(str(title), TITLE), (str(page), PAGE)]
-
-
-def _annotation(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
-    entities = _in_wikipedia(item.get("title"), item["id"])
-    return *_offsets(item["start"], item["end"]), str(item["spot"]), entities, item["rho"]
-
-
-def _wat_entity(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
-    entities = _in_wikipedia(item["wikipedia_title"], item["wikipedia_id"])
-    return *_offsets(item["start"], item["end"]), "", entities, item["rho"]
-
-
-def _refined_span(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
-    start, end = _offsets(item["start"], item["start"] + item["ln"])
-    entity = item["predicted_entity"] or {}
-    ids = ((entity.get("wikidata_entity_id"), WIKIDATA), (entity.get("wikipedia_entity_title"), TITLE))
-    entities = [(str(each), space) for each, space in ids if each]
-    return start, end, str(item["text"]), entities or [("", "")], item.get("entity_linking_model_confidence_score")
-
-
-def _spacy_entity(item: dict[str, Any]) -> tuple[int, int, str, list[tuple[str, str]], Any]:
-    if "kb_id" not in item:
-        raise ValueError("Doc.to_json() of spaCy leaves links out: add kb_id=ent.kb_id_ to each of ents")
-    entities = [(str(item["kb_id"]), "")] if item["kb_id"] else []
-    return *_offsets(item["start"], item["end"]), "", entities, None
-
-
-def _id_of(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
-    value = record.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
-        message = f"member {name!r} is {shown(repr(value))}, wanted an id; found {', '.join(record)}"
-        raise FileError(source.path, message, line=line)
-    return str(value)
+    return read
 
 
 _NELEVAL_FIELDS = (
@@ -718,28 +653,15 @@ NIF = LinkLayout("NIF (Turtle)", _nif, has_alternatives=True)
 REL = LinkLayout("results of REL", _rel)
 ELQ = LinkLayout("JSON of ELQ", _elq, unit="words")
 BLINK = LinkLayout("JSON of BLINK", _blink, unit="")
-ANNOTATIONS = LinkLayout(
-    "answers of TagMe or WAT",
-    _Answers("TagMe or WAT", "annotations", _annotation),
-    has_alternatives=True,
-    has_main=True,
-)
-WAT = LinkLayout(
-    "a corpus linked by WAT",
-    _Answers("WAT", "entities", _wat_entity),
-    has_texts=False,
-    has_alternatives=True,
-    has_main=True,
-)
-REFINED = LinkLayout(
-    "spans of ReFinED", _Answers("ReFinED", "spans", _refined_span), has_alternatives=True, has_main=True
-)
-SPACY = LinkLayout("JSON of spaCy", _Answers("spaCy", "ents", _spacy_entity), has_texts=False)
-# The lists of answers, and a member of their items.
-_MEMBERS = {
-    ANNOTATIONS: ("annotations", "spot"),
-    WAT: ("entities", "wikipedia_title"),
-    REFINED: ("spans", "predicted_entity"),
-    SPACY: ("ents", "label"),
+_ANSWERS = {
+    answers: LinkLayout(
+        f"answers of {answers.linker}",
+        _answers(answers),
+        unit="characters" if answers.has_offsets else "",
+        has_texts=answers.has_texts,
+        has_alternatives=answers.has_alternatives,
+        has_main=answers.has_alternatives,
+    )
+    for answers in ANSWERS
 }
-LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK, ANNOTATIONS, WAT, REFINED, SPACY)
+LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK, *_ANSWERS.values())
