@@ -40,9 +40,9 @@ class Answers:
     """The reader of answers of a linker: objects with a list of items, each with the id of its document.
 
     The id is a member, or the object is a member of an object of documents. ``items`` returns the items of an answer,
-    ``None`` for other objects; ``mentions_of`` the mentions of an item, or raises KeyError, TypeError or ValueError for a
-    fault. Mentions without a candidate are left out and counted. Items of the same span are candidates of one mention
-    if ``groups``.
+    ``None`` for other objects; ``mentions_of`` returns the mentions of an item, or raises KeyError, TypeError or
+    ValueError for a fault. Mentions without a candidate are left out and counted. Items of the same span are candidates
+    of one mention if ``groups``.
     """
 
     linker: str
