@@ -195,7 +195,7 @@ def excerpt(value: object) -> str:
     return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def nearest(name: object, candidates: Iterable[str]) -> str:
     """Suggest the closest legal word to a wrong one, as the end of a message.
 
     >>> nearest("ndcg", ["nDCG", "AP"])
@@ -206,7 +206,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
     # Importing difflib takes 5 ms and is needed only for errors.
     import difflib
 
-    folded = {k.casefold(): k for k in known}
+    folded = {k.casefold(): k for k in candidates}
     close = difflib.get_close_matches(str(name)[:_EXCERPT].casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
@@ -329,13 +329,13 @@ def number(
         return made
     bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
     bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
-    asked = percent(made) if high == 1 else ""
+    hint = percent(made) if high == 1 else ""
     if math.isinf(made) and math.isinf(high if made > 0 else low):
         raise ParameterError(f"{name}={excerpt(value)}: wanted a finite number {' and '.join(bounds)}".rstrip())
-    raise ParameterError(f"{name}={excerpt(value)}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
+    raise ParameterError(f"{name}={excerpt(value)}: wanted a number {' and '.join(bounds) or 'that is finite'}{hint}")
 
 
-def float_array(what: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def float_array(what: str, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return what a caller's function gave as an array of numbers.
 
     >>> float_array("judge", [0.5, 1])
@@ -348,13 +348,13 @@ def float_array(what: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     # The help of the command line needs this module, and twice its time if that imports NumPy.
     import numpy as np
 
-    wanted = f"{what}: wanted numbers, as a list or an array, found a {type(given).__name__}"
-    if isinstance(given, (str, bytes)):
-        raise InputError(f"{wanted}: {given!r:.40}")
+    problem = f"{what}: wanted numbers, as a list or an array, found a {type(values).__name__}"
+    if isinstance(values, (str, bytes)):
+        raise InputError(f"{problem}: {values!r:.40}")
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{wanted} ({error})") from error
+        raise InputError(f"{problem} ({error})") from error
 
 
 def percent(value: float) -> str:
@@ -366,17 +366,17 @@ def percent(value: float) -> str:
     return f"; did you mean {value / 100:g}, {value:g} per cent?" if 1 < value < 100 else ""  # noqa: PLR2004
 
 
-def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
+def numbers(name: str, mapping: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
     """Return a parameter that maps words to numbers of at least ``low``.
 
     >>> numbers("weights", {"state": 2}, low=0)
     {'state': 2.0}
     """
-    if given is None:
+    if mapping is None:
         return None
-    if not hasattr(given, "items"):
-        raise ParameterError(f"{name}={excerpt(given)}: wanted a mapping of names to numbers")
-    return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in given.items()}
+    if not hasattr(mapping, "items"):
+        raise ParameterError(f"{name}={excerpt(mapping)}: wanted a mapping of names to numbers")
+    return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in mapping.items()}
 
 
 def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meaning: str = "") -> int:
@@ -393,8 +393,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
 
     is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)) and not np.ndim(value)
     if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
-        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ParameterError(f"{name}={excerpt(value)}: wanted a whole number {wanted}{meaning}")
+        interval = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ParameterError(f"{name}={excerpt(value)}: wanted a whole number {interval}{meaning}")
     made: int = value.__index__()
     return made
 
@@ -402,8 +402,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
 def check_level(level: float) -> None:
     """Raise an error unless a level is a number strictly between 0 and 1."""
     if not isinstance(level, (int, float)) or not 0 < level < 1:
-        asked = percent(level) if isinstance(level, (int, float)) else ""
-        raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{asked}")
+        hint = percent(level) if isinstance(level, (int, float)) else ""
+        raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{hint}")
 
 
 def settings_of(name: str, kind: type[T], value: T | None) -> T:

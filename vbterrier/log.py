@@ -28,11 +28,11 @@ def timed(log: logging.Logger, what: str, *arguments: object) -> Iterator[list[s
 
     Control characters of the arguments are escaped. Yields a list, to which the block appends parts of the message.
     """
-    found: list[str] = []
+    details: list[str] = []
     started = time.perf_counter()
-    yield found
+    yield details
     if log.isEnabledFor(logging.INFO):
-        more = "".join(f", {part}" for part in found)
+        more = "".join(f", {part}" for part in details)
         shown = [printable(argument) for argument in arguments]
         log.info(f"{what}%s (%.2f s)", *shown, more, time.perf_counter() - started)  # noqa: G004 - a constant
 

@@ -168,13 +168,13 @@ def call_in_use() -> Call | None:
 
 def interface_of(call: Callable[..., Any], settings: Mapping[str, Any], further: Iterable[str] = ()) -> Interface:
     """Return the interface of a function: the settings that it uses, by parameter, and further parameters."""
-    own = dict.fromkeys((inspect.signature(call).parameters.keys() - settings.keys()) | {*further}, "")
+    parameters = dict.fromkeys((inspect.signature(call).parameters.keys() - settings.keys()) | {*further}, "")
     used = {
         name: f"{parameter}={type(defaults).__name__}"
         for parameter, defaults in settings.items()
         for name in defaults.given()
     }
-    return Interface({**own, **used})
+    return Interface({**parameters, **used})
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,10 @@ class Remedy:
         used = _IN_USE.get()
         return "" if used is None else used.text(self.name, self.value if value is None else value)
 
-    def of(self, call: str, given: str = "...") -> str:
+    def of(self, call: str, arguments: str = "...") -> str:
         """Return another call with the parameter, or the command of its name if a command is in use.
 
-        ``given`` are its other arguments in Python.
+        ``arguments`` are its other arguments in Python.
 
         >>> COMMON_TOPICS.of("compare")
         "vbterrier.compare(..., data=Data(on_topics='common'))"
@@ -230,7 +230,7 @@ class Remedy:
         used = _IN_USE.get()
         if used is not None and used.options is not None:
             return f"vbterrier {call} {self._option(self.value)}"
-        return f"vbterrier.{call}({given}, data=Data({_set(self.name, self.value)}))"
+        return f"vbterrier.{call}({arguments}, data=Data({_set(self.name, self.value)}))"
 
 
 _SCORE = "vbterrier.score(..., data=Data({}))"

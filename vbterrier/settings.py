@@ -73,15 +73,15 @@ def completed(call: str, settings: S, defaults: S) -> S:
     ...
     vbterrier.errors.ParameterError: score: Inference(test='t') has no effect; leave test out, it uses level, seed
     """
-    given, used = settings_of(call, type(defaults), settings).given(), defaults.given()
-    for name, value in given.items():
+    values, used = settings_of(call, type(defaults), settings).given(), defaults.given()
+    for name, value in values.items():
         # None states that something is absent, which has no effect either.
         if name not in used and value is not None:
             raise ParameterError(
                 f"{call}: {type(defaults).__name__}({name}={excerpt(value)}) has no effect; leave {name} out, it uses "
                 f"{', '.join(used)}{_HONOURED.get(name, '')}"
             )
-    return replace(defaults, **{name: value for name, value in given.items() if name in used})  # type: ignore[type-var]
+    return replace(defaults, **{name: value for name, value in values.items() if name in used})  # type: ignore[type-var]
     # settings are dataclasses
 
 
@@ -103,9 +103,9 @@ def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callab
         from vbterrier.kernels.floats import usual_errors
 
         words = {} if is_in_use() else words_of(signature, args, options)
-        given: dict[str, Any] = options
-        for name in given.keys() & defaults.keys():
-            given[name] = completed(call.__name__, given[name], defaults[name])
+        passed: dict[str, Any] = options
+        for name in passed.keys() & defaults.keys():
+            passed[name] = completed(call.__name__, passed[name], defaults[name])
         if is_in_use():
             with usual_errors():
                 return call(*args, **options)

@@ -157,22 +157,22 @@ def values_of(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return values of some topics, for measures whose value for a topic depends on this topic alone."""
-    asked = topics.intersection(target.topics)
+    target_topics = topics.intersection(target.topics)
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
-    if not asked:
+    if not target_topics:
         return values
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     names, number = target.qid.codes()
-    kept = np.array([name in asked for name in names], dtype=bool)[number]
-    own = target.part(kept)
-    run = run.only(asked)
-    rows = _evaluated(internal, own, run, longest) if internal else []
+    kept = np.array([name in target_topics for name in names], dtype=bool)[number]
+    judgments = target.part(kept)
+    run = run.only(target_topics)
+    rows = _evaluated(internal, judgments, run, longest) if internal else []
     # Measures that may depend on other topics need all judgments, and so do judgments made from intents.
     alone = target.intents is None and all(map(is_topicwise, external))
-    rows += external_values(external, own if alone else target, run, warned=True)
+    rows += external_values(external, judgments if alone else target, run, warned=True)
     for topic, measure, value in rows:
-        if topic in asked:
+        if topic in target_topics:
             values[str(measure)][topic] = value
     return values
 

@@ -104,9 +104,9 @@ def streamed_runs(
             results[name] = by_parts
             continue
         with files_of(name, run, system) as files:
-            for own, result in streamed_systems(name, files, work, workers, **how):
-                loaded = named_once([*loaded.items(), (own, result.run)])
-                results[own] = result
+            for system_name, result in streamed_systems(name, files, work, workers, **how):
+                loaded = named_once([*loaded.items(), (system_name, result.run)])
+                results[system_name] = result
                 if not result.run.topics:
                     raise FileError(files[0], "has no rows; wanted a ranking: was the file written to its end?")
     return loaded, results
@@ -347,9 +347,9 @@ def streamed_systems(
     repeat. Files of several systems are first split into temporary files as large as the uncompressed run.
     """
 
-    def result(own: str, files: Sequence[Path], columns: SystemColumns) -> Streamed:
-        folder = None if resume is None else _folder_of(resume, own)
-        of_run = replace(work, name=f"run {own!r}")
+    def result(system_name: str, files: Sequence[Path], columns: SystemColumns) -> Streamed:
+        folder = None if resume is None else _folder_of(resume, system_name)
+        of_run = replace(work, name=f"run {system_name!r}")
         how: dict[str, Any] = {"memory": memory, "folder": folder, "source": paths, "progress": progress}
         return streamed(files, of_run, workers, systems=columns, **how)
 
@@ -362,8 +362,8 @@ def streamed_systems(
                 files = split_by_system(paths, folder, max(memory // _PER_BLOCK, LEAST_BLOCK), system, f"run {name!r}")
             if files is None:
                 yield name, result(name, paths, SystemColumns(ONE))
-            for own, file in (files or {}).items():
-                yield own, result(own, [file], SystemColumns(ONE))
+            for system_name, file in (files or {}).items():
+                yield system_name, result(system_name, [file], SystemColumns(ONE))
 
 
 def _folder_of(resume: str | os.PathLike[str], name: str) -> Path:
@@ -455,10 +455,10 @@ def _evaluate(
         checkpoint.journal.add("apart", result=True)
     if "apart" in checkpoint.journal.done:
         size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
-        said = f"splitting {checkpoint.work.name} by topic"
+        task = f"splitting {checkpoint.work.name} by topic"
 
         def every() -> Iterable[RunBlock]:
-            return tracked(read(Place()), said, shown=progress, total=total, unit="block")
+            return tracked(read(Place()), task, shown=progress, total=total, unit="block")
 
         checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
 

@@ -309,14 +309,14 @@ def _entity_column(inp: pd.DataFrame) -> str:
 
 def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
-    wanted = _FITTED.get(method, ())
-    if not hasattr(parameters, "keys") or set(parameters) != set(wanted):
-        raise ParameterError(f"parameters={excerpt(parameters)}: method {method!r} has {', '.join(wanted) or 'none'}")
+    names = _FITTED.get(method, ())
+    if not hasattr(parameters, "keys") or set(parameters) != set(names):
+        raise ParameterError(f"parameters={excerpt(parameters)}: method {method!r} has {', '.join(names) or 'none'}")
     if method == "temperature":
         return {"temperature": number("temperature", parameters["temperature"], low=0, open_low=True)}
     if method == "platt":
-        return {name: number(name, parameters[name], low=-math.inf) for name in wanted}
-    scores, probs = ([number(name, value, low=-math.inf) for value in parameters[name]] for name in wanted)
+        return {name: number(name, parameters[name], low=-math.inf) for name in names}
+    scores, probs = ([number(name, value, low=-math.inf) for value in parameters[name]] for name in names)
     ascending = all(np.all(np.diff(values) >= 0) for values in (scores, probs))
     if not (len(scores) == len(probs) > 0 and ascending and probs[0] >= 0 and probs[-1] <= 1):
         raise ParameterError("parameters: wanted as many scores as probs, both ascending, probs from 0 to 1")

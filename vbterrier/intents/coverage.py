@@ -420,17 +420,17 @@ def oracle_success(
         raise ParameterError(
             f"cutoff={excerpt(cutoff)}: wanted a whole number of at least 1, or None for all documents"
         )
-    asked, all_tags = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
-    require_same_kind(asked.entity, all_tags.entity, "intents column 'entity_id'", "tags column 'entity_id'")
+    all_intents, all_tags = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
+    require_same_kind(all_intents.entity, all_tags.entity, "intents column 'entity_id'", "tags column 'entity_id'")
     if all_tags.topics is not None:
-        require_same_kind(asked.qid, all_tags.qid, "intents column 'qid'", "tags column 'qid'")
-    rows, intent = all_tags.of_intents(asked)
+        require_same_kind(all_intents.qid, all_tags.qid, "intents column 'qid'", "tags column 'qid'")
+    rows, intent = all_tags.of_intents(all_intents)
     if documents is not None:
-        shown = _shown(documents, asked, asked.topic[intent], all_tags.docno.take(rows))
+        shown = _shown(documents, all_intents, all_intents.topic[intent], all_tags.docno.take(rows))
         rows, intent = rows[shown], intent[shown]
-    success, exact = _best_success(asked, all_tags, cutoff, nil, rows, intent)
+    success, exact = _best_success(all_intents, all_tags, cutoff, nil, rows, intent)
     method = np.where(exact, "exact", "greedy").astype(object)
-    return pd.DataFrame({"qid": asked.topics, "success": success, "method": method})
+    return pd.DataFrame({"qid": all_intents.topics, "success": success, "method": method})
 
 
 def _best_success(

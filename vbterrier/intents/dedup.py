@@ -78,8 +78,10 @@ class MiniLM:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        own = [f"{at.name}={getattr(self, at.name)!r}" for at in fields(self) if getattr(self, at.name) != at.default]
-        return f"MiniLM({', '.join(own)})"
+        changed = [
+            f"{at.name}={getattr(self, at.name)!r}" for at in fields(self) if getattr(self, at.name) != at.default
+        ]
+        return f"MiniLM({', '.join(changed)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ class MergedCandidates:
     ids: Texts  # the id of the most probable candidate of each group, shape (m,), as all but the last field
     prob: Floats  # the sum of the probabilities
     names: Texts  # a name, may be empty
-    known: Bools  # True if the candidate has an id: one of the knowledge base, or without one an id unlike its name
+    has_id: Bools  # True if the candidate has an id: one of the knowledge base, or without one an id unlike its name
     row: Ints  # the row of the most probable candidate
     of_row: Ints  # the group of each row, shape (n,)
 
@@ -110,7 +112,7 @@ class MergedCandidates:
         # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
-        has_id = per_topic(self.known.astype(np.float64), group, n) > 0
+        has_id = per_topic(self.has_id.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
         return MergedCandidates(self.topic[top], self.ids[top], total, names, has_id, self.row[top], group[self.of_row])
 
@@ -130,10 +132,10 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     """Merge groups of a topic with equal normalised names, except those with different ids."""
     form = pd.factorize(groups.forms())[0]
     key = _codes(groups.topic, form)
-    repeated = np.bincount(key, weights=groups.known) > 1
-    own = np.arange(len(key))
-    stays = ~groups.may_merge | (groups.known & repeated[key])
-    key = np.where(stays, len(key) + own, key)
+    repeated = np.bincount(key, weights=groups.has_id) > 1
+    index = np.arange(len(key))
+    stays = ~groups.may_merge | (groups.has_id & repeated[key])
+    key = np.where(stays, len(key) + index, key)
     for one, other in _aliased(groups, kb):
         key[one] = key[other]
     merged = groups.merged(key)
@@ -147,7 +149,7 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
 
 def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
     """Yield pairs of a candidate outside the knowledge base and the only candidate that has its name as an alias."""
-    unknown = np.flatnonzero(~groups.known & groups.may_merge & (groups.names != ""))
+    unknown = np.flatnonzero(~groups.has_id & groups.may_merge & (groups.names != ""))
     if kb is None or not len(unknown):
         return
     resolved = kb.lookup(groups.names[unknown].tolist(), how="normalised").drop_duplicates(["text", "entity_id"])
@@ -173,7 +175,7 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
     lists = [groups.names[group].tolist() for group in comparable]
     for group, similarity in zip(comparable, similarity_of(lists), strict=True):
         # Homonyms with ids are not merged.
-        has_id = groups.known[group]
+        has_id = groups.has_id[group]
         homonyms = has_id[:, None] & has_id & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
     return groups.merged(key)
@@ -204,11 +206,11 @@ def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
 
     def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
         pairs = {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
-        asked = sorted((one, other) for one, other in pairs if one != other)
-        confidences = float_array("judge", judge(asked) if asked else [])
-        if confidences.shape != (len(asked),) or not ((confidences >= 0) & (confidences <= 1)).all():
-            raise InputError(f"judge: wanted {len(asked)} confidences from 0 to 1, found {confidences!r}")
-        confidence_of = dict(zip(asked, confidences.tolist(), strict=True))
+        ordered = sorted((one, other) for one, other in pairs if one != other)
+        confidences = float_array("judge", judge(ordered) if ordered else [])
+        if confidences.shape != (len(ordered),) or not ((confidences >= 0) & (confidences <= 1)).all():
+            raise InputError(f"judge: wanted {len(ordered)} confidences from 0 to 1, found {confidences!r}")
+        confidence_of = dict(zip(ordered, confidences.tolist(), strict=True))
         for group in groups:
             matrix = np.ones((len(group), len(group)))
             for i, j in combinations(range(len(group)), 2):
@@ -310,7 +312,7 @@ class Dedup(IntentStage):
         if self.kb is not None:
             of_kb = self.kb.names(ids)
             has_id = np.array(of_kb, dtype=object) != ""
-            names = [own or other for own, other in zip(names, of_kb, strict=True)]
+            names = [given_name or other for given_name, other in zip(names, of_kb, strict=True)]
         else:
             has_id = _have_ids(ids, names)
         groups = by_id(candidates.topic, ids, candidates.prob, names, has_id)

@@ -98,8 +98,8 @@ def json_reply(ask: Callable[..., str], prompt: str, members: Sequence[str], **o
         raise ReplyError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
     replies = list(_objects(_THINKING.sub("", text).strip(), members)) if isinstance(text, str) else []
     if not replies:
-        wanted = ", ".join(f'"{member}": [...]' for member in members)
-        raise ReplyError(f"wanted {{{wanted}}}, found {text!r}"[:_MAX_REASON])
+        layout = ", ".join(f'"{member}": [...]' for member in members)
+        raise ReplyError(f"wanted {{{layout}}}, found {text!r}"[:_MAX_REASON])
     if any(reply != replies[0] for reply in replies):
         raise ReplyError(f"wanted one answer, found {len(replies)} different ones: {text!r}"[:_MAX_REASON])
     return replies[0]
@@ -204,8 +204,8 @@ class _Model:
     def reply(self, row: Any, **fields: str) -> dict[str, Any]:
         """Ask about the query of a row of topics, intents or documents."""
         options = {"seed": int(row.seed)} if self.takes_seed and hasattr(row, "seed") else {}
-        asked = {name: value if name == "candidates" else json.dumps(value) for name, value in fields.items()}
-        return json_reply(self.ask, self.prompt.format(**asked), self.members, **options)
+        texts = {name: value if name == "candidates" else json.dumps(value) for name, value in fields.items()}
+        return json_reply(self.ask, self.prompt.format(**texts), self.members, **options)
 
 
 def _listed(group: pd.DataFrame) -> str:
@@ -219,8 +219,8 @@ def _listed(group: pd.DataFrame) -> str:
 def _warn_of_failures(what: Any, failures: pd.DataFrame, n: int, outcome: str) -> None:
     if len(failures):
         qid, reason = failures[["qid", "reason"]].iloc[0]
-        said = f"{len(failures)} of {n} replies failed, {outcome}; the first, of query {qid!r}: {reason}"
-        warn(f"{label_of(what)}: {said}")
+        message = f"{len(failures)} of {n} replies failed, {outcome}; the first, of query {qid!r}: {reason}"
+        warn(f"{label_of(what)}: {message}")
 
 
 class GenerateIntents(IntentOperators, IntentStage):
@@ -455,9 +455,9 @@ class ModelTagger:
             query = document.get("query", group["query"].iloc[0] if "query" in group.columns else None)
             if query is None:
                 raise InputError("documents: wanted a column query, in them or in the intents")
-            asked = {"query": str(query), "candidates": _listed(group), "text": str(row[self.field])}
+            prompt_fields = {"query": str(query), "candidates": _listed(group), "text": str(row[self.field])}
             try:
-                reply = self._model.reply(row, **asked)
+                reply = self._model.reply(row, **prompt_fields)
                 full, part = (reply_numbers(reply[name], 1, len(listed)) for name in ("full", "part"))
             except ReplyError as error:
                 failures.append((row["qid"], row["docno"], str(error)))

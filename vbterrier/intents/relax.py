@@ -70,23 +70,23 @@ def violations(
         for topic, of_topic in enumerate(constraints)
         for one in of_topic
     ]
-    wanted = pd.DataFrame(rows_of_constraints, columns=["topic", "attribute", "values", "weight"], dtype=object)
-    wanted = wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(wanted)))
+    table = pd.DataFrame(rows_of_constraints, columns=["topic", "attribute", "values", "weight"], dtype=object)
+    table = table.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(table)))
     entities = candidates.entity.text.to_pylist()
-    facts = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
-    _require_attributes(wanted, facts, kb, candidates.topics)
+    facts = _facts(kb, entities, table) if len(table) else _NO_FACTS
+    _require_attributes(table, facts, kb, candidates.topics)
     # The dtype of an empty column would prevent the merge.
     ids = pd.Series(entities, dtype=object)
     rows = pd.DataFrame({"row": np.arange(len(entities)), "topic": candidates.topic, "entity_id": ids})
-    pairs = rows.merge(wanted[["topic", "place", "attribute", "weight"]], on="topic")
+    pairs = rows.merge(table[["topic", "place", "attribute", "weight"]], on="topic")
     pairs = pairs.sort_values(["row", "place"], ignore_index=True)
     pairs["pair"] = np.arange(len(pairs))
     matches = pairs[["pair", "entity_id", "attribute", "place"]].merge(facts, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
     violated[matches["pair"]] = 1.0
-    satisfied = np.concatenate([_satisfied(matches, wanted), _respelt(matches, wanted, kb, spellings or {})])
+    satisfied = np.concatenate([_satisfied(matches, table), _respelt(matches, table, kb, spellings or {})])
     violated[satisfied] = 0.0
-    _warn_of_unknown_values(matches, wanted, satisfied, kb, candidates.topics)
+    _warn_of_unknown_values(matches, table, satisfied, kb, candidates.topics)
     # NIL is not an entity and violates no constraint.
     violated[candidates.nil[pairs["row"]]] = 0.0
     return Violations(pairs["row"].to_numpy(), pairs["weight"].to_numpy() * violated, len(entities))
@@ -95,19 +95,19 @@ def violations(
 _NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "value": [], "form": [], "number": []}, dtype=object)
 
 
-def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
+def _facts(kb: Attributes, entities: Sequence[str], constraints: pd.DataFrame) -> pd.DataFrame:
     """Return the values of the wanted attributes, as normal forms and as numbers."""
     facts = kb.attributes(list(dict.fromkeys(entities)))
     if not len(facts):
         warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}); check that the ids belong to it")
-    facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object)
+    facts = facts[facts["attribute"].isin(constraints["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
     return facts.assign(form=_forms(facts["value"]), number=number.astype("float64"))[list(_NO_FACTS)]
 
 
-def _require_attributes(wanted: pd.DataFrame, facts: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
+def _require_attributes(constraints: pd.DataFrame, facts: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
     """Refuse unknown attributes: every entity would satisfy a misspelt one."""
-    unknown = wanted[~wanted["attribute"].isin(facts["attribute"].unique())]
+    unknown = constraints[~constraints["attribute"].isin(facts["attribute"].unique())]
     legal = kb.attribute_names() if len(unknown) else []
     unknown = unknown[~unknown["attribute"].isin(legal)]
     if len(unknown):
@@ -118,9 +118,9 @@ def _require_attributes(wanted: pd.DataFrame, facts: pd.DataFrame, kb: Attribute
         )
 
 
-def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
+def _satisfied(facts: pd.DataFrame, constraints: pd.DataFrame) -> Ints:
     """Return the pairs with one of the wanted values."""
-    each = wanted[["place", "values"]].explode("values")
+    each = constraints[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)
     texts, ranges = each[~is_range], each[is_range]
     forms = texts.assign(form=_forms(texts["values"]))
@@ -132,10 +132,10 @@ def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
 
 
 def _respelt(
-    facts: pd.DataFrame, wanted: pd.DataFrame, kb: Any, spellings: Mapping[str, Mapping[str, Sequence[str]]]
+    facts: pd.DataFrame, constraints: pd.DataFrame, kb: Any, spellings: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> Ints:
     """Return the pairs with another spelling of a wanted value: one that is given, or a name of the same entity."""
-    each = wanted[["place", "attribute", "values"]].explode("values").rename(columns={"values": "value"})
+    each = constraints[["place", "attribute", "values"]].explode("values").rename(columns={"values": "value"})
     each = each[each["value"].map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)]
     if not len(each) or not len(facts):
         return np.empty(0, np.int64)
@@ -150,23 +150,25 @@ def _respelt(
     if callable(getattr(kb, "lookup", None)):
         texts = list(dict.fromkeys([*each["value"], *facts["value"]]))
         named = kb.lookup(texts).rename(columns={"mention": "text", "text": "nth", "entity_id": "sense"})
-        own = pd.concat([each[["attribute", "value"]], facts[["attribute", "value"]]]).drop_duplicates()
-        named = own.rename(columns={"value": "text"}).merge(named[["text", "sense"]].astype(object), on="text")
+        attribute_values = pd.concat([each[["attribute", "value"]], facts[["attribute", "value"]]]).drop_duplicates()
+        named = attribute_values.rename(columns={"value": "text"}).merge(
+            named[["text", "sense"]].astype(object), on="text"
+        )
         sense = pd.concat([sense, named.assign(sense="entity " + named["sense"].astype(object))])
     sense = sense.assign(form=_forms(sense["text"]))[["attribute", "form", "sense"]].drop_duplicates()
     each = each.assign(form=_forms(each["value"]))
-    asked = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
+    constraint_senses = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
     senses = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
-    both = senses.merge(asked[["place", "sense"]], on=["place", "sense"])
+    both = senses.merge(constraint_senses[["place", "sense"]], on=["place", "sense"])
     return both["pair"].to_numpy(dtype=np.int64)
 
 
 def _warn_of_unknown_values(
-    facts: pd.DataFrame, wanted: pd.DataFrame, satisfied: Ints, kb: Any, topics: Sequence[str]
+    facts: pd.DataFrame, constraints: pd.DataFrame, satisfied: Ints, kb: Any, topics: Sequence[str]
 ) -> None:
     """Warn of constraints that no candidate satisfies, with values that no entity has: they may be spelt otherwise."""
     is_met = pd.Series(np.isin(facts["pair"].to_numpy(dtype=np.int64), satisfied)).groupby(facts["place"].to_numpy())
-    unmet = wanted[wanted["place"].isin(is_met.any().loc[lambda met: ~met].index)]
+    unmet = constraints[constraints["place"].isin(is_met.any().loc[lambda met: ~met].index)]
     forms: dict[str, set[str]] = {}
     odd: list[Any] = []
     rows: Any = unmet.itertuples()

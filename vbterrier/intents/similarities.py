@@ -45,10 +45,10 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
     value = numbers_of(frame["similarity"], f"{name} column 'similarity'", pair)
     same = pc.equal(left.text, right.text).to_numpy(zero_copy_only=False).astype(bool)
     outside = ~((value >= 0) & (value <= 1))
-    for bad, wanted in ((outside, "0 to 1"), (same & (value != 1), "1 of an entity with itself")):
+    for bad, range_text in ((outside, "0 to 1"), (same & (value != 1), "1 of an entity with itself")):
         if bad.any():
             row = int(np.argmax(bad))
-            raise InputError(f"{name}: row {row}{pair(row)} has similarity {value[row]:g}, wanted {wanted}")
+            raise InputError(f"{name}: row {row}{pair(row)} has similarity {value[row]:g}, wanted {range_text}")
     for side, column in ((left, "entity_id"), (right, "other_id")):
         require_same_kind(intents.entity, side, f"{intents.name} column 'entity_id'", f"{name} column {column!r}")
     if "qid" in frame.columns:

@@ -275,11 +275,11 @@ def _all_subtopics(
     require_once(listed, topic, entity, "subtopics")
     if is_stated and "prob" not in frame.columns:
         raise InputError(f"{name} have a column prob, subtopics have none: give the probabilities of all subtopics")
-    known = set(zip(frame["qid"].astype(str), frame["entity_id"].astype(str), strict=True))
+    judged_pairs = set(zip(frame["qid"].astype(str), frame["entity_id"].astype(str), strict=True))
     pairs = list(zip(judged["qid"].astype(str), judged["entity_id"].astype(str), strict=True))
     if not set(listed).intersection(topics):
         raise InputError(f"subtopics: no topic of the {name}: they have {examples(listed)}; {name} {examples(topics)}")
-    unlisted = [pair for pair in pairs if pair not in known and pair[1] != "0"]
+    unlisted = [pair for pair in pairs if pair not in judged_pairs and pair[1] != "0"]
     if unlisted:
         raise InputError(
             f"subtopics: {len(unlisted)} subtopics of the {name} are missing (query {unlisted[0][0]!r}, subtopic "

@@ -53,8 +53,8 @@ def knowledge_base(source: Any, *methods: str) -> Any:
     """Return a knowledge base, or any object with the required methods."""
     missing = [name for name in methods if not callable(getattr(source, name, None))]
     if missing:
-        wanted = "wanted a knowledge base, such as KnowledgeBase(path)"
-        raise ParameterError(f"kb={excerpt(source)}: {wanted}; it has no method {missing[0]!r}")
+        requirement = "wanted a knowledge base, such as KnowledgeBase(path)"
+        raise ParameterError(f"kb={excerpt(source)}: {requirement}; it has no method {missing[0]!r}")
     return source
 
 

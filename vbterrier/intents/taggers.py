@@ -92,7 +92,7 @@ class ByText:
     cache: bool  # if True, keep tags between calls
     decides: bool  # True if it selects one candidate of each mention
     per_query: bool = field(default=False, init=False)
-    _known: dict[bytes, tuple[tuple[str, float, int], ...]] = field(default_factory=dict, init=False)
+    _cached_tags: dict[bytes, tuple[tuple[str, float, int], ...]] = field(default_factory=dict, init=False)
     _are_weights: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ class ByText:
 
     def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float, int], ...]]:
         """Return the tags of each text, reading only new texts."""
-        cached = self._known if self.cache else {}
+        cached = self._cached_tags if self.cache else {}
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         new = [place for place, key in enumerate(keys) if key not in cached]
         if new:
@@ -376,10 +376,10 @@ class ByFunction:
 
     @staticmethod
     def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
-        own = frame.drop(columns=[name for name in _OF_RESULTS if name in frame.columns])
-        texts = [name for name in own.columns if pd.api.types.infer_dtype(own[name], skipna=True) == "string"]
-        documents = own.drop_duplicates(DOCNO)
-        with_texts = own[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()
+        inputs = frame.drop(columns=[name for name in _OF_RESULTS if name in frame.columns])
+        texts = [name for name in inputs.columns if pd.api.types.infer_dtype(inputs[name], skipna=True) == "string"]
+        documents = inputs.drop_duplicates(DOCNO)
+        with_texts = inputs[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()
         if len(with_texts) > len(documents):
             docno = with_texts.loc[with_texts.duplicated(DOCNO), DOCNO].iloc[0]
             raise InputError(

@@ -44,8 +44,8 @@ class ClosedCandidates:
         topics, code = qid.codes()
         here = places(topics, self.topics)
         if without := [topic for topic, place in zip(topics, here, strict=True) if place < 0]:
-            said = f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags"
-            warn(f"{said} ({examples(without)})")
+            message = f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags"
+            warn(f"{message} ({examples(without)})")
         among = np.zeros(len(row), dtype=bool)
         among[self._lookup.find(here[code[row]], entity)[0]] = True
         return among
@@ -221,7 +221,7 @@ class TagEntities(Stage):
     ) -> None:
         super().__init__()
         settings_of("options", TagOptions, options)
-        self.tagger, self.intents = _own(tagger), _own(intents)
+        self.tagger, self.intents = _copy(tagger), _copy(intents)
         self.fields, self.per_query, self.options = fields, per_query, options
         self.cache, self.replace = cache, replace
         self._candidates = None if intents is None else ClosedCandidates(intents)
@@ -419,6 +419,6 @@ def among_candidates(tags: pd.DataFrame, entities: Any) -> pd.DataFrame:
     return pd.concat([tags[kept], silent], ignore_index=True)
 
 
-def _own(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     """Copy a frame, so that later changes by the caller have no effect."""
     return value.copy() if isinstance(value, pd.DataFrame) else value

@@ -193,25 +193,25 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     if not len(sample):
         raise InputError("the sample has no document; pass gold tags, or documents=")
     matched = sample.merge(_pairs(tagged, on), on=on)
-    wanted = sample.merge(_pairs(right, on), on=on)
+    gold_pairs = sample.merge(_pairs(right, on), on=on)
     if not len(matched):
         warn(
             f"no document of the sample has tags: {examples(tagged.docno.text[:4].to_pylist())} against "
             f"{examples(sample['docno'].iloc[:4])}; check the ids"
         )
-    by_document = sample.merge(_counts(matched, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
+    by_document = sample.merge(_counts(matched, gold_pairs, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
     by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)
     counts = by_document[COUNTS].to_numpy(dtype=np.float64)
     labelled = counts[:, :2].sum(axis=1, keepdims=True) > 0
     by_document[RATES] = np.where(labelled, np.nan_to_num(rates(counts)), 1.0)
     order = {"n_gold": False, "n_tags": False, "entity_id": True}
-    entities = _counts(matched, wanted, ["entity_id"])
+    entities = _counts(matched, gold_pairs, ["entity_id"])
     entities = entities.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     entities[RATES] = rates(entities[COUNTS].to_numpy(dtype=np.float64))
-    return TagQuality(by_document, entities, _by_decision(tagged, matched, wanted, on))
+    return TagQuality(by_document, entities, _by_decision(tagged, matched, gold_pairs, on))
 
 
-def _by_decision(table: TagTable, matched: pd.DataFrame, wanted: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+def _by_decision(table: TagTable, matched: pd.DataFrame, gold_pairs: pd.DataFrame, on: list[str]) -> pd.DataFrame:
     """Precision of the tags of a sample that scores and that ties decide."""
     if table.tied is None:
         return pd.DataFrame(columns=_DECISIONS)
@@ -219,7 +219,7 @@ def _by_decision(table: TagTable, matched: pd.DataFrame, wanted: pd.DataFrame, o
     tied = _columns(table, on).assign(entity_id=table.entity.text.to_pylist(), tied=table.tied)[table.weight > 0]
     # A repeated tag is a guess if all its repetitions are.
     frame = matched.merge(tied.groupby(pair, sort=False)["tied"].all().reset_index(), on=pair)
-    frame = frame.merge(wanted.assign(n_correct=1), how="left", on=pair).fillna({"n_correct": 0})
+    frame = frame.merge(gold_pairs.assign(n_correct=1), how="left", on=pair).fillna({"n_correct": 0})
     counts = frame.groupby("tied")["n_correct"].agg(["size", "sum"]).reindex([False, True], fill_value=0)
     counts = counts.astype("int64").set_axis(["n_tags", "n_correct"], axis=1)
     counts["precision"] = (counts["n_correct"] / counts["n_tags"]).where(counts["n_tags"] > 0)
@@ -259,9 +259,9 @@ def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object)
 
 
-def _counts(matched: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def _counts(matched: pd.DataFrame, gold_pairs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return the numbers of tags, gold tags and correct tags of each document or entity."""
-    both = matched.merge(wanted, how="outer", on=list(matched.columns), indicator="side")
+    both = matched.merge(gold_pairs, how="outer", on=list(matched.columns), indicator="side")
     both["n_tags"] = (both["side"] != "right_only").astype("int64")
     both["n_gold"] = (both["side"] != "left_only").astype("int64")
     both["n_correct"] = both["n_tags"] * both["n_gold"]

@@ -178,8 +178,8 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
     elif callable(getattr(source, "transform", None)) and not isinstance(source, pd.DataFrame):
         fault = "a transformer: use RetrieverLinker with a retriever over entities"
     if fault:
-        wanted = "a knowledge base or a frame (alias, entity_id)"
-        raise ParameterError(f"aliases={excerpt(source)}: wanted {wanted}, found {fault}")
+        requirement = "a knowledge base or a frame (alias, entity_id)"
+        raise ParameterError(f"aliases={excerpt(source)}: wanted {requirement}, found {fault}")
     frame = frame_of(source, "aliases")
     if id_space is None:
         raise ParameterError(
@@ -255,8 +255,8 @@ def meanings_of_columns(
     step = max(1, _BLOCK * n_keys // max(1, len(key)))
     for first in range(0, n_keys, step):
         some = np.flatnonzero((key >= first) & (key < first + step))
-        own = [each[rows[some]] for each in columns]
-        merged, entity, probability = _merged(key[some] - first, own, vocabulary)
+        block = [each[rows[some]] for each in columns]
+        merged, entity, probability = _merged(key[some] - first, block, vocabulary)
         entities[n : n + len(entity)], probabilities[n : n + len(entity)] = entity, probability
         sizes = bounds[first + 1 : first + step + 1]
         sizes[:] = np.bincount(merged, minlength=len(sizes))

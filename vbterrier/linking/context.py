@@ -302,13 +302,13 @@ def _overlap(
     n_candidates = np.bincount(mention, minlength=n_mentions)
     squared = np.log((n_candidates[of_mention] + 1) / n_having) ** 2
     n = len(mention)
-    own = np.bincount(row, weights=squared[at], minlength=n)
+    squared_length = np.bincount(row, weights=squared[at], minlength=n)
     shared = np.bincount(row, weights=(squared * is_shared)[at], minlength=n)
     shared_words = np.bincount(of_mention, weights=squared * is_shared, minlength=n_mentions)
     n_words = np.bincount(context[counts[context % n_distinct]] // n_distinct, minlength=n_mentions)
     n_unknown = n_words - np.bincount(of_mention[is_shared], minlength=n_mentions)
     unknown = np.minimum(n_unknown, _MOST_UNKNOWN) * np.log(n_candidates + 1) ** 2
-    length = np.sqrt(own * (shared_words + unknown)[mention])
+    length = np.sqrt(squared_length * (shared_words + unknown)[mention])
     cosine: Floats = np.divide(shared, length, out=np.zeros(n), where=length > 0)
     share: Floats = np.divide(unknown, shared_words + unknown, out=np.zeros(n_mentions), where=n_unknown > 0)
     return cosine, share

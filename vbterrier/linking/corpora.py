@@ -42,7 +42,7 @@ def _read(
     documents. ``rows`` returns the links of a document.
     """
     source, kept, batches = Source.at(path, max_bytes), list[tuple[Any, ...]](), []
-    wanted = None if docnos is None else frozenset(docnos)
+    selection = None if docnos is None else frozenset(docnos)
     schema = pa.schema(list(_SCHEMA.items())[:n_columns])
 
     def flush() -> None:
@@ -56,7 +56,7 @@ def _read(
         try:
             record = Node(json_of(line), "document")
             for docno, node in [(_docno(record, keys), record)] if keys else _members(record):
-                if wanted is None or docno in wanted:
+                if selection is None or docno in selection:
                     kept += [(docno, *row) for row in rows(node)]
         except (InputError, RepeatedMemberError) as error:
             raise FileError(source.path, str(error), line=number) from error

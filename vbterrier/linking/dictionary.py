@@ -196,7 +196,7 @@ class DictionaryLinker(Identified):
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, from left to right, the most probable first; scale ``"probability"``."""
         texts = texts_of(texts)
-        parts = [(np.empty(0, np.int64),) * 4, *(self._found(place, batch) for place, batch in batches(texts))]
+        parts = [(np.empty(0, np.int64),) * 4, *(self._names_in(place, batch) for place, batch in batches(texts))]
         *offsets, groups = map(np.concatenate, zip(*parts, strict=True))
         mentions = Mentions(*offsets)
         lexicon = self._index.lexicon
@@ -213,15 +213,15 @@ class DictionaryLinker(Identified):
     def _index(self) -> AliasIndex:
         return AliasIndex(self)
 
-    def _found(self, place: int, texts: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
+    def _names_in(self, place: int, texts: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
         """Return text, start, end and group of the names in texts, the first of which has index ``place``."""
         # One accent would make the batch take the slower way of all scripts, so that its texts are linked separately.
         plain = np.array([text.isascii() for text in texts], bool)
         parts = [rows for rows in (np.flatnonzero(plain), np.flatnonzero(~plain)) if len(rows)]
-        found = [self._mentions([texts[row] for row in rows.tolist()], rows + place) for rows in parts]
-        if len(found) == 1:
-            return found[0]
-        text, start, end, group = map(np.concatenate, zip(*found, strict=True))
+        parts_found = [self._mentions([texts[row] for row in rows.tolist()], rows + place) for rows in parts]
+        if len(parts_found) == 1:
+            return parts_found[0]
+        text, start, end, group = map(np.concatenate, zip(*parts_found, strict=True))
         order = np.argsort(text, kind="stable")
         return text[order], start[order], end[order], group[order]
 
@@ -366,8 +366,8 @@ class FuzzyLinker(Identified):
                 if form:
                     yield place + offset, 0, len(texts[offset]), self._ordered(form)
                 continue
-            own = slice(bounds[offset], bounds[offset + 1])
-            starts, ends, folded = words.start[own].tolist(), words.end[own].tolist(), form.split()
+            words_of_text = slice(bounds[offset], bounds[offset + 1])
+            starts, ends, folded = words.start[words_of_text].tolist(), words.end[words_of_text].tolist(), form.split()
             for first, start in enumerate(starts):
                 for last in range(first, min(first + self.max_words, len(starts))):
                     run = folded[first : last + 1]

@@ -147,18 +147,18 @@ class PhraseIndex:
         equal = self._equal(runs, first, last, phrase)
         return first[equal], last[equal], phrase[equal]
 
-    def _rows(self, wanted: Fingerprints) -> Ints:
+    def _rows(self, prints: Fingerprints) -> Ints:
         """Return the row of each fingerprint, -1 if it is unknown."""
-        rows = np.full(len(wanted), -1)
+        rows = np.full(len(prints), -1)
         if not len(self.prefix):
             return rows
         # Most words of a text are in no phrase.
-        some = np.flatnonzero(self._marked[marks(wanted)])
+        some = np.flatnonzero(self._marked[marks(prints)])
         # Ascending needles read the index in order, ten times as fast as random ones.
-        some = some[np.argsort(wanted[some])]
-        places = np.searchsorted(self.prefix, wanted[some])
+        some = some[np.argsort(prints[some])]
+        places = np.searchsorted(self.prefix, prints[some])
         places[places == len(self.prefix)] = -1
-        rows[some] = np.where(self.prefix[places] == wanted[some], places, -1)
+        rows[some] = np.where(self.prefix[places] == prints[some], places, -1)
         return rows
 
     @cached_property
@@ -194,8 +194,10 @@ class PhraseIndex:
 
 def _differ(text: Any, rows: AnyInts, others: AnyInts) -> Bools:
     """Return True for rows of an Arrow array with another text than other rows."""
-    found: Bools = pc.not_equal(text.take(pa.array(rows)), text.take(pa.array(others))).to_numpy(zero_copy_only=False)
-    return found
+    different: Bools = pc.not_equal(text.take(pa.array(rows)), text.take(pa.array(others))).to_numpy(
+        zero_copy_only=False
+    )
+    return different
 
 
 def _fingerprints(phrases: Any) -> tuple[Fingerprints, Fingerprints, Bools]:
@@ -226,16 +228,16 @@ def _fingerprints_of(phrases: list[str]) -> tuple[Fingerprints, Fingerprints, Fi
     word = np.concatenate([[0], word, [len(runs.start)]])
     n_words = np.diff(word)
     row = np.arange(len(phrases))
-    whole = found = np.zeros(len(phrases), np.uint64)
+    whole = prints = np.zeros(len(phrases), np.uint64)
     prefixes, continued = [], [np.empty(0, np.uint64)]
     for place in range(int(n_words.max())):
         step = runs.fingerprint[word[row] + place]
-        found = mix(found) + step if place else step
-        prefixes.append(found)
+        prints = mix(prints) + step if place else step
+        prefixes.append(prints)
         ends = n_words[row] == place + 1
-        whole[row[ends]] = found[ends]
-        row, found = row[~ends], found[~ends]
-        continued.append(found)
+        whole[row[ends]] = prints[ends]
+        row, prints = row[~ends], prints[~ends]
+        continued.append(prints)
     return whole, _sorted_distinct(np.concatenate(prefixes)), _sorted_distinct(np.concatenate(continued))
 
 
@@ -455,14 +457,14 @@ class Lexicon:
         phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], arrays_of_file["text"])
         meanings = Meanings(arrays["bounds"], arrays["entity"], arrays["score"])
         of_names = ("group", "cased", "n_letters", "numeric", "qualified", "name_of_alias")
-        own = {name: arrays[name] for name in of_names}
+        lexicon_arrays = {name: arrays[name] for name in of_names}
         return cls(
             phrases,
             meanings=meanings,
             ids=arrays_of_file["ids"],
             labels=arrays_of_file["labels"],
             aliases=aliases,
-            **own,
+            **lexicon_arrays,
         )
 
 
@@ -491,8 +493,8 @@ def _mapped(path: Path, digest: str) -> dict[str, Any]:
     """Return the arrays of a file after checks of its types, offsets and encoding."""
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)
-        known = any(reader.schema.equals(_schema(text_type)) for text_type in (_SHORT_TEXT, _TEXT))
-        if not known or reader.num_record_batches != 1:
+        is_current = any(reader.schema.equals(_schema(text_type)) for text_type in (_SHORT_TEXT, _TEXT))
+        if not is_current or reader.num_record_batches != 1:
             raise ValueError("not a lexicon of this version")
         if (reader.schema.metadata or {}).get(_KIND) != digest.encode():
             raise ValueError("of another knowledge base")

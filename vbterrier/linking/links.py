@@ -46,8 +46,8 @@ class Identified:
     def _declared(cls) -> tuple[str, dict[str, Any]]:
         """Return the name of the subject, and the defaults of the other parameters."""
         _, subject, *others = inspect.signature(cls.__init__).parameters.values()
-        own = [each for each in others if each.name != "id_space" or each.default is each.empty]
-        return subject.name, {each.name: None if each.default is each.empty else each.default for each in own}
+        stated = [each for each in others if each.name != "id_space" or each.default is each.empty]
+        return subject.name, {each.name: None if each.default is each.empty else each.default for each in stated}
 
     def _parameters(self) -> tuple[Any, ...]:
         subject, defaults = self._declared()
@@ -101,10 +101,10 @@ class Links:
         bad = ~self.frame["score"].between(0, 1) if self.scale == "probability" else self.frame["score"].isna()
         if bad.any():
             row = self.frame[bad].iloc[0]
-            wanted = "0 to 1" if self.scale == "probability" else "a number"
+            requirement = "0 to 1" if self.scale == "probability" else "a number"
             raise InputError(
                 f"links: entity {row['entity_id']!r} of mention {row['mention']!r} has score {row['score']:g}, "
-                f"wanted {wanted}"
+                f"wanted {requirement}"
             )
 
 

@@ -312,11 +312,11 @@ def mention_report(
     nils = pd.Series(right.ids.text.to_pylist(), dtype=object)[right.is_nil]
     has_clusters = match == "strong" and len(nils) > 0 and nils.str.fullmatch(r"NIL\d+").all()
     for name, system in systems_of(systems):
-        own = MentionSet(system, f"system {name!r}", nil=nil, space=right.space)
-        _require_comparable(right, own)
-        clusters += [(name, *row) for row in _clusters(right, own)] if has_clusters else []
+        annotated = MentionSet(system, f"system {name!r}", nil=nil, space=right.space)
+        _require_comparable(right, annotated)
+        clusters += [(name, *row) for row in _clusters(right, annotated)] if has_clusters else []
         for kind in KINDS:
-            counts = matched(right, own, match, kind)
+            counts = matched(right, annotated, match, kind)
             numbers.append((name, kind, *counts.sum(axis=0).tolist()))
             values, limits = _figures(counts, average, level, n_resamples, seed)
             for at, figure in enumerate(("P", "R", "F1")):

@@ -72,10 +72,10 @@ class LinkingReport(Shown):
     def _verdict(self) -> Iterator[str]:
         rows = self.intervals[self.intervals["measure"] == _F1]
         ordered = rows.sort_values("value", ascending=False, kind="stable", na_position="last").to_dict("records")
-        said = [f"{printable(row['name'])} {_estimate(row)}" for row in ordered]
+        estimates = [f"{printable(row['name'])} {_estimate(row)}" for row in ordered]
         queries = counted(int(ordered[0]["n_qids"]), "query")
-        more = f", and {len(said) - _MOST_NAMED} more" if len(said) > _MOST_NAMED else ""
-        yield f"{_F1} over {queries}: {'; '.join(said[:_MOST_NAMED])}{more}."
+        more = f", and {len(estimates) - _MOST_NAMED} more" if len(estimates) > _MOST_NAMED else ""
+        yield f"{_F1} over {queries}: {'; '.join(estimates[:_MOST_NAMED])}{more}."
         pairs = self.pairs[self.pairs["measure"] == _F1] if len(self.pairs) else self.pairs
         for row in pairs.head(1).to_dict("records"):
             yield (

@@ -157,8 +157,8 @@ class QueryLinker(Identified):
         parts = self._in_part(mentions["mention"].tolist(), np.arange(len(mentions)))
         place = parts["text"].to_numpy(np.int64)
         parts = parts.assign(**{column: mentions[column].to_numpy()[place] for column in (*_SPAN, "mention")})
-        own = pd.MultiIndex.from_frame(full[["text", "entity_id"]])
-        is_longer = ~pd.MultiIndex.from_frame(parts[["text", "entity_id"]]).isin(own)
+        pairs = pd.MultiIndex.from_frame(full[["text", "entity_id"]])
+        is_longer = ~pd.MultiIndex.from_frame(parts[["text", "entity_id"]]).isin(pairs)
         parts["match"] = np.where(is_longer, "part", "name")
         parts = parts[parts["text"].isin(parts["text"][is_longer].unique())]
         return pd.concat([full[~full["text"].isin(parts["text"].unique())], parts], ignore_index=True)
@@ -194,14 +194,14 @@ class QueryLinker(Identified):
         table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
         accented, word = self._names.accented(distinct)
         near = pd.DataFrame({"code": accented, "word": word, "similarity": _UNACCENTED})
-        own = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
-        table = pd.concat([table, own[["place", "word", "similarity"]]], ignore_index=True)
+        candidates = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
+        table = pd.concat([table, candidates[["place", "word", "similarity"]]], ignore_index=True)
         odd = np.setdiff1d(np.flatnonzero(name_words < 0), accented)
         if self.min_similarity is not None and len(odd):
             owner, word, similarity = self._names.similar(distinct[odd], self.min_similarity)
             near = pd.DataFrame({"code": odd[owner], "word": word, "similarity": similarity})
-            own = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
-            table = pd.concat([table, own[["place", "word", "similarity"]]], ignore_index=True)
+            candidates = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
+            table = pd.concat([table, candidates[["place", "word", "similarity"]]], ignore_index=True)
         table["text"] = words.text[table["place"].to_numpy(np.int64)]
         # A repeated word counts once.
         table = table.sort_values(["text", "word", "similarity", "place"], ascending=[True, True, False, True])
@@ -219,10 +219,10 @@ class QueryLinker(Identified):
         is_upper = np.array([one.isupper() for one in written], bool)
         is_known = np.isin(np.arange(len(written)), matched.loc[matched["similarity"] == 1, "place"])
         places = np.flatnonzero(is_short & np.where(both, is_upper, ~is_known))
-        asked = pd.DataFrame({"form": [written[place].casefold() for place in places.tolist()], "place": places})
-        asked["text"] = words.text[places]
-        asked = asked.astype({"form": "str"})
-        rows = asked[~asked["form"].isin(STOP_ALIASES) | is_upper[places]].merge(self._names.initials, on="form")
+        forms = pd.DataFrame({"form": [written[place].casefold() for place in places.tolist()], "place": places})
+        forms["text"] = words.text[places]
+        forms = forms.astype({"form": "str"})
+        rows = forms[~forms["form"].isin(STOP_ALIASES) | is_upper[places]].merge(self._names.initials, on="form")
         # All letters of an acronym are those of the name.
         rows = rows.assign(mass=self._names.total[rows["name"].to_numpy(np.int64)], share=1.0)
         return rows[list(columns)].astype(columns) if len(rows) else none
@@ -244,8 +244,8 @@ class QueryLinker(Identified):
         each = each.merge(spans, on="text")
         mentions = Mentions(rest[each["text"].to_numpy(np.int64)], each["start"].to_numpy(), each["end"].to_numpy())
         numbers = each["entity"].to_numpy(np.int64), each["score"].to_numpy(np.float64)
-        own = Meanings(np.arange(len(each) + 1), *numbers)
-        links = candidate_links(texts, mentions, own, np.arange(len(each)), vocabulary.ids, vocabulary.labels)
+        meanings = Meanings(np.arange(len(each) + 1), *numbers)
+        links = candidate_links(texts, mentions, meanings, np.arange(len(each)), vocabulary.ids, vocabulary.labels)
         return links.assign(match=each["match"].to_numpy(dtype=object))
 
 
@@ -304,8 +304,8 @@ class NameWords:
     def __init__(self, vocabulary: Vocabulary, forms: NDArray[np.object_], meanings: Meanings, count: Floats) -> None:
         self.vocabulary, self.meanings, self.count = vocabulary, meanings, count
         split = [form.split() for form in forms.tolist()]
-        owner = np.repeat(np.arange(len(split)), [len(own) for own in split])
-        flat = np.array([word for own in split for word in own], dtype=object)
+        owner = np.repeat(np.arange(len(split)), [len(words) for words in split])
+        flat = np.array([word for words in split for word in words], dtype=object)
         self.words, code = np.unique(flat, return_inverse=True) if len(flat) else (flat, np.empty(0, np.int64))
         pairs = np.unique(owner * max(len(self.words), 1) + code)
         name, word = np.divmod(pairs, max(len(self.words), 1))
@@ -316,8 +316,8 @@ class NameWords:
         self.matrix = sparse.csr_array((np.ones(len(name)), (name, word)), shape=shape)
         total = np.bincount(name, weights=self.squared[word], minlength=len(split))
         self.total: Floats = total.astype(np.float64, copy=False)
-        letters = ["".join(word[0] for word in own if word not in STOP_ALIASES and word != "s") for own in split]
-        every = ["".join(word[0] for word in own) for own in split]
+        letters = ["".join(word[0] for word in words if word not in STOP_ALIASES and word != "s") for words in split]
+        every = ["".join(word[0] for word in words) for words in split]
         rows = pd.DataFrame({"form": [*letters, *every], "name": [*range(len(split))] * 2})
         rows = rows.astype({"form": "str"})
         self.initials = rows[rows["form"].str.len() > 1].drop_duplicates(ignore_index=True)
@@ -368,11 +368,11 @@ class NameWords:
         process = module_of_extra("rapidfuzz.process", "linkers")
         indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
         is_long = np.array([len(form) >= _LEAST_RESPELT for form in forms], bool)
-        asked, words = np.flatnonzero(is_long), self.words.tolist()
+        long_words, words = np.flatnonzero(is_long), self.words.tolist()
         step = max(1, _CELLS // max(len(words), 1))
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-        for begin in range(0, len(asked), step):
-            some = asked[begin : begin + step]
+        for begin in range(0, len(long_words), step):
+            some = long_words[begin : begin + step]
             cells = process.cdist(
                 forms[some].tolist(),
                 words,

@@ -76,9 +76,11 @@ class RetrieverLinker(Identified):
             Results with a missing column, an invalid id or score, a duplicated entity, or an unknown query.
         """
         texts = texts_of(texts)
-        asked = [place for place, text in enumerate(texts) if text.strip()]
-        topics = pd.DataFrame({"qid": list(map(str, asked)), "query": [texts[place] for place in asked]}, dtype="str")
-        results = frame_of(self.retriever.transform(topics), _RESULTS) if asked else topics
+        queries = [place for place, text in enumerate(texts) if text.strip()]
+        topics = pd.DataFrame(
+            {"qid": list(map(str, queries)), "query": [texts[place] for place in queries]}, dtype="str"
+        )
+        results = frame_of(self.retriever.transform(topics), _RESULTS) if queries else topics
         if not len(results):
             # Some retrievers return no columns if they find nothing.
             return Links(links_frame([]), self.id_space)
@@ -86,11 +88,11 @@ class RetrieverLinker(Identified):
         require(results, ("qid", "docno", "score", *named), _RESULTS)
         top = ranked(results, self.cutoff, name=_RESULTS)
         distinct, code = ids_of(top["qid"], f"{_RESULTS} column 'qid'").codes()
-        by_number = {str(place): place for place in asked}
+        by_number = {str(place): place for place in queries}
         unknown = [name for name in distinct if name not in by_number]
         if unknown:
             raise InputError(f"{_RESULTS}: query {unknown[0]!r} was not asked; a retriever must return the qid it gets")
-        places = [by_number[distinct[own]] for own in code.tolist()]
+        places = [by_number[distinct[topic]] for topic in code.tolist()]
         entity = ids_of(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
         names = top[self.name_column].fillna("").astype(str) if self.name_column is not None else [""] * len(top)
         columns = zip(places, entity, top["score"].tolist(), names, strict=True)

@@ -65,10 +65,10 @@ def values(
 ) -> Iterator[tuple[ir_measures.Measure, Floats]]:
     """Yield each measure and its value for each topic of the judgments, shape (n_topics,)."""
     cutoffs = [n_decisive(measure) for measure in measures]
-    known = [cutoff for cutoff in cutoffs if cutoff is not None]
-    top = judgments.judge(run, max(known), checked=True) if known else None
+    finite = [cutoff for cutoff in cutoffs if cutoff is not None]
+    top = judgments.judge(run, max(finite), checked=True) if finite else None
     # One list of judged documents serves the measures of whole rankings, another those of the first documents.
-    whole = judgments.judged_ranks(run) if len(known) < len(cutoffs) else None
+    whole = judgments.judged_ranks(run) if len(finite) < len(cutoffs) else None
     ranks = whole if whole is not None or top is None else top.ranks()
     for measure, cutoff in zip(measures, cutoffs, strict=True):
         if top is not None and cutoff is not None and measure.NAME in ("ERR", "nDCG"):
@@ -118,10 +118,10 @@ def highest_grade(judgments: Judgments) -> int:
 
 def warn_of_scale(measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
     """Warn if the scale of ERR ends at a grade that depends on the judgments."""
-    top, asked = highest_grade(judgments), [str(measure) for measure in measures if measure.NAME == "ERR"]
-    if asked and top > WEB_GRADE:
+    top, names = highest_grade(judgments), [str(measure) for measure in measures if measure.NAME == "ERR"]
+    if names and top > WEB_GRADE:
         warn(
-            f"{', '.join(asked)}: {judgments.name} hold grade {top}, so a document of grade g satisfies a user with "
+            f"{', '.join(names)}: {judgments.name} hold grade {top}, so a document of grade g satisfies a user with "
             f"probability (2^g - 1)/2^{top} instead of (2^g - 1)/2^{WEB_GRADE}, as for grades up to {WEB_GRADE} and in "
             f"gdeval; map grades to 0 to {WEB_GRADE} to compare scores across collections"
         )

@@ -102,7 +102,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(path_of("path", path))
-        root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        root, identity = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         require_regular(*(root / name for name in (_META, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
         try:
             meta = json_of(content_of(root / _META, 1 << 16))
@@ -111,8 +111,10 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
             raise FileError(root / _META, f"is no JSON ({error}); build the set again") from error
-        if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
-            raise FileError(root / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it")
+        if not isinstance(meta, dict) or {name: meta.get(name) for name in identity} != identity:
+            raise FileError(
+                root / _META, f"wanted {identity}, found {meta!r:.200}; pt.Artifact.load finds who reads it"
+            )
         if not (root / _INTENTS).is_file():
             raise FileError(root / _INTENTS, "is missing; build the set again")
 
@@ -265,9 +267,9 @@ def _table(data: Any, what: str) -> pa.Table:
         raise InputError(f"{what}: cannot be saved ({error}); drop or convert the column") from error
 
 
-def _frame(path: Path, wanted: tuple[str, ...], *numbers: str) -> pd.DataFrame:
+def _frame(path: Path, required: tuple[str, ...], *numbers: str) -> pd.DataFrame:
     """Read a saved frame, with lists as Python lists."""
-    table = parquet_table(Source.at(path, MAX_BYTES), wanted, numbers)
+    table = parquet_table(Source.at(path, MAX_BYTES), required, numbers)
     frame: pd.DataFrame = table.to_pandas()
     lists = [field.name for field in table.schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
     return frame.assign(**{name: pd.Series(table[name].to_pylist(), dtype=object) for name in lists})

@@ -222,9 +222,9 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         # NaN alone differs from itself.
         return {topic: value for topic, value in pairs if value == value}  # noqa: PLR0124
 
-    def shared(self, *own: str) -> Hashable:
-        """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""
-        return (type(self), self._text(leave_out=own))
+    def shared(self, *ignored: str) -> Hashable:
+        """Key of the results that this measure shares with measures that differ only in the parameters ``ignored``."""
+        return (type(self), self._text(leave_out=ignored))
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, in pipelines without the provider of this package."""
@@ -232,14 +232,14 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def _text(self, *, leave_out: Container[str] = ()) -> str:
         """The name, the parameters that are not the default, and the cutoff."""
-        own = []
+        parameters = []
         for name, value in self.params.items():
             if name != "cutoff" and name not in leave_out and value != self.SUPPORTED_PARAMS[name].default:
                 text = repr(value)
                 if isinstance(value, dict):
                     text = "{" + ",".join(f"{key!r}:{value[key]!r}" for key in sorted(value)) + "}"
-                own.append(f"{name}={text}")
-        text = f"{self.NAME}({','.join(own)})" if own else str(self.NAME)
+                parameters.append(f"{name}={text}")
+        text = f"{self.NAME}({','.join(parameters)})" if parameters else str(self.NAME)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:
@@ -305,12 +305,12 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         scoring = Scoring(target, run, deepest(measures))
-        found = values_by_topic(measures, scoring)
+        results = values_by_topic(measures, scoring)
         if scoring.reads_judgments or not scoring.has_judged:
             warn_of_id_mismatch(target, run, only_misspelt=True, all_topics=scoring.reads_judgments)
         warn_of_missing_topics(target, run)
         run.warn_of_ranks()
-        for measure, by_topic in found:
+        for measure, by_topic in results:
             if len(by_topic) < len(target.topics):
                 without = [topic for topic in target.topics if topic not in by_topic]
                 raise InputError(

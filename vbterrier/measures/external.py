@@ -219,23 +219,23 @@ def external_values(
     of_kind: dict[bool, list[ir_measures.Measure]] = {False: [], True: []}
     for measure in measures:
         of_kind[is_diversity(measure)].append(measure)
-    for diverse, asked in of_kind.items():
-        if not asked:
+    for diverse, group in of_kind.items():
+        if not group:
             continue
         judged = _of_subtopics(target) if diverse else target
         if diverse:
-            target.memo("equal intents", partial(_require_equal_intents, asked, target))
+            target.memo("equal intents", partial(_require_equal_intents, group, target))
         judged.memo("checked ids", partial(require_ids_of, judged))
         if not warned:
             # Check a run as measures of this package do.
             run_places(run, judged.topics, judged.qid, "qrels")
             require_same_kind(judged.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
-            cutoffs = [measure.params.get("cutoff") for measure in asked]
+            cutoffs = [measure.params.get("cutoff") for measure in group]
             run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
         if diverse:
-            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(ranking, _looked_at(asked)))
+            yield from _diversity_values(group, judged, qrels_of(judged), ranking_of(ranking, _looked_at(group)))
         else:
-            yield from _adhoc_values(asked, judged, ranking)
+            yield from _adhoc_values(group, judged, ranking)
 
 
 def _adhoc_values(
@@ -279,9 +279,9 @@ def _diversity_values(
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     for measure in measures:
         if measure.params.get("judged_only"):
-            asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
+            plain = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
             condensed = ranking.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"], how="inner")
-            for qid, _, value in _calculated([asked], target, qrels, condensed):
+            for qid, _, value in _calculated([plain], target, qrels, condensed):
                 yield qid, measure, value
         else:
             cutoff = measure.params.get("cutoff")

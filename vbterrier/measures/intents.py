@@ -170,37 +170,39 @@ class CandidateMeasure(Measure):
             return intents, tags if target.tags is None else target.tags
         return None, target.tags
 
-    def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
+    def _intents(self, scoring: Scoring, intents: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
-            own = self._named(scoring)
-            if not len(own):
+            intents = self._named(scoring)
+            if not len(intents):
                 raise InputError(
                     f"{self}: intents={self['intents']!r} have none of the topics {scoring.target.topics[:3]}"
                 )
-        if own is None:
+        if intents is None:
             raise InputError(
                 f"{self}: found no intents; give intents= (a name registered with vbterrier.register_intents, or a "
                 "file), or as qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration "
                 "column; "
                 f"found {', '.join(map(str, scoring.target.frame.columns))}"
             )
-        return own
+        return intents
 
     def _named(self, scoring: Scoring) -> pd.DataFrame:
         frame = named("intents", self["intents"])
         return frame[frame["qid"].astype(str).isin(scoring.target.topics)]
 
-    def _tags(self, scoring: Scoring, own: pd.DataFrame | None, joined: Callable[[pd.DataFrame], pd.DataFrame]) -> Tags:
+    def _tags(
+        self, scoring: Scoring, judgments: pd.DataFrame | None, joined: Callable[[pd.DataFrame], pd.DataFrame]
+    ) -> Tags:
         if self["tags"]:
             return Tags(joined(named("tags", self["tags"])))
         if scoring.target.tags is not None:
             return Tags(joined(scoring.target.tags))
-        if own is None:
+        if judgments is None:
             raise InputError(
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "
                 "column entity_id in the run, or diversity qrels"
             )
-        return Tags(joined(own), name=JUDGED)
+        return Tags(joined(judgments), name=JUDGED)
 
 
 class IntentMeasure(CandidateMeasure):

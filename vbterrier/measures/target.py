@@ -146,8 +146,8 @@ class EvaluationTarget:
 
     def only(self, topics: Collection[str]) -> EvaluationTarget:
         """Return the target restricted to some topics."""
-        wanted = set(topics)
-        return self if wanted.issuperset(self.topics) else self.part(self.frame["qid"].astype(str).isin(wanted))
+        selection = set(topics)
+        return self if selection.issuperset(self.topics) else self.part(self.frame["qid"].astype(str).isin(selection))
 
     @cached_property
     def iterations(self) -> Iterations:
@@ -384,10 +384,10 @@ def warn_of_id_mismatch(
             warn_of_near_matches(first, target.first_judged, name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, docnos))
-        said = affix_text([(first.text.to_pylist(), docnos.to_pylist())], "the run", "the qrels")
+        difference = affix_text([(first.text.to_pylist(), docnos.to_pylist())], "the run", "the qrels")
         warn(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; "
-            + (said or "look for other prefixes, trailing blanks or another Unicode form")
+            + (difference or "look for other prefixes, trailing blanks or another Unicode form")
         )
 
 
@@ -414,28 +414,28 @@ def mismatch_text(target: EvaluationTarget, run: Run) -> str:
     """
     qids, topic = target.qid.codes()
     place = {qid: number for number, qid in enumerate(qids)}
-    common = [(own, place[qid]) for own, qid in enumerate(run.topics) if qid in place]
+    common = [(row, place[qid]) for row, qid in enumerate(run.topics) if qid in place]
     if len(common) < _LEAST_TOPICS:
         return ""
     first = run.best_scored(CHECKED_RANKS)
-    own_topics = np.array([own for own, _ in common])
+    own_topics = np.array([row for row, _ in common])
     n_documents = int(np.count_nonzero(first[own_topics] >= 0))
-    wanted, n_judged, begin, size = _LEAST_SHARE * n_documents, 0, 0, _SOME_TOPICS
-    while begin < len(common) and n_judged < wanted:
+    least, n_judged, begin, size = _LEAST_SHARE * n_documents, 0, 0, _SOME_TOPICS
+    while begin < len(common) and n_judged < least:
         some = common[begin : begin + size]
         n_judged += sum(
             len(set(ids).intersection(judged)) for ids, judged in _documents(target, topic, run, first, some)
         )
         begin, size = begin + size, 2 * size
-    if n_judged >= wanted:
+    if n_judged >= least:
         return ""
     groups = _documents(target, topic, run, first, common[:_EXAMPLE_TOPICS])
     retrieved, judged_ones = (examples(ids) for ids in groups[0])
-    said = affix_text(groups, "the run", "the qrels")
+    difference = affix_text(groups, "the run", "the qrels")
     return (
         f"{n_judged} of the first {n_documents:,} documents of {len(common)} topics are judged, at most "
         f"{CHECKED_RANKS} a topic: it has {retrieved}; qrels has {judged_ones}; "
-        + (said or "look for other prefixes or suffixes, passages of documents, or another collection")
+        + (difference or "look for other prefixes or suffixes, passages of documents, or another collection")
     )
 
 
@@ -448,9 +448,11 @@ def _documents(
     judged: dict[int, list[str]] = {int(number): [] for number in numbers}
     for number, docno in zip(topic[rows].tolist(), target.docno.take(rows).text.to_pylist(), strict=True):
         judged[number].append(docno)
-    own_rows = [first[own][first[own] >= 0] for own, _ in pairs]
-    own = iter(run.docno.take(np.concatenate(own_rows)).text.to_pylist())
-    return [(list(islice(own, len(some))), judged[number]) for some, (_, number) in zip(own_rows, pairs, strict=True)]
+    own_rows = [first[row][first[row] >= 0] for row, _ in pairs]
+    docnos = iter(run.docno.take(np.concatenate(own_rows)).text.to_pylist())
+    return [
+        (list(islice(docnos, len(some))), judged[number]) for some, (_, number) in zip(own_rows, pairs, strict=True)
+    ]
 
 
 def _are_misspelt(ids: Ids, documents: Ids) -> bool:

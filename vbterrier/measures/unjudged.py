@@ -111,13 +111,13 @@ _DRAWS = {
 }
 
 
-def process_params(**own: Param) -> dict[str, Param]:
+def process_params(**further: Param) -> dict[str, Param]:
     """Return the parameters of a bootstrapped measure: of the process, and its own."""
     return {
         "cutoff": CUTOFF,
         "prior": _Prior(),
         "stat": Stat(),
-        **own,
+        **further,
         "method": Param(str, "auto", choices=METHODS, desc="computation of the distribution"),
         "all_unjudged": Param(str, "auto", choices=ALL_UNJUDGED, desc="the run prior if no document is judged"),
         "prior_strength": _Strength(),
@@ -125,10 +125,10 @@ def process_params(**own: Param) -> dict[str, Param]:
     }
 
 
-def model_params(**own: Param) -> dict[str, Param]:
+def model_params(**further: Param) -> dict[str, Param]:
     """Return the parameters of an estimated measure: its model and draws, and its own."""
     model = Param(str, "", desc="a registered model, a digest or a folder, see vbterrier.unjudged.fit")
-    return {"cutoff": CUTOFF, "model": model, "stat": Stat(), **own, **_DRAWS}
+    return {"cutoff": CUTOFF, "model": model, "stat": Stat(), **further, **_DRAWS}
 
 
 class UnjudgedMeasure(Measure):

@@ -138,7 +138,7 @@ def _write_spellings(db: sqlite3.Connection, names: list[tuple[str, str, str]], 
         values: dict[str, list[str]] = {}
         for attribute, value in sorted(db.execute(sql, ATTRIBUTES)):
             values.setdefault(attribute, []).append(value)
-        names = [row for attribute, own in values.items() for row in known_names(attribute, own)]
+        names = [row for attribute, of_attribute in values.items() for row in known_names(attribute, of_attribute)]
     rows = ((attribute, value, place, name) for place, (attribute, value, name) in enumerate(dict.fromkeys(names)))
     db.executemany("INSERT INTO spelling VALUES (?, ?, ?, ?)", rows)
 

@@ -64,13 +64,13 @@ def checked_spellings(spellings: Any) -> list[tuple[str, str, str]]:
     >>> checked_spellings({"state": {"NY": "New York", "OH": ["Ohio", "Buckeye State"]}})
     [('state', 'NY', 'New York'), ('state', 'OH', 'Ohio'), ('state', 'OH', 'Buckeye State')]
     """
-    wanted = "wanted names by attribute and value, as {'state': {'NY': ['New York']}}"
+    requirement = "wanted names by attribute and value, as {'state': {'NY': ['New York']}}"
     if not isinstance(spellings, Mapping):
-        raise ParameterError(f"spellings={excerpt(spellings)}: {wanted}")
+        raise ParameterError(f"spellings={excerpt(spellings)}: {requirement}")
     rows = []
     for attribute, values in spellings.items():
         if not isinstance(values, Mapping):
-            raise ParameterError(f"spellings: attribute {attribute!r} has {values!r:.80}, {wanted}")
+            raise ParameterError(f"spellings: attribute {attribute!r} has {values!r:.80}, {requirement}")
         for value, names in values.items():
             for name in [names] if isinstance(names, str) else names:
                 if not all(isinstance(text, str) and text.strip() for text in (attribute, value, name)):

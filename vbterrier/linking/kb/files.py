@@ -211,8 +211,8 @@ class Records:
         """Stage one entity with its aliases, attributes and redirects."""
         # Abstract base classes are slow to compare with.
         if type(record) is not dict and not isinstance(record, Mapping):
-            wanted = f"a mapping with the keys {', '.join(_KEYS)}"
-            raise staging.record_error(row, f"is {type(record).__name__}, wanted {wanted}")
+            requirement = f"a mapping with the keys {', '.join(_KEYS)}"
+            raise staging.record_error(row, f"is {type(record).__name__}, wanted {requirement}")
         record = self._renamed(record)
         entity = record.get("id")
         if entity is None:
@@ -260,8 +260,8 @@ class Records:
             elif isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
                 yield alias["alias"], alias.get("prior"), alias.get("count")
             else:
-                wanted = 'text, [text, prior] or {"alias": text, "prior": prior}'
-                raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {wanted}")
+                requirement = 'text, [text, prior] or {"alias": text, "prior": prior}'
+                raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {requirement}")
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         attributes = record.get("attributes")
@@ -269,8 +269,8 @@ class Records:
             fault = f"wanted a mapping of names to values, found {type(attributes).__name__}"
             raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
         further = [(name, value) for name, value in record.items() if name not in _NO_ATTRIBUTES]
-        own = attributes.items() if attributes and isinstance(attributes, Mapping) else ()
-        for name, value in (*own, *further):
+        pairs = attributes.items() if attributes and isinstance(attributes, Mapping) else ()
+        for name, value in (*pairs, *further):
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if not _is_missing(one):
                     staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))
@@ -278,17 +278,17 @@ class Records:
     def _typed(self, staging: Staging, row: int, entity: str, name: str, value: Any) -> tuple[str, str]:
         """Return a value as text, and its type."""
         text, kind = typed(value)
-        wanted = self.types.get(name, kind)
-        if wanted == kind == "text":
+        declared = self.types.get(name, kind)
+        if declared == kind == "text":
             return text, kind
-        if wanted == "boolean":
+        if declared == "boolean":
             valid = text.lower() in {"true", "false"}
         else:
-            valid = wanted == "text" or bool(_PATTERNS.get(wanted, _YEAR).fullmatch(text.strip()))
+            valid = declared == "text" or bool(_PATTERNS.get(declared, _YEAR).fullmatch(text.strip()))
         if not kind or not valid:
-            what = f"a {wanted}" if kind else "text, a number, a boolean, or a list of them"
+            what = f"a {declared}" if kind else "text, a number, a boolean, or a list of them"
             raise staging.record_error(row, f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted {what}")
-        return (text.lower() if wanted == "boolean" else text), wanted
+        return (text.lower() if declared == "boolean" else text), declared
 
 
 def typed(value: Any) -> tuple[str, str]:
@@ -477,8 +477,10 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
     twice = [name for name, n in Counter(columns).items() if n > 1]
     if "id" not in columns or twice:
         fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, header))}"
-        wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
-        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', header)}")
+        requirement = (
+            f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
+        )
+        raise FileError(path, f"{fault}; wanted {requirement}.{nearest('id', header)}")
     if {"alias", "aliases"} & set(columns):
         if {"prior", "score"} <= set(columns):
             raise FileError(path, "has the columns prior and score, two probabilities of an alias; keep one")
@@ -487,8 +489,8 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
         if message := near_miss(columns, ("prior",)):
             raise FileError(path, f"{message} or name it otherwise, to keep it as an attribute")
     elif not {"label", "prior", "redirect"} & set(columns):
-        found = ", ".join(map(repr, header))
-        warn(f"{path.name}: entities have no names; wanted a column 'label', 'alias' or 'aliases', found {found}")
+        header_text = ", ".join(map(repr, header))
+        warn(f"{path.name}: entities have no names; wanted a column 'label', 'alias' or 'aliases', found {header_text}")
     if counts := like_counts(columns):
         warn(
             f"{path.name}: column {counts[0]!r} is kept as an attribute; if it is a count, call it 'count' or 'clicks'"

@@ -111,9 +111,9 @@ class Names:
             trigrams = [_trigrams(form) for form in some]
             every = sorted(set().union(*trigrams))
             counts = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
-            for form, own in zip(some, trigrams, strict=True):
+            for form, of_form in zip(some, trigrams, strict=True):
                 near = self._sharing(
-                    form, {trigram: counts[trigram] for trigram in own & counts.keys()}, min_similarity
+                    form, {trigram: counts[trigram] for trigram in of_form & counts.keys()}, min_similarity
                 )
                 texts = dict(self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist()))
                 yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
@@ -315,13 +315,13 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         if not 0 < min_similarity <= 1:
             raise ParameterError(f"min_similarity={excerpt(min_similarity)}: wanted a number above 0 and at most 1")
         keys = texts if how == "exact" else normal_forms(texts)
-        wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
+        table = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))
         if how == "fuzzy":
             senses = self._fuzzy(distinct, min_similarity, limit)
         else:
             senses = self._senses("mention" if how == "exact" else "form", "text", distinct, limit)
-        rows = wanted.merge(senses, on="key").sort_values(["text", "rank"], ignore_index=True)
+        rows = table.merge(senses, on="key").sort_values(["text", "rank"], ignore_index=True)
         kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
         return rows[list(_COLUMNS)].astype(kinds)
 
@@ -339,10 +339,12 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         the given one, and the values are those of the entity that it redirects to. ``type`` is text, number, year or
         boolean ("true" or "false").
         """
-        asked = list(dict.fromkeys(_texts(ids, "ids")))
+        entities = list(dict.fromkeys(_texts(ids, "ids")))
         sql = "SELECT e.id, a.place, a.name, a.value, a.type FROM entity e JOIN attribute a ON a.entity = e.place "
         sql += "WHERE e.id IN ({})"
-        ends = pd.DataFrame({"entity_id": asked, "place": range(len(asked)), "end": self.resolve(asked)}, dtype=object)
+        ends = pd.DataFrame(
+            {"entity_id": entities, "place": range(len(entities)), "end": self.resolve(entities)}, dtype=object
+        )
         fields = ["end", "nth", "attribute", "value", "type"]
         rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
         facts = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
@@ -368,10 +370,10 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
     def resolve(self, ids: Sequence[str]) -> list[str]:
         """Return the target of each id after redirects; unknown ids are unchanged, in the spelling of the id space."""
-        asked = [self._plain(entity) for entity in _texts(ids, "ids")]
+        entities = [self._plain(entity) for entity in _texts(ids, "ids")]
         sql = "SELECT source, target FROM redirect WHERE source IN ({})"
-        ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(asked))))
-        return [ends.get(entity, entity) for entity in asked]
+        ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(entities))))
+        return [ends.get(entity, entity) for entity in entities]
 
     def _plain(self, entity: str) -> str:
         try:

@@ -204,10 +204,10 @@ def kb_from_spacy(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     base = _opened(Path(source)) if isinstance(source, (str, Path)) else source
-    wanted = ("get_entity_strings", "get_alias_strings")
+    methods = ("get_entity_strings", "get_alias_strings")
     # The method is private in spaCy 4.
     candidates = getattr(base, "get_alias_candidates", None) or getattr(base, "_get_alias_candidates", None)
-    if candidates is None or not all(hasattr(base, name) for name in wanted):
+    if candidates is None or not all(hasattr(base, name) for name in methods):
         raise InputError(f"source: wanted spaCy's InMemoryLookupKB or the folder of one, found {type(base).__name__}")
 
     def row_error(row: int, message: str) -> InputError:
@@ -320,10 +320,10 @@ def _titled(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
 def _stage(staging: Staging, pages: list[Page], place: int, *, unqualified: bool) -> None:
     ids = [str(page[place]) if isinstance(page[place], int) else page[place] for page in pages]
     staging.entity(pages[0][0], ids[0], pages[0][1].replace("_", " "))
-    for page, own in zip(pages, ids, strict=True):
+    for page, entity_id in zip(pages, ids, strict=True):
         title = page[1].replace("_", " ")
         staging.alias(page[0], ids[0], title)
         if unqualified and (bare := _QUALIFIER.fullmatch(title)):
             staging.alias(page[0], ids[0], bare[1])
-        if own != ids[0]:
-            staging.redirect(page[0], own, ids[0])
+        if entity_id != ids[0]:
+            staging.redirect(page[0], entity_id, ids[0])

@@ -182,9 +182,9 @@ class Ordering:
         prob[others] = 0.0
         n = np.bincount(at)
         n_given = n - np.bincount(at[others], minlength=len(n))
-        given: Floats = np.bincount(at, weights=prob).astype(np.float64)
-        notes.add(n, n_given, given)
-        scale = np.maximum(given, 1.0)
+        prior_sum: Floats = np.bincount(at, weights=prob).astype(np.float64)
+        notes.add(n, n_given, prior_sum)
+        scale = np.maximum(prior_sum, 1.0)
         share = np.ones(len(others))
         if self.has_source:
             share = self.count[some][others]
@@ -200,11 +200,11 @@ class Ordering:
         # Without smoothing all counts of an alias may be 0.
         share[(of_rest == 0)[at[others]]] = 1.0
         of_rest = np.where(of_rest == 0, np.maximum(n - n_given, 1), of_rest)
-        rest = np.maximum(0.0, 1.0 - given) / of_rest / scale
-        whole = np.where(n_given < n, scale, np.where(given > 0, given, 1.0))
+        rest = np.maximum(0.0, 1.0 - prior_sum) / of_rest / scale
+        whole = np.where(n_given < n, scale, np.where(prior_sum > 0, prior_sum, 1.0))
         prob /= whole[at]
         prob[others] = rest[at[others]] * share
-        equal = ((given <= 0) & (n_given == n))[at]
+        equal = ((prior_sum <= 0) & (n_given == n))[at]
         prob[equal] = 1.0 / n[at[equal]]
         return prob
 
@@ -298,9 +298,9 @@ def _merged(
     prior = np.fmax.reduceat(prior, first)
     mention, entity = mention[first], entity[first]
     first = _starts(mention, entity)
-    given = ~np.isnan(prior)
-    total = np.add.reduceat(np.where(given, prior, 0.0), first)
-    total[~np.logical_or.reduceat(given, first)] = np.nan
+    has_prior = ~np.isnan(prior)
+    total = np.add.reduceat(np.where(has_prior, prior, 0.0), first)
+    total[~np.logical_or.reduceat(has_prior, first)] = np.nan
     return mention[first], entity[first], total, counts
 
 
@@ -370,13 +370,13 @@ class _PriorNotes:
         self.n_off = self.n_mixed = self.n_zero = 0
         self.low, self.high = np.inf, -np.inf
 
-    def add(self, n: Ints, n_given: Ints, given: Floats) -> None:
+    def add(self, n: Ints, n_given: Ints, prior_sum: Floats) -> None:
         """Count some aliases, with n entities, of which n_given have a prior, and the sum of the priors."""
-        off = (given > 0) & ((n_given == n) | (given > 1)) & (np.abs(given - 1) > _TOLERANCE)
+        off = (prior_sum > 0) & ((n_given == n) | (prior_sum > 1)) & (np.abs(prior_sum - 1) > _TOLERANCE)
         self.n_off += int(off.sum())
-        self.low, self.high = given[off].min(initial=self.low), given[off].max(initial=self.high)
+        self.low, self.high = prior_sum[off].min(initial=self.low), prior_sum[off].max(initial=self.high)
         self.n_mixed += int(((n_given > 0) & (n_given < n)).sum())
-        self.n_zero += int(((n_given == n) & (n > 0) & (given == 0)).sum())
+        self.n_zero += int(((n_given == n) & (n > 0) & (prior_sum == 0)).sum())
 
     def warn(self) -> None:
         """Warn of these aliases."""

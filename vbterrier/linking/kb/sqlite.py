@@ -199,8 +199,8 @@ class KBConnection:
 
     def _db(self) -> tuple[sqlite3.Connection, Lock]:
         """Return the connection of this process, because connections must not be shared across a fork."""
-        own = self._by_process.get(os.getpid())
-        if own is None:
+        connection = self._by_process.get(os.getpid())
+        if connection is None:
             _require_knowledge_base(self.path)
             # A built file never changes (a new one replaces it), so SQLite need not lock it or look for changes.
             uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -210,11 +210,11 @@ class KBConnection:
             except BaseException:
                 db.close()
                 raise
-            own = self._by_process.setdefault(os.getpid(), (db, Lock()))
-            if own[0] is not db:
+            connection = self._by_process.setdefault(os.getpid(), (db, Lock()))
+            if connection[0] is not db:
                 # Another thread was faster.
                 db.close()
-        return own
+        return connection
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute(_CACHE)
@@ -251,8 +251,8 @@ def _is_marked(header: bytes) -> bool:
 
 def reader_of(path: Path) -> str:
     """Return a hint on how to read a SQLite file."""
-    own = "it is a built knowledge base: open it with KnowledgeBase(path), or pass it to --kb"
-    return _hint(path) if is_external(path) else own
+    hint = "it is a built knowledge base: open it with KnowledgeBase(path), or pass it to --kb"
+    return _hint(path) if is_external(path) else hint
 
 
 def _require_knowledge_base(path: Path) -> None:
@@ -269,9 +269,9 @@ def _require_knowledge_base(path: Path) -> None:
         raise FileError(path, f"is a knowledge base of format {version}, this version reads {FORMAT}: build it again")
     # A page size of 1 means 65,536, which does not fit into two bytes.
     page_size = _number(header, _PAGE_SIZE)
-    wanted = (65_536 if page_size == 1 else page_size) * _number(header, _N_PAGES)
-    if n_bytes < wanted:
-        raise FileError(path, f"is truncated: {n_bytes:,} bytes of {wanted:,}; copy or build it again")
+    full_size = (65_536 if page_size == 1 else page_size) * _number(header, _N_PAGES)
+    if n_bytes < full_size:
+        raise FileError(path, f"is truncated: {n_bytes:,} bytes of {full_size:,}; copy or build it again")
 
 
 def _number(header: bytes, place: tuple[int, int]) -> int:

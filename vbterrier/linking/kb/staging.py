@@ -126,13 +126,13 @@ class UntrustedSQLite:
         for table, columns in self.tables.items():
             columns_present = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
             if not set(columns) <= set(columns_present):
-                wanted = f"wanted a table {table}({', '.join(columns)})"
+                requirement = f"wanted a table {table}({', '.join(columns)})"
                 present = (
                     f"its columns are {', '.join(map(printable, columns_present[:20]))}"
                     if columns_present
                     else "there is none"
                 )
-                raise FileError(self.path, f"is not a file of {self.what}: {wanted}, {present}")
+                raise FileError(self.path, f"is not a file of {self.what}: {requirement}, {present}")
             if not is_table(self._db, table):
                 # The computation of a view may not end.
                 raise FileError(self.path, f"is not a file of {self.what}: {table} is not a table; store it as one")

@@ -162,7 +162,7 @@ def kb_from_wikidata(
     priors = settings_of("priors", EntityPriors, priors)
     options = settings_of("options", WikidataOptions, options)
     source = path_of("source", source)
-    wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
+    names = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
     def record_error(line: int, message: str) -> InputError:
@@ -172,7 +172,7 @@ def kb_from_wikidata(
     further = [] if options.aliases is None else _further(options.aliases)
     named = {name for _, name in further} | {entity for entity, _ in counts}
     by_sitelinks = priors.popularity is None
-    reader = _Reader(languages, wanted, frozenset(options.excluded), options.site, named, counts_sitelinks=by_sitelinks)
+    reader = _Reader(languages, names, frozenset(options.excluded), options.site, named, counts_sitelinks=by_sitelinks)
     settings: dict[str, Any] = {"is_strict": False, "smoothing": priors.smoothing, "progress": progress}
     with building(path, WIKIDATA, record_error, **settings) as staging:
         for line, item in _items(source, lines):
@@ -234,7 +234,7 @@ class _Reader:
     site: str
     named: set[str]
     counts_sitelinks: bool
-    found: dict[str, str] = field(default_factory=dict)  # the item of each id and title of ``named``
+    items: dict[str, str] = field(default_factory=dict)  # the item of each id and title of ``named``
 
     def stage(self, staging: Staging, line: int, item: dict[str, Any]) -> None:
         """Stage an item with its names, attributes and count."""
@@ -260,19 +260,19 @@ class _Reader:
             staging.popularity(line, item["id"], len(sitelinks))
         if self.named:
             title = sitelinks[self.site]["title"] if self.site in sitelinks else ""
-            self.found |= {name: item["id"] for name in (item["id"], title) if name in self.named}
+            self.items |= {name: item["id"] for name in (item["id"], title) if name in self.named}
 
     def stage_named(
         self, staging: Staging, aliases: Iterable[tuple[str, str]], counts: Iterable[tuple[str, Any]]
     ) -> None:
         """Stage aliases and counts of items by their id or title."""
         for alias, name in aliases:
-            if entity := self.found.get(name):
+            if entity := self.items.get(name):
                 staging.alias(0, entity, alias)
             else:
                 staging.leave_out("aliases of pages that are no item of the dump")
         for name, count in counts:
-            if entity := self.found.get(name):
+            if entity := self.items.get(name):
                 staging.popularity(0, entity, count)
 
 

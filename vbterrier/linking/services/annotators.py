@@ -92,8 +92,8 @@ class WATClient(Client):
             raise ParameterError(f"method={self.method!r}: wanted 'GET' or 'POST'")
 
     def _request(self, text: str) -> Request:
-        asked = {"lang": self.lang, "text": text}
-        return Request("GET", params=asked) if self.method == "GET" else Request("POST", form=asked)
+        fields = {"lang": self.lang, "text": text}
+        return Request("GET", params=fields) if self.method == "GET" else Request("POST", form=fields)
 
 
 @dataclass(frozen=True, kw_only=True)

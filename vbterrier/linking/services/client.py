@@ -256,9 +256,9 @@ class Client(ABC):
         """
         texts = _checked(texts)
         with self._lock:
-            asked = list(dict.fromkeys(text for text in texts if text.strip()))
-            missing = [text for text in asked if self._key(text) not in self._answers]
-            counts = len(asked), len(asked) - len(missing), len(missing)
+            distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+            missing = [text for text in distinct if self._key(text) not in self._answers]
+            counts = len(distinct), len(distinct) - len(missing), len(missing)
             _LOG.info("%s: %d texts, %d cached answers, %d to request", self.format.service, *counts)
             self._ask(missing, texts)
         answers = (json.loads(self._answers[self._key(text)]) if text.strip() else None for text in texts)

@@ -243,8 +243,8 @@ class Format(ABC):
         legal = {"score": tuple(self.scores), "ids": self.spaces, "misplaced": MISPLACED}
         for name, values in legal.items():
             if getattr(self, name) not in values:
-                wanted = ", ".join(map(repr, values))
-                raise ParameterError(f"{self.service}: {name}={getattr(self, name)!r}: wanted one of {wanted}")
+                choices = ", ".join(map(repr, values))
+                raise ParameterError(f"{self.service}: {name}={getattr(self, name)!r}: wanted one of {choices}")
 
     @property
     def id_space(self) -> str:
