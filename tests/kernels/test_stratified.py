@@ -56,6 +56,9 @@ def test_symmetric_numbers_have_opposite_signs_in_the_halves():
     assert (found[:, 500:] == -found[:, :500]).all()
     assert found.std() == pytest.approx(1, abs=0.003)
     assert symmetric(KEYS, 7, quantiles(7)).shape == (300, 7)
+    # A function of the quantiles has its values at the same numbers, without a computation for each of them.
+    of = special.ndtr(quantiles(1000))
+    assert (symmetric(KEYS, 1000, of, opposite=special.ndtr(-quantiles(1000))) == special.ndtr(found)).all()
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.5, 1.0, 3.0, 40.0])

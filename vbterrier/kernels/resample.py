@@ -409,18 +409,28 @@ def uniforms(keys: Words, n_draws: int, start: int = 0, stop: int | None = None)
     return u
 
 
-def symmetric(keys: Words, n_draws: int, quantiles: Singles, start: int = 0, stop: int | None = None) -> Singles:
+def symmetric(
+    keys: Words,
+    n_draws: int,
+    quantiles: NDArray[Any],
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    opposite: NDArray[Any] | None = None,
+) -> NDArray[Any]:
     """Numbers of a symmetric distribution, shape (n_keys, stop - start): the second half of all draws has those of the
     first half with opposite signs.
 
-    ``quantiles``: the quantile in the middle of each stratum of half of the draws.
+    ``quantiles``: the quantile in the middle of each stratum of half of the draws, or a function of it, of which
+    ``opposite`` has the value at the quantile with the opposite sign, by default the negative one.
     """
+    opposite = -quantiles if opposite is None else opposite
     stop, half = n_draws if stop is None else stop, (n_draws + 1) // 2
     parts = []
     if start < half:
         parts.append(quantiles.take(strata(keys, half, start, min(stop, half))[0]))
     if stop > half:
-        parts.append(-quantiles.take(strata(keys, half, max(start, half) - half, stop - half)[0]))
+        parts.append(opposite.take(strata(keys, half, max(start, half) - half, stop - half)[0]))
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 

@@ -117,6 +117,7 @@ class GradeDraws:
         n = 1 << max(((n_draws + 1) // 2 - 1).bit_length(), 1)
         normal = normal_quantile((np.arange(n) + 0.5) / n)
         self._normal = (normal / np.sqrt((normal**2).mean())).astype(np.float32)
+        self._normal_cdf = normal_cdf(self._normal)
         self._seed_key = fingerprints.mix(np.array([seed & (1 << 64) - 1], dtype=np.uint64))
         topics = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
         self._topic_keys = fingerprints.mix(topics + self._seed_key)
@@ -282,14 +283,16 @@ class GradeDraws:
         n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _OF_TOPIC
         # Numbers of the noise of all steps, of that of this step, and of each effect.
         numbers = np.array([0, 1 + number, *range(64 * (number + 1), 64 * (number + 1) + n_random)], dtype=np.uint64)
-        normals = symmetric(fingerprints.mix(keys[:, None] + numbers).reshape(-1), self.n_draws, self._normal)
-        normals = normals.reshape(len(keys), len(numbers), -1)
+        every = fingerprints.mix(keys[:, None] + numbers)
+        normals = symmetric(every.reshape(-1), self.n_draws, self._normal).reshape(*every.shape, -1)
         root = np.linalg.cholesky(step.regression.effect_cov[topics] * self.model.constants.inflation)
         effects = root.astype(np.float32) @ normals[:, 2:]
         effects += step.regression.effect[topics, :, None].astype(np.float32)
         if step.intercepts is not None:
             intercepts = replace(step.intercepts, cdf=step.intercepts.cdf[topics])
-            effects[:, 0] = intercepts.quantiles(normal_cdf(normals[:, 2].T.astype(np.float64))).T
+            # The probabilities below the normal numbers of the first effect.
+            prob = symmetric(every[:, 2], self.n_draws, self._normal_cdf, opposite=self._normal_cdf[::-1])
+            effects[:, 0] = intercepts.quantiles(prob.T).T
         shared, of_topic = self._shared[number].noise
         noise = normals[:, 0] * of_topic + shared
         if number:

@@ -370,7 +370,10 @@ def overlap_weights(similarity: Floats, total: Floats) -> Floats:
     weights = total
     with np.errstate(under="ignore"):
         for _ in range(WEIGHT_STEPS):
-            weights = weights * total / np.maximum(similarity @ weights, np.finfo(np.float64).tiny)
+            before = weights
+            weights = before * total / np.maximum(similarity @ before, np.finfo(np.float64).tiny)
+            if (weights == before).all():
+                break
     return np.asarray(weights)
 
 
