@@ -13,11 +13,16 @@ from vbterrier.frames.id_spaces import keys_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-# Texts whose vectors identify an encoder: its weights, its tokenizer and its pooling.
-PROBES = ("capital of France", "The Nile (النيل) flows 6,650 km north-wards; its source was long disputed.", "B2B")
+# Texts whose vectors identify an encoder: its weights, its tokenizer, its pooling, and the length at which it cuts.
+PROBES = (
+    "capital of France",
+    "The Nile (النيل) flows 6,650 km north-wards; its source was long disputed.",
+    "B2B",
+    "river " * 600,
+)
 # Entities of a training whose texts and vectors are compared, and the largest relative difference of vectors between
 # machines that round differently.
-_N_ENTITIES, _ROUNDING = 64, 1e-3
+_N_ENTITIES, _ROUNDING = 64, 1e-4
 
 
 def _digest(content: bytes) -> str:
@@ -47,11 +52,17 @@ def _keys(table: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[str, str]]
 
 
 def of_encoder(encode: Callable[[str], Any]) -> list[list[float]]:
-    """Return the number of vectors and the means of the vectors of the probes."""
+    """Return the number of the vectors of each probe, their mean, and the mean of their products with their position.
+
+    Positions are shares of the number of vectors, so that vectors in another order have another fingerprint.
+    """
     made = []
     for text in PROBES:
         tokens = np.asarray(encode(text), dtype=np.float64)
-        made.append([float(len(tokens)), *np.round(tokens.mean(axis=0) if len(tokens) else [], 6).tolist()])
+        n = len(tokens)
+        position = np.arange(1, n + 1)[:, None] / max(n, 1)
+        means = [tokens.mean(axis=0), (position * tokens).mean(axis=0)] if n else []
+        made.append([float(n), *np.round(np.concatenate(means) if n else [], 6).tolist()])
     return made
 
 
@@ -85,7 +96,8 @@ def _close(before: Any, now: Any) -> bool:
     """Return True for the same numbers of vectors, and means that differ by rounding alone."""
     if not isinstance(before, list) or not all(isinstance(each, list) for each in before):
         return False
-    if [len(each) for each in before] != [len(each) for each in now]:
+    if [[len(each), *each[:1]] for each in before] != [[len(each), *each[:1]] for each in now]:
         return False
-    one, other = (np.concatenate([np.asarray(each, dtype=np.float64) for each in rows]) for rows in (before, now))
+    # The numbers of vectors would set the scale of the means.
+    one, other = (np.concatenate([np.asarray(each[1:], dtype=np.float64) for each in rows]) for rows in (before, now))
     return bool(np.abs(one - other).max(initial=0) <= _ROUNDING * np.abs(one).max(initial=0))

@@ -338,6 +338,9 @@ def test_files_are_checked(tmp_path):
     for options, message in (
         ({"encoder": lambda text: encoder(text)[:, ::-1]}, "encoder= is not that of the training"),
         ({"encoder": lambda text: encoder(text)[1:]}, "encoder= is not that of the training"),
+        ({"encoder": lambda text: encoder(text)[::-1]}, "encoder= is not that of the training"),
+        ({"encoder": lambda text: encoder(text)[:512]}, "encoder= is not that of the training"),
+        ({"encoder": lambda text: encoder(text) * 1.0005}, "encoder= is not that of the training"),
         ({"vectors": {each: vector[::-1] for each, vector in data.vectors.items()}}, "has another one; load the stage"),
         ({"vectors": {"Q1": np.ones(SIZE)}}, "none of the entities of the training has one"),
         ({"vectors": None}, "trained with vectors=; load it with vectors= as well"),
@@ -345,6 +348,8 @@ def test_files_are_checked(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             NeuralReranker.load(tmp_path, *inputs, **({"encoder": encoder, "vectors": data.vectors} | options))
+    # The rounding of another machine.
+    NeuralReranker.load(tmp_path, *inputs, encoder=lambda text: encoder(text) * (1 + 1e-6), vectors=data.vectors)
     # More entities, of other documents, are no other table.
     more = {**data.vectors, "Q1": np.ones(SIZE)}
     assert_frame_equal(NeuralReranker.load(tmp_path, *inputs, encoder=encoder, vectors=more)(some), learner(some))
