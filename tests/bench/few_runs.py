@@ -3,8 +3,8 @@
 DATA is the folder of the collections that ``tests/data`` reads. Random subsets of 1, 2, 3, 6 and 20 runs of six
 collections are evaluated by ``ENDCG@10`` with reduced judgments, and compared with the nDCG@10 of complete judgments.
 FILE gets a line of JSON for each setting, a subset and its judgments, and settings that it has are not computed again.
-Prints the tables of ``docs/explanation/evidence.md``: errors and coverage by number of runs, and of settings with and
-without a warning.
+Prints errors and coverage by number of runs, and of settings with and without a warning, and ``--write`` replaces the
+tables of ``docs/explanation/evidence.md`` and ``evidence-one-run.md``.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from evidence import COLLECTIONS, markdown, short
+from evidence import COLLECTIONS, DOCS, markdown, short, write_table
+from scipy.stats import kendalltau
 
 import vbterrier
 from vbterrier.settings import Data, Inference
@@ -115,6 +116,8 @@ def measured(runs, truth, qrels):
         "n_pairs": len(pairs),
         "width": float((ends[1] - ends[0])[spread].mean()),
         "squared_means": float(((draws_of.mean(axis=1) - true_means)[spread] ** 2).mean()),
+        "estimates": draws_of.mean(axis=1).tolist(),
+        "truth": true_means.tolist(),
         "caution": model.caution(CUTOFF).split(":")[0],
         "unjudged": sorted(share.tolist()),
         "sigma": fitted.sigma,
@@ -123,7 +126,8 @@ def measured(runs, truth, qrels):
         "n_effective": evidence.n_effective,
         "depth": evidence.depth,
         "judged": len(judged.label),
-        "outside": int(evidence.outside.sum()),
+        "from_others": fitted.n_from_others,
+        "relevance": fitted.relevance_of_unjudged,
     }
     for kind, shares in (("topics", np.concatenate(in_topics, axis=1)), ("means", in_means), ("pairs", in_pairs)):
         for level, of_level in zip(LEVELS, shares, strict=True):
@@ -182,8 +186,9 @@ def with_error(values, collection):
     of_collections = values.groupby(collection).mean().dropna()
     if of_collections.empty:
         return ""
-    error = of_collections.std(ddof=1) / np.sqrt(len(of_collections)) if len(of_collections) > 1 else float("nan")
-    return f"{short(of_collections.mean())} ({short(error)})"
+    if len(of_collections) == 1:
+        return short(of_collections.item())
+    return f"{short(of_collections.mean())} ({short(of_collections.std(ddof=1) / np.sqrt(len(of_collections)))})"
 
 
 def by(frame, keys):
@@ -206,6 +211,66 @@ def by(frame, keys):
     return pd.DataFrame(made)
 
 
+def tau(rows):
+    """The mean of Kendall's tau of the means of runs, over settings of three runs and more."""
+    given = [kendalltau(row["estimates"], row["truth"]).statistic for _, row in rows[rows["runs"] > 2].iterrows()]
+    return short(float(np.nanmean(given))) if given else ""
+
+
+def levels(frame):
+    """A row per number of runs: coverage of topics, means and differences at each level, and tau."""
+    made = []
+    for n, part in frame.groupby("runs"):
+        row = {"runs": str(n), "settings": str(len(part))}
+        for kind, name in (("topics", "topics"), ("means", "means"), ("pairs", "differences")):
+            shares = [part[f"{kind} {level:.0%}"].astype(float).groupby(part["collection"]).mean() for level in LEVELS]
+            row[name] = " ".join(short(share.mean()) for share in shares) if shares[0].notna().any() else ""
+        made.append(row | {"tau": tau(part)})
+    return pd.DataFrame(made)
+
+
+def cells(frame):
+    """A row per kind of judgments and collection, and a cell per number of runs: RMSE of topics and of means; bias;
+    coverage of 90 % intervals of topics, means and differences.
+    """
+    made = {}
+    for (regime, name, n), part in frame.groupby(["regime", "collection", "runs"]):
+        shares = [short(part[f"{kind} 90%"].astype(float).mean()) for kind in ("topics", "means", "pairs")]
+        errors = [short(np.sqrt(part[column].mean()), 3) for column in ("squared", "squared_means")]
+        made.setdefault((regime, name), {})[str(n)] = (
+            f"{' '.join(errors)}; {short(part['bias'].mean(), 3)}; " + " ".join(filter(None, shares))
+        )
+    sizes = [str(n) for n in SIZES]
+    rows = [{"judgments": regime, "collection": name} | row for (regime, name), row in made.items()]
+    return pd.DataFrame(rows, columns=["judgments", "collection", *sizes]).fillna("")
+
+
+def warnings_by_runs(frame):
+    """A row per number of runs: the share of settings with a warning, and coverage with and without one."""
+    made = []
+    for n, part in [*frame.groupby("runs"), ("all", frame)]:
+        kept = part[~part["warned"]]
+        of_kept = {
+            kind: with_error(kept[f"{kind} 90%"].astype(float), kept["collection"])
+            for kind in ("topics", "means", "pairs")
+        }
+        lowest = kept["means 90%"].astype(float).groupby(kept["collection"]).mean().min()
+        warned = part[part["warned"]]
+        made.append(
+            {
+                "runs": str(n),
+                "settings": str(len(part)),
+                "warned": with_error(part["warned"].astype(float), part["collection"]),
+                "topics": of_kept["topics"],
+                "means": of_kept["means"],
+                "lowest collection": short(lowest),
+                "differences": of_kept["pairs"],
+                "means, warned": with_error(warned["means 90%"].astype(float), warned["collection"]),
+            }
+        )
+    return pd.DataFrame(made)
+
+
 def main():
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -214,13 +279,21 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(COLLECTIONS))
     parser.add_argument("--samples", type=int, default=2, help="subsets of each size (2)")
     parser.add_argument("--seconds", type=float, default=600, help="processor time after which it stops (600)")
+    parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     frame = table(computed(given.data, given.file, given.only, given.samples, given.seconds))
-    for keys in (("runs",), ("regime",), ("collection",), ("warned",), ("warned", "collection"), ("warned", "runs")):
+    for keys in (("runs",), ("regime",), ("collection",), ("warned",), ("warned", "collection")):
         print(f"{markdown(by(frame, keys))}\n")
-    shares = frame.groupby(["runs", "collection"])["warned"].mean().unstack()
-    print(f"Share of settings with a warning\n\n{markdown(shares.reset_index().rename(columns=str))}")
+    pages = DOCS / "explanation"
+    for page, name, made in (
+        ("evidence.md", "warnings", warnings_by_runs(frame)),
+        ("evidence-one-run.md", "levels by number of runs", levels(frame)),
+        ("evidence-one-run.md", "cells by number of runs", cells(frame)),
+    ):
+        print(f"{name}\n\n{markdown(made)}\n")
+        if given.write:
+            write_table(pages / page, name, markdown(made))
 
 
 if __name__ == "__main__":
