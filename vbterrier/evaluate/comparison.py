@@ -497,6 +497,8 @@ def _means(views: Sequence[View], interval: str, **options: Any) -> pd.DataFrame
 
 def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
     """Comparisons without tests and intervals of some measures."""
+    if not measures:
+        return pairs
     tests = [name for name in ("low", "high", "p_value", "p_adjusted") if name in pairs.columns]
     made = pairs.copy()
     made.loc[made["measure"].isin(list(measures)), tests] = np.nan
@@ -601,11 +603,13 @@ def _lettered(
     """Add the compact letter display if all pairs were compared, except of guessed measures."""
     signs = np.full(len(systems), "", dtype=object)
     if is_complete:
-        significant = pairs[is_significant(pairs["p_adjusted"], pairs["level"])]
-        for measure, rows in systems.groupby("measure", sort=False).indices.items():
-            place = {name: at for at, name in enumerate(systems["name"].iloc[rows])}
-            own = significant[significant["measure"] == measure]
-            a, b = ([place[name] for name in own[side]] for side in ("name_a", "name_b"))
+        rejected = is_significant(pairs["p_adjusted"].to_numpy(), pairs["level"].to_numpy())
+        measures, *sides = (pairs[name].to_numpy(dtype=object)[rejected] for name in ("measure", "name_a", "name_b"))
+        names, by = (systems[name].to_numpy(dtype=object) for name in ("name", "measure"))
+        for measure in dict.fromkeys(by.tolist()):
+            rows = np.flatnonzero(by == measure)
+            place = {name: at for at, name in enumerate(names[rows].tolist())}
+            a, b = ([place[name] for name in side[measures == measure].tolist()] for side in sides)
             different = np.zeros((len(rows), len(rows)), dtype=bool)
             different[a, b] = different[b, a] = True
             signs[rows] = "" if measure in guessed else letters(different)

@@ -98,7 +98,8 @@ def suspect_runs(views: Sequence[View], missing: pd.DataFrame | None = None) -> 
                     "retrieved nothing"
                 )
             rows.append((name, table.measure, len(table.qids), n_missing, zero, flag))
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"n_missing": "Int64"})
+    columns: dict[str, Any] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    return pd.DataFrame({**columns, "n_missing": pd.array(columns["n_missing"], dtype="Int64")})
 
 
 def _zeros(table: Floats) -> tuple[Ints, Ints]:
@@ -146,8 +147,11 @@ def count_answers(pairs: pd.DataFrame, scores: ScoreTable) -> pd.DataFrame:
     The counts remain missing unless LinkingR is among the scores.
     """
     counts = ["wins", "losses", "ties"]
+    ratios = [measure for measure in scores.measures if is_linearised(measure)]
+    if not ratios:
+        return pairs
     table = pairs.copy()
-    for measure in filter(is_linearised, pairs["measure"].unique()):
+    for measure in filter(ratios.__contains__, pairs["measure"].unique()):
         for view in scores.of(answered_by([measure])).views(common=True):
             names, qids, correct = view.names, view.qids, view.values
             wide = pd.DataFrame(correct, index=qids, columns=names)

@@ -75,6 +75,7 @@ COLUMNS = (
     *("n_tests", "effect_size", "effect_low", "effect_high", "wins", "losses", "ties", "p_equivalence"),
     *("level", "method", "n_resamples", "seed"),
 )
+_COUNTS = ("wins", "losses", "ties")
 FAMILIES = ("measure", "all")
 # Relative differences below this are rounding errors.
 _EQUAL = 1e-12
@@ -200,40 +201,40 @@ def compared(
     sample: Callable[[Sequence[str]], SampledQueries] | None = None,
 ) -> pd.DataFrame:
     """Return :func:`comparisons` of checked values and options."""
-    tables = []
-    for measure, names, qids, table, answers in views:
-        if answers is None and is_linearised(measure) and test in RESAMPLED:
+    compared_by = []
+    for view in views:
+        if view.answers is None and is_linearised(view.measure) and test in RESAMPLED:
             raise InputError(
-                f"{measure}: a ratio of sums, which resamples of values do not give; keep the columns gold and answer "
-                "of vbterrier.score, or use test='moderated'"
+                f"{view.measure}: a ratio of sums, which resamples of values do not give; keep the columns gold and "
+                "answer of vbterrier.score, or use test='moderated'"
             )
         if margin is not None:
-            require_difference("margin", margin, measure)
-        if pairs := pairs_of(names, baseline):
-            columns = [(names.index(first), names.index(second)) for first, second in pairs]
-            a, b = (table[:, [each[side] for each in columns]] for side in (0, 1))
-            differences = a - b
-            differences[np.abs(differences) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
-            tables.append(_Table(measure, pairs, qids, differences, columns, answers))
-    groups = [tables] if family == "all" and tables else [[table] for table in tables]
-    same_topics = all(table.qids == group[0].qids for group in groups for table in group)
+            require_difference("margin", margin, view.measure)
+        if pairs := pairs_of(view.names, baseline):
+            compared_by.append(_Differences.of(view, pairs))
+    groups = [compared_by] if family == "all" and compared_by else [[one] for one in compared_by]
+    same_topics = all(one.qids == group[0].qids for group in groups for one in group)
     if correction == "max-t" and not same_topics:
         raise ParameterError(
             "family='all', correction='max-t': measures have different topics, so that their tests cannot be resampled "
             "together; use correction='holm'"
         )
-    n_tests = max((sum(len(table.pairs) for table in group) for group in groups), default=0)
+    n_tests = max((sum(len(one.pairs) for one in group) for group in groups), default=0)
     by = correction
     if correction == "auto":
         by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "bonferroni"
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     parts = [part for group in groups for part in _of_family(group, test, by, level, margin, options, sample)]
     if by in {"bonferroni", "holm"} and test in RESAMPLED:
-        _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
+        _warn_of_few_resamples(compared_by, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    all_pairs = pd.concat(parts, ignore_index=True)
-    return all_pairs.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
+    columns: dict[str, Any] = {name: list(chain.from_iterable(part[name] for part in parts)) for name in parts[0]}
+    # Wins of ratios are missing.
+    columns |= {name: pd.array(columns[name], dtype="Int64") for name in _COUNTS if None in columns[name]}
+    columns |= {"test": TESTS[test], "correction": by, "level": level, "seed": seed}
+    columns["n_resamples"] = n_resamples if test in RESAMPLED else 0
+    return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
 
 def check_tests(
@@ -266,7 +267,7 @@ def check_tests(
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _Differences:
     """Differences of pairs by one measure, a row for each topic.
 
     ``columns``: the places of the systems of a pair; ``answers``: of a ratio, the answers of systems by place.
@@ -275,9 +276,18 @@ class _Table:
     measure: str
     pairs: list[tuple[str, str]]
     qids: list[str]
-    differences: Floats
+    values: Floats
     columns: list[tuple[int, int]]
     answers: Floats | None
+
+    @classmethod
+    def of(cls, view: View, pairs: list[tuple[str, str]]) -> _Differences:
+        """The differences of pairs of the systems of a view; those that are rounding errors are 0."""
+        columns = [(view.names.index(first), view.names.index(second)) for first, second in pairs]
+        a, b = (view.values[:, [each[side] for each in columns]] for side in (0, 1))
+        values = a - b
+        values[np.abs(values) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
+        return cls(view.measure, pairs, view.qids, values, columns, view.answers)
 
     def ratios(self, sample: SampledQueries | None) -> Sequence[RatioPair | None]:
         """The answers of pairs in the units that are flipped or drawn, topics or clusters; ``None`` for means."""
@@ -288,36 +298,36 @@ class _Table:
 
 
 def _of_family(
-    family: list[_Table],
+    family: list[_Differences],
     test: str,
     correction: str,
     level: float,
     margin: float | None,
     options: dict[str, Any],
     sample: Callable[[Sequence[str]], SampledQueries] | None,
-) -> Iterator[pd.DataFrame]:
-    """The rows of a family of tests, a frame for each measure."""
+) -> Iterator[dict[str, Any]]:
+    """Columns of the P frame for a family of tests, by measure."""
     # In floating point, 1 - 0.9 is below 0.1.
     alpha = round(1 - level, 12)
-    samples = [None if sample is None else sample(table.qids) for table in family]
+    samples = [None if sample is None else sample(each.qids) for each in family]
     is_resampled = test in RESAMPLED
     if is_resampled and any(how is not None and np.ptp(how.weights) > 0 for how in samples):
         raise ParameterError(f"test={excerpt(test)} has no weights of topics; use test='moderated' or 't'")
     # Clusters are flipped, and drawn, as one.
     units = [
-        table.differences if how is None or not is_resampled else how.of_clusters(table.differences)
-        for table, how in zip(family, samples, strict=True)
+        each.values if how is None or not is_resampled else how.of_clusters(each.values)
+        for each, how in zip(family, samples, strict=True)
     ]
-    bounds = [score_bounds(f"{table.measure} - ") for table in family]
+    bounds = [score_bounds(f"{each.measure} - ") for each in family]
     # The t of other tests is that of their effect sizes.
     of_t = [
-        t_test(table.differences, moderated=test != "t", sample=how, bounds=ends)
-        for table, how, ends in zip(family, samples, bounds, strict=True)
+        t_test(each.values, moderated=test != "t", sample=how, bounds=ends)
+        for each, how, ends in zip(family, samples, bounds, strict=True)
     ]
-    is_single = sum(len(table.pairs) for table in family) == 1
+    is_single = sum(len(each.pairs) for each in family) == 1
     ratios = [
-        table.ratios(how) if is_resampled else [None] * len(table.pairs)
-        for table, how in zip(family, samples, strict=True)
+        each.ratios(how) if is_resampled else [None] * len(each.pairs)
+        for each, how in zip(family, samples, strict=True)
     ]
     if correction == "max-t":
         p_values, corrected = max_t(np.hstack(units), test, **options, ratios=list(chain.from_iterable(ratios)))
@@ -334,27 +344,34 @@ def _of_family(
     is_apart = correction in {"holm", "max-t"} and not is_single
     is_clustered = is_resampled and any(how is not None for how in samples)
     inverted = "moderated" if is_resampled and (is_apart or is_clustered) else test
-    ends = np.cumsum([len(table.pairs) for table in family])[:-1]
+    ends = np.cumsum([len(each.pairs) for each in family])[:-1]
     parts = zip(*(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True)
-    for table, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
-        n_constant = int(((std_of(table.differences) == 0) & (table.differences[0] != 0)).sum())
-        if test == "bootstrap" and n_constant and len(table.differences) > 1:
+    for each, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
+        n_constant = int(((std_of(each.values) == 0) & (each.values[0] != 0)).sum())
+        if test == "bootstrap" and n_constant and len(each.values) > 1:
             warn(
-                f"in {n_constant} of {len(table.pairs)} pairs all topics differ by the same amount: t is infinite and "
+                f"in {n_constant} of {len(each.pairs)} pairs all topics differ by the same amount: t is infinite and "
                 "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
             )
         rejected = is_significant(q, level)
         low, high = inverted_limits(
-            table.differences, inverted, its, None if is_apart else rejected, limits_of, sample=how, **options
+            each.values, inverted, its, None if is_apart else rejected, limits_of, tests=tests, **options
         )
-        diff = table.differences.mean(axis=0) if how is None else how.mean(table.differences)
-        pairs = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
-        pairs = pairs.assign(diff=diff, low=low, high=high, p_value=p, p_adjusted=q)
-        pairs = pairs.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
-        effects = _effects(table, tests, its, rejected, margin, limits_of)
         about = inverted, correction, len(p_values)
         constant = (tests.error == 0) & np.isfinite(low)
-        yield pairs.assign(**effects, method=[interval_label(*about, constant=each) for each in constant.tolist()])
+        yield {
+            **dict(zip(("name_a", "name_b"), zip(*each.pairs, strict=True), strict=True)),
+            "measure": [each.measure] * len(each.pairs),
+            "diff": each.values.mean(axis=0) if how is None else how.mean(each.values),
+            "low": low,
+            "high": high,
+            "p_value": p,
+            "p_adjusted": q,
+            "n_qids": [len(each.qids)] * len(each.pairs),
+            "n_tests": [len(p_values)] * len(each.pairs),
+            **_effects(each, tests, its, rejected, margin, limits_of),
+            "method": [interval_label(*about, constant=is_constant) for is_constant in constant.tolist()],
+        }
 
 
 def is_significant(p_adjusted: Any, level: Any) -> Any:
@@ -377,10 +394,12 @@ def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list
     return [(name, base) for base in bases for name in names if name not in bases]
 
 
-def _warn_of_few_resamples(tables: Sequence[_Table], test: str, n_tests: int, level: float, n_resamples: int) -> None:
+def _warn_of_few_resamples(
+    compared_by: Sequence[_Differences], test: str, n_tests: int, level: float, n_resamples: int
+) -> None:
     """Warn if Holm's correction leaves no significant p; evaluate.comparison warns of too few topics."""
     # With all flips, more resamples do not help.
-    has_all_flips = test == "randomisation" and any(2 ** len(table.qids) <= n_resamples for table in tables)
+    has_all_flips = test == "randomisation" and any(2 ** len(one.qids) <= n_resamples for one in compared_by)
     smallest = n_tests / (n_resamples + 1)
     if n_tests > 1 and not has_all_flips and smallest > 1 - level + _EQUAL:
         warn(
@@ -391,19 +410,28 @@ def _warn_of_few_resamples(tables: Sequence[_Table], test: str, n_tests: int, le
 
 
 def _effects(
-    table: _Table, tests: TTest, levels: Floats, rejected: Bools, margin: float | None, bounds: tuple[float, float]
+    differences: _Differences,
+    tests: TTest,
+    levels: Floats,
+    rejected: Bools,
+    margin: float | None,
+    bounds: tuple[float, float],
 ) -> dict[str, Any]:
-    differences = table.differences
+    values = differences.values
     low, high = effect_limits(tests, levels, rejected)
-    counts = [(differences > 0).sum(axis=0), (differences < 0).sum(axis=0), (differences == 0).sum(axis=0)]
-    if is_linearised(table.measure):
-        counts = [pd.array([pd.NA] * len(table.pairs), dtype="Int64")] * 3
-    size = tests.t / np.sqrt(tests.n_effective) if len(differences) > 1 else np.full(len(low), np.nan)
-    effects = {"effect_size": size, "effect_low": low, "effect_high": high}
-    effects |= dict(zip(("wins", "losses", "ties"), counts, strict=True))
-    if margin is None or len(differences) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
-        return {**effects, "p_equivalence": np.nan}
-    return {**effects, "p_equivalence": equivalence(tests.of, margin, bounds)}
+    size, p_equivalence = np.full((2, len(low)), np.nan)
+    if len(values) > 1:
+        size = tests.t / np.sqrt(tests.n_effective)
+        p_equivalence = p_equivalence if margin is None else equivalence(tests.of, margin, bounds)
+    counts = [(values > 0).sum(axis=0), (values < 0).sum(axis=0), (values == 0).sum(axis=0)]
+    return {
+        "effect_size": size,
+        "effect_low": low,
+        "effect_high": high,
+        "p_equivalence": p_equivalence,
+        # Values of ratios depend on other topics.
+        **dict(zip(_COUNTS, [[None] * len(low)] * 3 if is_linearised(differences.measure) else counts, strict=True)),
+    }
 
 
 def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:

@@ -16,7 +16,6 @@ from vbterrier.stats.paired_tests import TESTS, TTest, null_distribution, paired
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.contracts import Bounds
-    from vbterrier.kernels.mean_limits import SampledQueries
 
 
 _BATCH = 4_000_000
@@ -59,17 +58,18 @@ def inverted_limits(
     *,
     n_resamples: int,
     seed: int,
-    sample: SampledQueries | None = None,
+    tests: TTest | None = None,
 ) -> tuple[Floats, Floats]:
     """Limits of the difference of each pair: all d such that the test does not reject differences centred at d, (k,).
 
     ``differences, test, n_resamples, seed``: as for :func:`~vbterrier.stats.paired_tests.paired_p`, with the same sign
     flips or resamples, at the significance ``levels`` of the pairs. ``rejected``: the tests at these levels that
     reject, so that at ties and rounding errors an interval excludes 0 exactly where its test rejects; ``None`` if the
-    p-values are those of another test. ``sample``: weights and clusters, for Student's t. Limits are clipped to
-    ``bounds``; they are infinite, or the bounds, if no difference can be rejected with so few topics or resamples,
-    those of :func:`~vbterrier.kernels.resample.constant_limits` where all topics differ by the same amount, and NaN for
-    a single topic.
+    p-values are those of another test. ``tests``: for Student's t, the tests of the differences, which have weights and
+    clusters of topics; by default those of topics of equal weight. Limits are clipped to ``bounds``; they are infinite,
+    or the bounds, if no difference can be rejected with so few topics or resamples, those of
+    :func:`~vbterrier.kernels.resample.constant_limits` where all topics differ by the same amount, and NaN for a single
+    topic.
 
     Randomisation: if the topics of a set A are flipped, the mean of the differences less d is at least as far from 0 as
     without flips if and only if d is not below ``min(mean of A, mean of the others)``, for d below the mean. So the
@@ -81,7 +81,7 @@ def inverted_limits(
         warn("an interval over topics needs at least two topics")
         return np.full(k, np.nan), np.full(k, np.nan)
     if test in {"t", "moderated"}:
-        tests = t_test(differences, moderated=test == "moderated", sample=sample, bounds=bounds)
+        tests = t_test(differences, moderated=test == "moderated", bounds=bounds) if tests is None else tests
         low, high = np.clip(tests.limits(levels), *bounds)
         return (low, high) if rejected is None else agreeing_limits(low, high, tests.mean, rejected)
     limits = np.empty((2, k))
