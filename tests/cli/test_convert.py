@@ -1,12 +1,15 @@
 """``vbterrier convert``: what is written is read back by the same commands, with the same values."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.entities import link_pool
+from vbterrier.errors import InputError
 from vbterrier.frames import read_answers, read_mentions, read_rated_list
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq+2 0 d3 1\n"
@@ -111,13 +114,35 @@ def test_links_get_ids_of_one_space(command):
     options = ["--ids", "wikidata", "--mapping", "same.tsv"]
     answers = read_answers(converted(command, "gold.tab", "links", "answers", *options))
     assert answers[["qid", "entity_id"]].to_numpy().tolist() == [["d1:0-5", "Q90"], ["d1:9-13", "NIL"]]
-    tags = vbterrier.read_tags(converted(command, "gold.tab", "links", "tags", "--ids", "dbpedia"))
+    code, _, err = command("convert", "gold.tab", *"--kind links --to tags --ids dbpedia -o tags.tsv".split())
+    assert (code, err) == (0, "vbterrier: warning: gold.tab: 1 mentions without an entity give no tags\n")
+    tags = vbterrier.read_tags("tags.tsv")
     assert tags.to_numpy().tolist() == [["d1", "Paris", 1.0]]
     Path("rel.json").write_text('{"d1": [[0, 5, "Paris", "Paris", 0.9, 0.9, "LOC"]]}', encoding="utf-8")
     mentions = read_mentions(converted(command, "rel.json", "links", "mentions"))
     assert mentions.to_numpy().tolist() == [["d1", "Paris", "Paris"]]
     table = pd.read_csv(converted(command, "rel.json", "links", "table"), sep="\t")
     assert table[["start", "end", "score"]].to_numpy().tolist() == [[0, 5, 0.9]]
+
+
+def test_the_command_that_a_refused_join_advises_converts_its_files(command):
+    """A join of two id spaces names the command, which reads plain tables, too."""
+    run = pd.DataFrame({"qid": ["1", "1"], "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    tags = "d1\tdbr:Paris\t0.5\nd1\tdbr:Paris\t0.9\nd2\twd:Q586\t0.8\nd2\t<NIL>\t1\n"
+    Path("IN").write_text(tags, encoding="utf-8")
+    Path("TABLE").write_text("entity_id\ttarget\nParis\tQ90\n", encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        link_pool(run, vbterrier.read_tags("IN"))
+    advised = re.search("`vbterrier (.*?)`", str(refused.value))[1].replace("--ids dbpedia", "--ids wikidata")
+    code, _, err = command(*advised.split())
+    assert (code, err) == (0, "")
+    assert vbterrier.read_tags("OUT").to_numpy().tolist() == [["d1", "Q90", 0.9], ["d2", "Q586", 0.8]]
+    Path("IN").write_text("q1\tdbr:Paris\nq2\t--NME--\n", encoding="utf-8")
+    assert command(*advised.replace("--to tags", "--to answers").split())[0] == 0
+    assert read_answers("OUT")[["qid", "entity_id"]].to_numpy().tolist() == [["q1", "Q90"], ["q2", "NIL"]]
+    Path("IN").write_text('{"d1": [[0, 5, "Paris", "Paris", 0.9, 0.9, "LOC"]]}', encoding="utf-8")
+    assert command(*advised.split())[0] == 0
+    assert vbterrier.read_tags("OUT").to_numpy().tolist() == [["d1", "Q90", 0.9]]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +154,7 @@ def test_links_get_ids_of_one_space(command):
         (["mine.run", "--kind", "run", "--to", "trec", "--unit", ".5"], "apply to --kind qrels"),
         (["gold.tab", "--kind", "links", "--to", "answers", "--ids", "wikidata"], "is of dbpedia, wanted wikidata"),
         (["qrels.txt", "--kind", "links", "--to", "answers"], "not recognised as linked mentions"),
+        (["qrels.txt", "--kind", "links", "--to", "mentions"], "not recognised as linked mentions"),
         (["gold.tab", "--kind", "links", "--to", "table", "--mapping", "x.tsv"], "wanted --ids, too"),
     ],
 )

@@ -197,7 +197,7 @@ def test_a_saved_model_refuses_links_to_another_id_space(tmp_path):
     selector.fit(first, qrels).save(tmp_path)
     assert json.loads((tmp_path / "model.json").read_text())["space"] == "wikidata"
     for prefix in ("http://dbpedia.org/resource/E", "https://en.wikipedia.org/wiki/E"):
-        with pytest.raises(InputError, match=r"training to entities of wikidata.*--kind links --ids wiki"):
+        with pytest.raises(InputError, match=r"training to entities of wikidata.*--kind links --to tags --ids wiki"):
             EntitySelector.load(tmp_path, links_of(trained_links(prefix)[1]))
     # Addresses of the same space, and names whose form says none.
     for prefix in ("wd:Q1", "E"):

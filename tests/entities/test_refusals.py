@@ -81,7 +81,7 @@ REFUSALS = [
         "tags of a pool",
         lambda change: link_pool(RUN, TAGS.assign(**change)),
         ({"entity_id": ""}, "tags: no link of the pool has an entity, all are NIL; check the column entity_id"),
-        ({"entity_id": ["wd:Q1", "wd:Q2", "dbr:Paris", "wd:Q3"]}, "tags column 'entity_id': entity 'dbr:Paris' is of dbpedia, 'wd:Q3' is of wikidata: ids of different spaces are different entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids wikidata --mapping TABLE` or read_entity_links(ids=, mapping=)"),
+        ({"entity_id": ["wd:Q1", "wd:Q2", "dbr:Paris", "wd:Q3"]}, "tags column 'entity_id': entity 'dbr:Paris' is of dbpedia, 'wd:Q3' is of wikidata: ids of different spaces are different entities; bring both to one space with `vbterrier convert IN --kind links --to tags --ids wikidata --mapping TABLE --output OUT` (or --to answers) or read_entity_links(ids=, mapping=)"),
         ({"docno": range(4)}, "tags column 'docno' holds integers, pool column 'docno' holds text: they can never match; cast tags column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
         ({"docno": [*"wxyz"]}, "none of the 5 documents of the pool has an entity in tags; check the document ids (tags: ['w', 'x', 'y'], pool: ['d1', 'd2', 'd3'])"),
     ),

@@ -114,6 +114,54 @@ def test_the_best_candidate_of_a_span_is_its_answer():
         mention_report({"a": two.drop(columns="score")}, gold)
 
 
+CANDIDATES = st.dictionaries(
+    st.tuples(st.sampled_from(["d1", "d2"]), st.sampled_from([0, 4, 8]), st.just(2)),
+    st.lists(st.sampled_from(["Q1", "Q2", "Q3", "NIL"]), min_size=1, max_size=4, unique=True),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(gold=CANDIDATES, system=CANDIDATES, n_best=st.integers(1, 4), is_scored=st.booleans())
+@pytest.mark.slow
+def test_any_of_the_first_candidates_may_be_right(gold, system, n_best, is_scored):
+    gold = {span: entities[0] for span, entities in gold.items()}
+    if not {key[0] for key in gold} & {key[0] for key in system}:
+        return
+    rows = [(d, s, s + n, e, 1 - at / 10) for (d, s, n), each in system.items() for at, e in enumerate(each)]
+    mine = pd.DataFrame(rows, columns=[*COLUMNS, "score"])
+    # Candidates with scores may be in any order; others are best first.
+    mine = mine[::-1] if is_scored else mine.assign(score=np.nan)
+    found = mention_report({"mine": mine}, frame(gold), n_best=n_best, inference=FEW).figures().loc["mine"]
+    for kind, keeps in KEPT.items():
+        wanted = {span for span, entity in gold.items() if keeps(entity)}
+        predicted = {span for span, entities in system.items() if keeps(entities[0])}
+        right = sum(kind == "Span" or gold[span] in system[span][:n_best] for span in wanted & predicted)
+        p, r = (right / len(each) if each else np.nan for each in (predicted, wanted))
+        np.testing.assert_allclose(found[[f"{kind}P", f"{kind}R"]], (p, r))
+
+
+def test_candidates_of_hipe_are_those_of_its_scorer(tmp_path, command):
+    """Links between | in the order of the cell; gold standards have the link of the first word of a mention."""
+    head = (
+        "TOKEN\tNE-COARSE-LIT\tNEL-LIT\n# document_id = d1\nParis\tB-loc\t{}\nx\tO\t_\nBonn\tB-loc\t{}\nam\tI-loc\t{}\n"
+    )
+    gold, mine = tmp_path / "gold.tsv", tmp_path / "mine.tsv"
+    gold.write_text(head.format("Q90", "Q586", "Q1"))
+    mine.write_text(head.format("Q1|Q90|Q2", "Q5|Q6|Q586", "Q5|Q6|Q586"))
+    for n_best, value in ((1, 0.0), (2, 0.5), (3, 1.0)):
+        with pytest.warns(DegenerateWarning, match="words with different links"):
+            report = mention_report({"mine": mine}, gold, n_best=n_best, inference=FEW)
+        assert report.figures().loc["mine", "AllF1"] == value
+        code, out, _ = command("link", mine, "-g", gold, "--match", "strong", "--n-best", n_best, "-f", "csv")
+        assert code == 0
+        assert f"mine,AllF1,{value}" in out
+    code, _, err = command("link", mine, "-g", gold, "--n-best", 2)
+    assert (code, "--n-best applies to --match" in err) == (2, True)
+    with pytest.raises(ParameterError, match="n_best=0: wanted a whole number of at least 1"):
+        mention_report({"mine": mine}, gold, n_best=0)
+
+
 def test_files_are_read_and_intervals_are_of_ratios_of_sums(tmp_path):
     path = tmp_path / "gold.tsv"
     path.write_text("".join(f"d{n}\t0\t4\tQ{n + 1}\nd{n}\t9\t12\tNIL\n" for n in range(30)))

@@ -446,6 +446,9 @@ def link(
         str | None,
         Option(help="Evaluate mentions that systems find themselves, spans and entities: strong (equal) or weak."),
     ] = None,
+    n_best: Annotated[
+        int, Option(help="With --match: the candidates of a mention, best first, any of which may be right.")
+    ] = 1,
     pairs: Annotated[bool, Option("--pairs", help="Show differences between systems, with tests.")] = False,
     style: Format = "table",
     level: option.Level = 0.95,
@@ -457,18 +460,24 @@ def link(
     from vbterrier.evaluate.inputs import named_systems
     from vbterrier.frames import read_answers, read_entity_links
     from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.files.entity_links import linked_mentions
 
     style = require_format(style, output)
     options: dict[str, Any] = {"nil": nil, "inference": Inference(level=level, n_resamples=resamples, seed=seed)}
     read = read_answers if match is None else read_entity_links
     systems = {name: read(path, ids=ids) for name, path in systems_of(named_systems(answers))}
-    correct = read(gold, ids=ids)
+    if n_best != 1 and match is None:
+        raise ParameterError("--n-best applies to --match")
+    # Words of a mention with different links mean another mention in gold standards than in answers.
+    correct = read(gold, ids=ids) if match is None else linked_mentions(gold, is_gold=True, ids=ids)
     if match is not None:
         if pairs or unanswered != "nothing" or multiple != "raise":
             raise ParameterError(
                 "--match: leave out --pairs, --unanswered and --multiple-answers, which are of queries"
             )
-        deliver(vbterrier.linking.mention_report(systems, correct, match=match, **options), style, output)
+        deliver(
+            vbterrier.linking.mention_report(systems, correct, match=match, n_best=n_best, **options), style, output
+        )
         return
     options |= {"unanswered": unanswered, "multiple_answers": multiple}
     result = vbterrier.linking.linking_report(systems, correct, **options)

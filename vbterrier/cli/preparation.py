@@ -152,16 +152,18 @@ def convert(
 
 
 def _converted_links(source: Path, output: Path, to: str, options: dict[str, Any]) -> pd.DataFrame:
-    from vbterrier.frames import read_entity_links
+    from vbterrier.frames.files.entity_links import converted_answers, converted_tags, read_entity_links
     from vbterrier.frames.files.writing import write_table
 
-    frame = read_entity_links(source, **options)
+    if options["ids"] is None and (options["mapping"], options["redirects"]) != (None, None):
+        raise ParameterError("--mapping and --redirects apply to ids of one space: wanted --ids, too")
     if to == "tags":
-        tags = frame[(frame["start"] >= 0) & ~frame["entity_id"].str.fullmatch(r"NIL\d*")]
+        tags = converted_tags(source, **options)
         if not len(tags):
             raise InputError(f"{source}: has no linked mention in a document; wanted tags")
-        vbterrier.frames.write_tags(tags[["docno", "entity_id"]].drop_duplicates(), output)
+        vbterrier.frames.write_tags(tags, output)
         return tags
+    frame = (converted_answers if to == "answers" else read_entity_links)(source, **options)
     columns = {
         "answers": ("qid", "entity_id"),
         "mentions": ("docno", "mention", "entity_id"),

@@ -20,7 +20,7 @@ from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
 from vbterrier.frames.files.source import content_of, json_of, require_regular
 from vbterrier.frames.files.writing import folder_of_files, replace_files
-from vbterrier.frames.id_spaces import entity_ids
+from vbterrier.frames.id_spaces import conversion, entity_ids
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, ranked
@@ -91,8 +91,7 @@ def _require_same_space(stage: str, before: str, now: str) -> None:
     if before and now and before != now:
         raise InputError(
             f"{stage}: links are to entities of {now}, those of the training to entities of {before}: ids of different "
-            f"spaces are different entities; bring the links to that space with `vbterrier convert IN OUT --kind links "
-            f"--ids {before} --mapping TABLE` or read_entity_links(ids=, mapping=)"
+            f"spaces are different entities; bring the links to that space with {conversion(before)}"
         )
 
 

@@ -231,9 +231,16 @@ def _require_one_space(spaces: dict[str, str], space: str, name: str) -> None:
         other = f"{spaces[one]!r} is of {one}" if one in spaces else f"wanted ids of {one}"
         raise InputError(
             f"{name}: entity {spaces[foreign[0]]!r} is of {foreign[0]}, {other}: ids of different spaces are different "
-            f"entities; bring both to one space with `vbterrier convert IN OUT --kind links --ids {one} --mapping "
-            "TABLE` or read_entity_links(ids=, mapping=)"
+            f"entities; bring both to one space with {conversion(one)}"
         )
+
+
+def conversion(space: str) -> str:
+    """Return the commands that bring a file to an id space, for messages."""
+    return (
+        f"`vbterrier convert IN --kind links --to tags --ids {space} --mapping TABLE --output OUT` (or --to answers) "
+        "or read_entity_links(ids=, mapping=)"
+    )
 
 
 def normalised(
@@ -253,8 +260,8 @@ def normalised(
     plain_ids: dict[tuple[str, str], str] = {}
     foreign: dict[str, str] = {}
     for entity, default in dict.fromkeys(zip(ids, spaces, strict=True)):
-        if NILS.fullmatch(entity):
-            plain_ids[entity, default] = entity
+        if is_no_entity(entity):
+            plain_ids[entity, default] = entity if NILS.fullmatch(entity) else NIL
             continue
         where, plain = place_of(entity, default)
         mapped = table.get(entity, table.get(plain) if where else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, agreeing, choice, examples, warn
+from vbterrier.errors import InputError, agreeing, choice, examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.entity_answers import checked_nil, plain_entities
 from vbterrier.frames.files.entity_links import linked_mentions
@@ -44,10 +44,13 @@ class MentionSet:
     row if all lack one.
 
     ``docs`` are the documents; ``doc``, ``start``, ``end`` (half-open), ``ids`` and ``is_nil`` have one element for
-    each mention, in the order of documents and offsets.
+    each mention, in the order of documents and offsets; ``mention`` (the number of each), ``candidates`` and
+    ``has_no_entity`` one for each of the first ``n_best`` candidates of a mention, best first.
     """
 
-    def __init__(self, source: Any, name: str, *, nil: str = NIL, space: str = "", is_gold: bool = False) -> None:
+    def __init__(
+        self, source: Any, name: str, *, nil: str = NIL, space: str = "", is_gold: bool = False, n_best: int = 1
+    ) -> None:
         self.name = name
         is_file = isinstance(source, (str, os.PathLike))
         frame = linked_mentions(source, is_gold=is_gold) if is_file else frame_of(source, name)
@@ -79,6 +82,12 @@ class MentionSet:
         rows = order[first]
         self.doc, self.start, self.end = doc[rows], start[rows], end[rows]
         self.ids, self.is_nil, self.space = plain.ids.take(rows), plain.is_nil[rows], plain.space
+        mention = np.cumsum(first) - 1
+        distinct = np.flatnonzero(~table.assign(mention=mention).duplicated(["mention", "entity"]).to_numpy())
+        place = pd.Series(mention[distinct]).groupby(mention[distinct]).cumcount().to_numpy()
+        kept = distinct[place < n_best]
+        self.mention = mention[kept]
+        self.candidates, self.has_no_entity = plain.ids.take(order[kept]), plain.is_nil[order[kept]]
 
     def __len__(self) -> int:
         return len(self.doc)
@@ -95,9 +104,10 @@ class MentionSet:
                 f"{self.name}: mention {span!r} has two entities; keep one, or add a column 'score' to rank candidates"
             )
 
-    def entities_in(self, space: str) -> Ids:
-        """Return the entities as they are spelled in the space of the other side."""
-        return self.ids if space == self.space else entity_ids(self.ids, self.name, space=space).ids
+    def entities_in(self, space: str, ids: Ids | None = None) -> Ids:
+        """Return the entities, or some ``ids`` of them, as they are spelled in the space of the other side."""
+        ids = self.ids if ids is None else ids
+        return ids if space == self.space else entity_ids(ids, self.name, space=space).ids
 
 
 def matched(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints:
@@ -107,23 +117,23 @@ def matched(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints
     """
     place = {docno: at for at, docno in enumerate(gold.docs)}
     number = np.array([place.setdefault(docno, len(place)) for docno in system.docs], dtype=np.int64)
-    sides, spaces = (gold, system), {gold.space, system.space} - {""}
-    entities = [one.entities_in(next(iter(spaces), "")).text.to_pylist() for one in sides]
+    space = next(iter({gold.space, system.space} - {""}), "")
+    of_gold = gold.entities_in(space).text.to_pylist()
+    names = of_gold + system.entities_in(space, system.candidates).text.to_pylist()
+    codes = pd.factorize(np.array(names, dtype=object))[0]
+    entity = np.where(gold.is_nil, -1, codes[: len(gold)])
+    candidate = np.where(system.has_no_entity, -1, codes[len(gold) :])
     docs = (gold.doc, number[system.doc] if len(system) else system.doc)
-    codes = pd.factorize(np.array(entities[0] + entities[1], dtype=object))[0]
     parts = []
-    for one, doc, code in zip(sides, docs, np.split(codes, [len(gold)]), strict=True):
+    for one, doc in zip((gold, system), docs, strict=True):
         kept = {"Link": ~one.is_nil, "Nil": one.is_nil}.get(kind, np.ones(len(one), dtype=bool))
-        entity = np.where(one.is_nil, -1, code) if kind != "Span" else np.zeros(len(one), dtype=np.int64)
-        parts.append(
-            pd.DataFrame({"doc": doc, "start": one.start, "end": one.end, "entity": entity})[kept].sort_values(
-                ["doc", "start", "end"], ignore_index=True
-            )
-        )
-    pairs = _pairs(parts[0], parts[1], match)
-    right = parts[0]["doc"].to_numpy()[pairs[0]][
-        parts[0]["entity"].to_numpy()[pairs[0]] == parts[1]["entity"].to_numpy()[pairs[1]]
-    ]
+        frame = pd.DataFrame({"doc": doc, "start": one.start, "end": one.end, "row": np.arange(len(one))})
+        parts.append(frame[kept].sort_values(["doc", "start", "end"], ignore_index=True))
+    pairs = [part["row"].to_numpy()[rows] for part, rows in zip(parts, _pairs(*parts, match), strict=True)]
+    # Of the candidates of a mention, any may be right.
+    n_codes = len(codes) + 2
+    is_right = np.isin(pairs[1] * n_codes + entity[pairs[0]] + 1, system.mention * n_codes + candidate + 1)
+    right = docs[0][pairs[0]][is_right | (kind == "Span")]
     counts = (np.bincount(each, minlength=len(place)) for each in (parts[0]["doc"], parts[1]["doc"], right))
     return np.stack(list(counts), axis=1)
 
@@ -224,6 +234,7 @@ def mention_report(
     match: str = "strong",
     average: str = "micro",
     nil: str = NIL,
+    n_best: int = 1,
     inference: Inference = Inference(level=0.95, n_resamples=2000, seed=0),
 ) -> MentionReport:
     """Report precision, recall and F1 of linked mentions, where systems find the mentions themselves.
@@ -250,6 +261,9 @@ def mention_report(
         neither side has a mention, and 0 if only one has.
     nil
         A further string that means no entity, as in :func:`linking_report`.
+    n_best
+        The number of candidates of a predicted mention, best first, any of which may be right (HIPE-scorer's
+        ``n_best``). A mention is a link or a NIL by its first candidate.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (2,000), ``seed`` (0).
 
@@ -279,9 +293,9 @@ def mention_report(
     have the right entity (``b_cubed_plus``, ``mention_ceaf_plus``). A NIL without a number is a cluster of its own;
     neleval puts all of them into one. They have no intervals.
 
-    Files of HIPE have the mentions of HIPE-scorer (:func:`vbterrier.frames.read_entity_links`), whose ``n_best`` is 1
-    here. It differs in two cases: a prediction that overlaps a mention whose exact span follows counts as right there,
-    and equal spans do not take precedence over those that begin before them.
+    Files of HIPE have the mentions of HIPE-scorer (:func:`vbterrier.frames.read_entity_links`). It differs in two
+    cases: a prediction that overlaps a mention whose exact span follows counts as right there, and equal spans do not
+    take precedence over those that begin before them.
 
     References
     ----------
@@ -302,6 +316,7 @@ def mention_report(
     choice("match", match, MATCHES)
     choice("average", average, AVERAGES)
     checked_nil(nil)
+    whole("n_best", n_best, low=1)
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to linked mentions, found {type(systems).__name__}")
@@ -312,7 +327,7 @@ def mention_report(
     nils = pd.Series(right.ids.text.to_pylist(), dtype=object)[right.is_nil]
     has_clusters = match == "strong" and len(nils) > 0 and nils.str.fullmatch(r"NIL\d+").all()
     for name, system in systems_of(systems):
-        annotated = MentionSet(system, f"system {name!r}", nil=nil, space=right.space)
+        annotated = MentionSet(system, f"system {name!r}", nil=nil, space=right.space, n_best=n_best)
         _require_comparable(right, annotated)
         clusters += [(name, *row) for row in _clusters(right, annotated)] if has_clusters else []
         for kind in KINDS:

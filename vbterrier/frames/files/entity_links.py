@@ -6,10 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, ParameterError
-from vbterrier.frames.files.kinds import REDIRECTS
-from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout
+from vbterrier.frames.files.kinds import ANSWERS, REDIRECTS, TAGS
+from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout, linked_rows
 from vbterrier.frames.files.loading import load
 from vbterrier.frames.files.source import MAX_BYTES, Source
+from vbterrier.frames.id_spaces import is_no_entity, normalised
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,6 +149,46 @@ def linked_mentions(
     tables = _table(mapping, max_bytes), _table(redirects, max_bytes)
     frame = in_one_space(source, layout, ids, *tables, is_gold=is_gold)
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
+
+
+def converted_tags(
+    path: StrPath, *, ids: str | None = None, mapping: Any = None, redirects: Any = None
+) -> pd.DataFrame:
+    """Return the tags of linked mentions, or of a table, in one id space: the best mention of each document and entity.
+
+    Columns docno, entity_id and, if a file has scores, weight; parameters as of :func:`read_entity_links`.
+    """
+    source, tables = Source.at(path, None), (_table(mapping, None), _table(redirects, None))
+    layout = None if source.is_parquet or source.is_workbook else link_layout(source)
+    if layout is None:
+        tags = in_space(load(path, None, TAGS).frame, ids, *tables, name=str(path))
+        tags = tags[tags["entity_id"].map(lambda entity: not is_no_entity(entity))]
+    else:
+        tags = linked_rows(source, layout, "tags", ids, *tables)
+    kept = ["docno", "entity_id", *(["weight"] if (tags["weight"] != 1).any() else [])]
+    return tags.sort_values("weight", ascending=False, kind="stable")[kept].drop_duplicates(kept[:2]).sort_index()
+
+
+def converted_answers(
+    path: StrPath, *, ids: str | None = None, mapping: Any = None, redirects: Any = None
+) -> pd.DataFrame:
+    """Return the answers of linked mentions, or of a table, in one id space; see :func:`read_entity_links`."""
+    source = Source.at(path, None)
+    is_linked = not (source.is_parquet or source.is_workbook) and link_layout(source) is not None
+    answers = None if is_linked else load(path, None, ANSWERS).frame
+    if answers is None or "label" in answers:
+        # Judgments of entities are no answers.
+        return read_entity_links(path, ids=ids, mapping=mapping, redirects=redirects)
+    return in_space(answers, ids, _table(mapping, None), _table(redirects, None), name=str(path))
+
+
+def in_space(frame: pd.DataFrame, ids: str | None, mapping: Any, redirects: Any, *, name: str) -> pd.DataFrame:
+    """Return a table with its column entity_id in one id space."""
+    if ids is None:
+        return frame
+    entities = frame["entity_id"].astype(str).tolist()
+    spaces = [""] * len(entities)
+    return frame.assign(entity_id=normalised(entities, spaces, ids, mapping=mapping, redirects=redirects, name=name))
 
 
 def _table(redirects: Any, max_bytes: int | None) -> Any:

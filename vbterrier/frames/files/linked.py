@@ -143,7 +143,9 @@ def in_one_space(
     return frame.assign(entity_id=entities)
 
 
-def linked_rows(source: Source, layout: LinkLayout, kind: str, ids: str | None = None) -> pd.DataFrame:
+def linked_rows(
+    source: Source, layout: LinkLayout, kind: str, ids: str | None = None, mapping: Any = None, redirects: Any = None
+) -> pd.DataFrame:
     """Return linked mentions as ``"tags"``, ``"answers"``, ``"mentions"``, or a ``"run"`` of entities.
 
     With ``ids``, entities are of that id space.
@@ -152,7 +154,7 @@ def linked_rows(source: Source, layout: LinkLayout, kind: str, ids: str | None =
     if not lacks.get(kind, True):
         what = "documents" if kind == "tags" else "texts of mentions"
         raise FileError(source.path, f"is recognised as {layout.name}, which has no {what}; wanted {kind}")
-    frame = in_one_space(source, layout, ids)
+    frame = in_one_space(source, layout, ids, mapping, redirects)
     if kind != "mentions" and layout.has_alternatives and frame.duplicated(["number", "candidate"]).any():
         row = frame[frame.duplicated(["number", "candidate"], keep=False)].iloc[0]
         message = f"is recognised as {layout.name}; mention {row['qid']!r} has several entities"
