@@ -217,7 +217,13 @@ def entity_ranker(found, linker):
     run = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
     labels = entity_labels(links).dropna(subset="label").rename(columns={"entity_id": "docno"})
     rows = []
-    for name, options in {"consensus": None, "head": {"layers": 0}, "two layers": {"layers": 2}}.items():
+    for name, options in {
+        "consensus": None,
+        "head": {"layers": 0},
+        "two layers": {"layers": 2},
+        "head, published": {"layers": 0, "variant": "reference"},
+        "two layers, published": {"layers": 2, "variant": "reference"},
+    }.items():
         start = time.process_time()
         scored = (
             run

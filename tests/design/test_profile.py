@@ -47,6 +47,48 @@ def expected_link_share(rows, method):
     return np.mean([np.mean(group) for group in groups.values()])
 
 
+def in_bin(frequency):
+    """The bin of a number of documents."""
+    ends = {"1": 1, "2": 2, "3-5": 5, "6-10": 10, "11-100": 100, "101-1000": 1000}
+    return next((name for name, end in ends.items() if frequency <= end), "over 1000")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_frequency_tables_equal_a_loop_over_queries(seed):
+    """Mentions in 1 to 120 of 150 documents; queries are distinct pairs of document and mention."""
+    draw = np.random.default_rng(seed)
+    pairs = [
+        (f"d{docno}", f"m{mention}")
+        for mention, n in enumerate([1, 1, 2, 2, 3, 5, 6, 10, 11, 60, 100, 101, 120])
+        for docno in draw.choice(150, n, replace=False)
+    ]
+    corpus = pd.DataFrame(pairs, columns=["docno", "mention"]).sample(frac=1, random_state=seed, ignore_index=True)
+    frequency, per_document = Counter(mention for _, mention in pairs), Counter(docno for docno, _ in pairs)
+    found = query_profile(corpus, corpus)
+    weights = {
+        "uniform": {pair: 1 / len(pairs) for pair in pairs},
+        "random_document": {pair: 1 / len(per_document) / per_document[pair[0]] for pair in pairs},
+        "random_mention": {pair: 1 / len(frequency) / frequency[pair[1]] for pair in pairs},
+    }
+    for method, weight in weights.items():
+        shares, mean = Counter(), 0.0
+        for pair in pairs:
+            shares[in_bin(frequency[pair[1]])] += weight[pair]
+            mean += weight[pair] * frequency[pair[1]]
+        values = value_of(found, "frequency", method)
+        assert values == pytest.approx({name: shares[name] for name in values}, abs=1e-12)
+        assert value_of(found, "frequency quantile", method)["mean"] == pytest.approx(mean, abs=1e-9)
+        levels = sorted((frequency[pair[1]], weight[pair]) for pair in pairs)
+        for level in (0.25, 0.5, 0.75, 0.9):
+            below, reached = 0.0, None
+            for value, share in levels:
+                below += share
+                if below >= level - 1e-12:
+                    reached = value
+                    break
+            assert value_of(found, "frequency quantile", method)[f"{level:g}"] == reached
+
+
 def test_expected_shares_are_those_of_the_methods():
     found = query_profile(CORPUS, CORPUS)
     for method in ("uniform", "random_document", "random_mention"):
