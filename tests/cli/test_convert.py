@@ -114,7 +114,8 @@ def test_links_get_ids_of_one_space(command):
     options = ["--ids", "wikidata", "--mapping", "same.tsv"]
     answers = read_answers(converted(command, "gold.tab", "links", "answers", *options))
     assert answers[["qid", "entity_id"]].to_numpy().tolist() == [["d1:0-5", "Q90"], ["d1:9-13", "NIL"]]
-    code, _, err = command("convert", "gold.tab", *"--kind links --to tags --ids dbpedia -o tags.tsv".split())
+    options = ["--kind", "links", "--to", "tags", "--ids", "dbpedia", "-o", "tags.tsv"]
+    code, _, err = command("convert", "gold.tab", *options)
     assert (code, err) == (0, "vbterrier: warning: gold.tab: 1 mentions without an entity give no tags\n")
     tags = vbterrier.read_tags("tags.tsv")
     assert tags.to_numpy().tolist() == [["d1", "Paris", 1.0]]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -200,9 +201,29 @@ def test_a_saved_model_refuses_links_to_another_id_space(tmp_path):
         with pytest.raises(InputError, match=r"training to entities of wikidata.*--kind links --to tags --ids wiki"):
             EntitySelector.load(tmp_path, links_of(trained_links(prefix)[1]))
     # Addresses of the same space, and names whose form says none.
-    for prefix in ("wd:Q1", "E"):
-        assert EntitySelector.load(tmp_path, links_of(trained_links(prefix)[1]))._topics == selector._topics
+    assert EntitySelector.load(tmp_path, links_of(trained_links("wd:Q1")[1]))._topics == selector._topics
+    with pytest.warns(DegenerateWarning, match="links are not those of the training"):
+        assert EntitySelector.load(tmp_path, links_of(trained_links("E")[1]))._topics == selector._topics
     assert EntitySelector.load(tmp_path, links_of(trained_links("wd:Q1")[1]))(first).equals(selector(first))
+
+
+def test_a_saved_model_reports_other_links_of_its_documents(tmp_path):
+    pool, tags = trained_links("Q1")
+    run, qrels = pool[["qid", "docno", "score"]], pool[["qid", "docno", "label"]]
+    options = {"features": ["rank_support"], "rounds": 2, "parameters": {"min_data_in_leaf": 1}}
+    selector = EntitySelector(link_pool(run, tags), **options)
+    selector.fit(ConsensusEntities(link_pool(run, tags), min_documents=1)(run), qrels).save(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Another order, spelling and choice of documents are the same links.
+        for same in (tags[::-1], tags.assign(entity_id="wd:" + tags["entity_id"]), tags.head(5)):
+            EntitySelector.load(tmp_path, link_pool(run, same))
+    first = tags["docno"].iloc[0]
+    others = tags.assign(entity_id=tags["entity_id"].mask(tags["docno"] == first, "Q77"))
+    n = tags["docno"].nunique()
+    message = rf"of {n} documents of the training, 1 have others \(.*{first}.*\); use the same linker"
+    with pytest.warns(DegenerateWarning, match=message):
+        EntitySelector.load(tmp_path, link_pool(run, others))
 
 
 def test_tags_without_a_pool_have_an_id_space():

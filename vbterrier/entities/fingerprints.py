@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.id_spaces import keys_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pandas as pd
 
 # Texts whose vectors identify an encoder: its weights, its tokenizer, its pooling, and the length at which it cuts.
 PROBES = (
@@ -49,6 +51,23 @@ def of_vectors(vectors: Mapping[str, Any] | None, ids: Sequence[str]) -> dict[st
 def _keys(table: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[str, str]]:
     """Return the ids that a table has, as themselves, an address or a name, each with its key there."""
     return [(each, key) for each, key in zip(ids, keys_in(table, ids), strict=True) if key in table]
+
+
+def of_links(links: pd.DataFrame, docnos: Iterable[str] | None = None) -> dict[str, str]:
+    """Return the digests of the distinct entities of some documents, of a sample without ``docnos``, by docno."""
+    kept = links[links["docno"].isin(sampled(links["docno"].unique()) if docnos is None else list(docnos))]
+    entities = kept.drop_duplicates().sort_values(["docno", "entity_id"]).groupby("docno")["entity_id"].agg("\0".join)
+    return {str(docno): _digest(text.encode()) for docno, text in entities.items()}
+
+
+def warn_of_other_links(stage: str, saved: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Warn of documents of the training whose links are others now, as those of another linker."""
+    changed = [docno for docno, digest in given.items() if saved[docno] != digest]
+    if changed:
+        warn(
+            f"{stage}: links are not those of the training: of {len(given)} documents of the training, {len(changed)} "
+            f"have others ({examples(changed)}); use the same linker, or train the stage on these links"
+        )
 
 
 def of_encoder(encode: Callable[[str], Any]) -> list[list[float]]:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
-from vbterrier.entities.fingerprints import require_same_inputs, sampled
+from vbterrier.entities.fingerprints import of_links, require_same_inputs, sampled, warn_of_other_links
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
@@ -26,7 +26,7 @@ from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from typing_extensions import Self
@@ -75,7 +75,7 @@ def stored(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
-    kinds |= {"entities": list, "space": str, "inputs": dict}
+    kinds |= {"entities": list, "space": str, "inputs": dict, "links": dict}
     is_own = isinstance(made, dict) and made.get("format") == _VERSION
     if not is_own or not all(isinstance(made.get(name), kind) for name, kind in kinds.items()):
         raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_VERSION}; write it with save")
@@ -248,6 +248,18 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             return sampled(links["entity_id"].astype(str))
         return sampled(links.entities.text.to_pylist()) if isinstance(links, LinkedPool) else []
 
+    def _links_of(self, docnos: Iterable[str] | None = None) -> dict[str, str]:
+        """Return digests of the entities of some documents, of a sample without ``docnos``; empty without links."""
+        links = getattr(self, "links", None)
+        frame = links.to_frame() if isinstance(links, LinkedPool) else links
+        if not isinstance(frame, pd.DataFrame):
+            return {}
+        # Documents without links have a row in pools.
+        frame, column = frame[frame["entity_id"].notna()], "links column 'entity_id'"
+        plain = entity_ids(ids_of(frame["entity_id"], column), column)
+        docno = frame["docno"].astype(str).to_numpy()
+        return of_links(pd.DataFrame({"docno": docno, "entity_id": plain.ids.text.to_pylist()})[~plain.is_nil], docnos)
+
     def _id_space(self) -> str:
         """Return the id space of the entities of the links, empty if their form does not say it."""
         links = getattr(self, "links", None)
@@ -298,6 +310,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
         ids = self._entity_ids()
         made |= {"entities": ids, "space": self._id_space(), "inputs": self._fingerprints(ids)}
+        made["links"] = self._links_of()
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
             replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
@@ -321,6 +334,11 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         InputError
             Another encoder, or other texts or vectors of entities, than those of the training, by their fingerprints;
             links to entities of another id space.
+
+        Warns
+        -----
+        DegenerateWarning
+            Documents of the training with other links, such as those of another linker.
         """
         folder = path_of("path", path)
         require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
@@ -344,6 +362,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         stage._require_learned(learned)
         _require_same_space(cls.__name__, made["space"], stage._id_space())
         require_same_inputs(cls.__name__, made["inputs"], stage._fingerprints(made["entities"]))
+        warn_of_other_links(cls.__name__, made["links"], stage._links_of(made["links"]))
         stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))
         return stage
 
