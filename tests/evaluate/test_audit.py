@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import at_night, slow
 from scipy import stats
 
@@ -325,7 +324,7 @@ def judged():
         "noisy": np.where(rng.random(len(grade)) < 0.5, rng.integers(0, 3, len(grade)), grade),
         "constant": np.ones(len(grade), dtype=int),
     }
-    options = grouped("audit_judge", families=FAMILIES, budget=50, n_draws=300)
+    options = {"families": FAMILIES, "budget": 50, "inference": Inference(n_draws=300)}
 
     @cache
     def audited(name):
@@ -558,10 +557,8 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     queries = pd.DataFrame({"qid": truth["qid"].unique(), "query": "red shoes"})
     label = np.where(has & (rng.random(len(truth)) < 0.5), np.minimum(truth["label"] + 1, 2), truth["label"])
     human = truth.sample(frac=0.3, random_state=4)
-    options = {"documents": texts, "topics": queries, "budget": 1, "n_draws": 300}
-    found = audit_judge(
-        runs, human, labels={"llm": truth.assign(label=label)}, **grouped("audit_judge", **options)
-    ).bias
+    options = {"data": Data(documents=texts, topics=queries), "budget": 1, "inference": Inference(n_draws=300)}
+    found = audit_judge(runs, human, labels={"llm": truth.assign(label=label)}, **options).bias
     by = found[found["by"] == "overlap"].set_index("group")
     assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
     assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from itertools import combinations
 
 import ir_measures
@@ -9,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from hypothesis import assume, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def frame(measure="nDCG@10", **systems):
 
 
 VALUES = frame(b=B, a=A, c=C)
-FEW = {"n_resamples": 300}
+FEW = Inference(n_resamples=300)
 QRELS = pd.DataFrame(
     [(qid, docno, label) for qid in TOPICS for docno, label in (("d1", 2), ("d2", 1), ("d3", 0))],
     columns=["qid", "docno", "label"],
@@ -85,8 +85,8 @@ def test_differences_letters_and_p_values_of_three_systems_by_hand():
 )
 def test_options_reach_tests_and_intervals(options):
     varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
-    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), **grouped("compare", **options, **FEW))
-    asked = {**options, **FEW}
+    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), inference=replace(FEW, **options))
+    asked = {**options, **FEW.given()}
     method = asked.pop("interval", "unseen")
     ordered = frame(a=A, d=C[::-1], b=b, c=varied)
     pd.testing.assert_frame_equal(found.pairs.drop(columns="flag"), comparisons(ordered, **asked), check_dtype=False)
@@ -99,25 +99,25 @@ def test_options_reach_tests_and_intervals(options):
 def test_the_order_of_rows_systems_and_measures_changes_no_number():
     both = pd.concat([VALUES, VALUES.assign(measure="AP", value=VALUES["value"] ** 2)])
     found, other = (
-        compare(both, **grouped("compare", **FEW)),
-        compare(both.sample(frac=1, random_state=1), **grouped("compare", **FEW)),
+        compare(both, inference=FEW),
+        compare(both.sample(frac=1, random_state=1), inference=FEW),
     )
     for one in ("pairs", "systems", "flags"):
         key = ["measure", *getattr(found, one).columns[:2]]
         frames = [getattr(each, one).sort_values(key, ignore_index=True) for each in (found, other)]
         pd.testing.assert_frame_equal(*frames)
-    alone = compare(VALUES, **grouped("compare", **FEW)).pairs
+    alone = compare(VALUES, inference=FEW).pairs
     of_both = found.pairs[found.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, of_both)
 
 
 def test_runs_and_their_scores_give_the_same(tmp_path):
     measures = ["nDCG@10", "ENDCG@10"]
-    found = compare(RUNS, QRELS, measures, **grouped("compare", **FEW))
+    found = compare(RUNS, QRELS, measures, inference=FEW)
     scored = vbterrier.score(RUNS, QRELS, measures)
     for other in (
-        compare(scored, measures=measures, **grouped("compare", **FEW)),
-        compare(scored.values, measures=measures, **grouped("compare", **FEW)),
+        compare(scored, measures=measures, inference=FEW),
+        compare(scored.values, measures=measures, inference=FEW),
     ):
         pd.testing.assert_frame_equal(other.pairs, found.pairs)
         pd.testing.assert_frame_equal(other.systems, found.systems)
@@ -127,22 +127,20 @@ def test_runs_and_their_scores_give_the_same(tmp_path):
     intents = pd.DataFrame({"qid": TOPICS, "entity_id": "E", "prob": 1.0})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E", "F"]})
     without = {"good": RUNS["good"], "none": run(["d2", "d3"])}
-    assert compare(without, measures=one, intents=intents, tags=tags, **grouped("compare", **FEW)).pairs[
-        "diff"
-    ].tolist() == [1.0]
+    assert compare(without, measures=one, intents=intents, tags=tags, inference=FEW).pairs["diff"].tolist() == [1.0]
 
 
 def test_measures_are_chosen_by_object_or_text_in_their_order():
     both = pd.concat([VALUES.assign(measure="VB@10"), VALUES.assign(measure="AP"), VALUES.assign(measure="mine")])
     for asked in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
-        assert compare(both, measures=asked, **grouped("compare", **FEW)).pairs["measure"].unique().tolist() == [
+        assert compare(both, measures=asked, inference=FEW).pairs["measure"].unique().tolist() == [
             "AP",
             "VB@10",
         ]
     # The range of "mine" is unknown.
     for measures, n_pairs in ((None, 9), ("mine", 3)):
         with pytest.warns(DegenerateWarning, match="3 of . intervals are withheld: method='unseen' needs"):
-            assert len(compare(both, measures=measures, **grouped("compare", **FEW)).pairs) == n_pairs
+            assert len(compare(both, measures=measures, inference=FEW).pairs) == n_pairs
     assert compare(both, measures="mine", inference=Inference(interval="normal")).systems["low"].notna().all()
     with pytest.raises(ParameterError, match=r"no values of P@10; found 'VB@10', 'AP', 'mine'"):
         compare(both, measures=["P@10"])
@@ -153,15 +151,15 @@ def test_what_experiments_give_per_query_is_taken():
     systems = [pt.Transformer.from_df(one.assign(rank=0)) for one in RUNS.values()]
     measures = [ir_measures.nDCG @ 10, "map", vbterrier.BNDCG @ 5]
     table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
-    found = compare(table, **grouped("compare", **FEW))
+    found = compare(table, inference=FEW)
     assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
-    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **grouped("compare", **FEW)).pairs.replace({"AP": "map"})
+    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], inference=FEW).pairs.replace({"AP": "map"})
     frames = [each.sort_values("measure", ignore_index=True) for each in (found.pairs, own)]
     pd.testing.assert_frame_equal(*frames, check_dtype=False)
 
 
 def test_a_baseline_is_compared_with_all_and_has_no_letters():
-    found = compare(VALUES, baseline="c", **grouped("compare", **FEW))
+    found = compare(VALUES, baseline="c", inference=FEW)
     assert found.pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "c"], ["b", "c"]]
     assert found.baseline == "c"
     assert set(found.systems["letters"]) == {""}
@@ -200,7 +198,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     said = "cut retrieved nothing for 5 of 8 topics"
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found = compare(runs, QRELS, ["nDCG@10", "AP"], **grouped("compare", on_topics="all", **FEW))
+        found = compare(runs, QRELS, ["nDCG@10", "AP"], data=Data(on_topics="all"), inference=FEW)
     messages = [str(each.message) for each in warned]
     assert len([message for message in messages if said in message]) == 1
     # Those of the scores.
@@ -213,7 +211,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     assert "flagged: 'cut'" in repr(found)
     # Scores flag it, too.
     with pytest.warns(DegenerateWarning, match=said):
-        compare(vbterrier.score(runs, QRELS, "AP", data=Data(on_topics="all")), **grouped("compare", **FEW))
+        compare(vbterrier.score(runs, QRELS, "AP", data=Data(on_topics="all")), inference=FEW)
 
 
 SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
@@ -244,9 +242,9 @@ SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
 def test_values_that_are_0_where_others_are_not_are_suspected(systems, n_zero, said):
     if said:
         with pytest.warns(DegenerateWarning, match=said):
-            found = compare(frame(**systems), **grouped("compare", **FEW))
+            found = compare(frame(**systems), inference=FEW)
     else:
-        found = compare(frame(**systems), **grouped("compare", **FEW))
+        found = compare(frame(**systems), inference=FEW)
     flags = found.flags.set_index("name").loc[list(systems)]
     assert flags["n_zero"].tolist() == n_zero
     suspects = {name for name, n in zip(systems, n_zero, strict=True) if said and n}
@@ -262,7 +260,7 @@ def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
     for at in range(4):
         solved[20 + 30 * at : 50 + 30 * at, at] = 1
     wide = pd.DataFrame(solved, columns=[*"abcd"]).assign(qid=[str(at) for at in range(200)])
-    found = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), **grouped("compare", **FEW))
+    found = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), inference=FEW)
     assert found.flags["flag"].eq("").all()
 
 
@@ -274,8 +272,8 @@ def test_different_topics_are_refused_with_both_counts_and_the_remedy():
     said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*on_topics='common'.*0 where"
     with pytest.raises(InputError, match=said):
         compare(values)
-    found = compare(values, **grouped("compare", on_topics="common", **FEW))
-    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **grouped("compare", **FEW)).pairs)
+    found = compare(values, data=Data(on_topics="common"), inference=FEW)
+    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), inference=FEW).pairs)
     with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
         compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
 
@@ -285,7 +283,7 @@ def test_as_many_topics_but_others_are_different_topics():
     values.loc[values["name"] == "b", "qid"] = values["qid"].replace("q0", "q9")
     with pytest.raises(InputError, match="'a' has 8 topics, 'b' has 8, and they differ in 'q0', 'q9'"):
         compare(values)
-    assert (compare(values, **grouped("compare", on_topics="common", **FEW)).pairs["n_qids"] == 7).all()
+    assert (compare(values, data=Data(on_topics="common"), inference=FEW).pairs["n_qids"] == 7).all()
 
 
 def test_a_system_that_lacks_a_measure_is_refused():
@@ -294,7 +292,7 @@ def test_a_system_that_lacks_a_measure_is_refused():
         compare(values)
     with pytest.raises(InputError, match="of AP, no topic is common to all systems"):
         compare(values, data=Data(on_topics="common"))
-    assert len(compare(values, measures="nDCG@10", **grouped("compare", **FEW)).pairs) == 3
+    assert len(compare(values, measures="nDCG@10", inference=FEW).pairs) == 3
 
 
 @pytest.mark.parametrize("measure", ["NumRet", "num_ret", "num_rel_ret", "NumRelRet(rel=2)", "DiscRatio@20"])
@@ -302,7 +300,7 @@ def test_measures_that_are_no_means_are_refused(measure):
     values = pd.concat([VALUES, VALUES.assign(measure=measure)])
     with pytest.raises(ParameterError, match=re.escape(measure) + ".* is not a mean over topics"):
         compare(values)
-    assert len(compare(values, measures=["nDCG@10"], **grouped("compare", **FEW)).pairs) == 3
+    assert len(compare(values, measures=["nDCG@10"], inference=FEW).pairs) == 3
 
 
 def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
@@ -316,7 +314,7 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
     # Signed ranks are flipped, too, even without correction.
     for options in ({"test": "wilcoxon"}, {"correction": "none"}, {"correction": "bh"}, {"correction": "max-t"}):
         with pytest.warns(DegenerateWarning, match="4 topics leave no p below 0.12: .* at the level 0.05; compare on"):
-            compare(frame(a=A[:4], b=C[:4]), **grouped("compare", **{"test": "randomisation", **options}))
+            compare(frame(a=A[:4], b=C[:4]), inference=Inference(**{"test": "randomisation", **options}))
     # 2/32 is significant at this level; other tests do not warn.
     compare(frame(a=A[:5], b=B[:5]), inference=Inference(test="randomisation", level=0.9))
     compare(many, baseline="s00", inference=Inference(test="randomisation", level=0.9))

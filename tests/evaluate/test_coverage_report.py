@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from planted import planted_collection
 
 from vbterrier.entities.pool import link_pool
@@ -22,7 +21,7 @@ from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.topic_intervals import topics_interval
 from vbterrier.stats.topic_statistics import disc_ratio
 
-OPTIONS = {"cutoff": 5, "n_resamples": 100, "seed": 3}
+OPTIONS = {"cutoff": 5, "inference": Inference(n_resamples=100, seed=3)}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def report(planted, systems, linked):
         qrels=planted.qrels,
         doc_runs=systems,
         baseline="first",
-        **grouped("coverage_report", **OPTIONS),
+        **OPTIONS,
     )
 
 
@@ -89,9 +88,7 @@ def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
         assert row["value"] == pytest.approx(coverages[0].mean() / coverages[1].mean())
     # Two topics are enough for an interval.
     run, pool = (frame[frame["qid"].isin(planted.pool["qid"].unique()[:2])] for frame in (run, planted.pool))
-    row = coverage_report(
-        run, link_pool(pool, planted.tags, planted.qrels), **grouped("coverage_report", **OPTIONS)
-    ).discrimination.iloc[0]
+    row = coverage_report(run, link_pool(pool, planted.tags, planted.qrels), **OPTIONS).discrimination.iloc[0]
     assert row["n_qids"] == 2
     assert row[["low", "high"]].notna().all()
 
@@ -117,7 +114,8 @@ def test_another_reference_makes_other_strata(planted, systems, linked, report):
         linked,
         qrels=planted.qrels,
         doc_runs=systems,
-        **grouped("coverage_report", **OPTIONS, reference="frequency"),
+        **OPTIONS,
+        options=CoverageOptions(reference="frequency"),
     )
     assert other.reference == "frequency"
     assert not other.strata.query("name == 'first'")["value"].equals(report.strata.query("name == 'first'")["value"])
@@ -125,21 +123,20 @@ def test_another_reference_makes_other_strata(planted, systems, linked, report):
 
 
 def test_links_in_any_form_say_the_same(planted, systems, linked, report):
-    for links, more in ((linked.to_frame(), {}), (planted.tags, {"pool": planted.pool})):
+    for links, more in ((linked.to_frame(), {}), (planted.tags, {"options": CoverageOptions(pool=planted.pool)})):
         found = coverage_report(
             planted.runs,
             links,
             qrels=planted.qrels,
             doc_runs=systems,
             baseline="first",
-            **grouped("coverage_report", **more, **OPTIONS),
+            **more,
+            **OPTIONS,
         )
         for name in ("documents", "entities", "strata", "pool", "missing", "topics", "values", "document_values"):
             pd.testing.assert_frame_equal(getattr(report, name), getattr(found, name))
     with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
-        coverage_report(
-            {"odds": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS, pool=planted.pool)
-        )
+        coverage_report({"odds": planted.runs["odds"]}, linked, **OPTIONS, options=CoverageOptions(pool=planted.pool))
 
 
 def test_what_the_pool_offers_and_lacks_is_stated(planted, linked, report):
@@ -206,7 +203,8 @@ def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
             qrels=planted.qrels,
             doc_runs=systems,
             baseline="first",
-            **grouped("coverage_report", **OPTIONS, pool=pool),
+            **OPTIONS,
+            options=CoverageOptions(pool=pool),
         )
     pd.testing.assert_frame_equal(found.documents, report.documents)
     assert (found.strata["n_undefined"] == 6).all()
@@ -231,7 +229,7 @@ def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
 
 
 def test_without_document_systems_the_entity_level_stands_alone(planted, linked, report):
-    found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
+    found = coverage_report(planted.runs, linked, **OPTIONS)
     pd.testing.assert_frame_equal(found.entities, report.entities)
     assert found.documents.empty
     assert found.strata.empty
@@ -258,7 +256,7 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
 
 
 def test_names_cannot_steer_a_terminal(planted, linked):
-    found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **grouped("coverage_report", **OPTIONS))
+    found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **OPTIONS)
     assert "\x1b" not in str(found)
     assert "\x1b" not in found.page()
 
@@ -271,7 +269,7 @@ def test_a_plot_of_undefined_coverage_is_refused_with_the_reason(planted, label,
     links = link_pool(planted.pool, planted.tags, planted.qrels.assign(label=label))
     judged = links.to_frame()
     judged = judged[judged["label"] >= 0]
-    found = coverage_report(planted.runs["odds"], judged, **grouped("coverage_report", **OPTIONS))
+    found = coverage_report(planted.runs["odds"], judged, **OPTIONS)
     reason = rf"^{measure} is undefined for all \d+ topics: their pools have no {kind} document \(label at least 1"
     with pytest.raises(InputError, match=reason):
         found.plot()
@@ -298,7 +296,7 @@ def test_entity_runs_with_integer_qids_are_those_with_their_digits():
 
 
 def test_forests_of_entity_runs_show_both_coverages(planted, linked):
-    found = coverage_report(planted.runs, linked, **grouped("coverage_report", **OPTIONS))
+    found = coverage_report(planted.runs, linked, **OPTIONS)
     texts = [text.get_text() for text in found.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]
     assert any("RelCov@5" in text for text in texts)
     assert any("NonRelCov@5" in text for text in texts)
@@ -311,7 +309,12 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         ((run, planted.tags), {"qrels": planted.qrels}, InputError, r"found tags, which need CoverageOptions\(pool=\)"),
         ((run, link_pool(planted.pool, planted.tags)), {}, InputError, "no document of the pool is judged"),
         (({}, linked), {}, InputError, "found none"),
-        ((planted.runs, linked), {"reference": "ods"}, ParameterError, "reference 'ods' is unknown.* mean odds"),
+        (
+            (planted.runs, linked),
+            {"options": CoverageOptions(reference="ods")},
+            ParameterError,
+            "reference 'ods' is unknown.* mean odds",
+        ),
         (
             (run, linked),
             {"qrels": planted.qrels, "doc_runs": systems, "baseline": "x"},
@@ -319,10 +322,10 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
             "baseline 'x' is unknown",
         ),
         ((run, linked), {"baseline": "first"}, ParameterError, "there are no document systems"),
-        ((run, linked), {"n_strata": 1}, ParameterError, "n_strata=1"),
+        ((run, linked), {"options": CoverageOptions(n_strata=1)}, ParameterError, "n_strata=1"),
     ):
         with pytest.raises(error, match=message):
-            coverage_report(*arguments, **grouped("coverage_report", **options))
+            coverage_report(*arguments, **options)
     for arguments, options, message in (
         (("worse", "AP"), {}, "document system 'worse'"),
         (("better", "MAP"), {}, "measure 'MAP'"),

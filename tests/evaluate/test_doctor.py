@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from pandas.testing import assert_frame_equal
 
 from vbterrier import measures
@@ -11,6 +10,7 @@ from vbterrier.errors import InputError
 from vbterrier.evaluate.doctor import diagnose, judgment_notes
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.pool import Judgments
 
@@ -188,12 +188,12 @@ def test_measures_of_intents_are_possible_exactly_where_they_have_a_value(iterat
     assert possible(found)["nDCG, AP, P"]
     assert facts(found)["kind"].startswith("diversity") is has_subtopics
     for measure in ("VB@10", "ES@10", "TopIntent@10", "WeightedERRIA@10", "alpha_nDCG@10", "StRecall@5"):
-        asked = {"measures": [measure], "on_topics": "all", "n_resamples": 2}
+        asked = {"measures": [measure], "data": Data(on_topics="all"), "inference": Inference(n_resamples=2)}
         if has_subtopics:
-            assert 0 <= score(RUN, qrels, **grouped("score", **asked)).means().iloc[0, 0] <= 1
+            assert 0 <= score(RUN, qrels, **asked).means().iloc[0, 0] <= 1
         else:
             with pytest.raises(InputError, match=r"iterations .* are no subtopics, so that queries have no intents"):
-                score(RUN, qrels, **grouped("score", **asked))
+                score(RUN, qrels, **asked)
 
 
 def test_intents_with_different_probabilities_support_weighted_measures():

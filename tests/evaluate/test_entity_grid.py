@@ -1,10 +1,11 @@
 """Grids of entity rankers, compared with single calls."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from planted import planted_collection
 from sklearn.model_selection import KFold
 
@@ -17,10 +18,12 @@ from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.entity_grids import ENTITY_GRID, entity_grid
-from vbterrier.evaluate.grids import combined
+from vbterrier.evaluate.grids import GridOptions, combined
 from vbterrier.evaluate.scores import score
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.frontier import pareto_frontier
+
+QUIET = Execution(progress=False)
 
 MEASURES = ["RelCov@5", "NonRelCov@5"]
 
@@ -37,28 +40,23 @@ def world():
     query_entities = made.runs["topical"].groupby("qid").head(1).rename(columns={"docno": "entity_id"})
     ids = sorted({*made.tags["entity_id"], *query_entities["entity_id"]})
     rng = np.random.default_rng(1)
-    resources = {
-        "embeddings": dict(zip(ids, rng.normal(size=(len(ids), 8)), strict=True)),
-        "query_entities": query_entities[["qid", "entity_id"]],
-        "embed": embed,
-    }
+    resources = GridOptions(
+        embeddings=dict(zip(ids, rng.normal(size=(len(ids), 8)), strict=True)),
+        query_entities=query_entities[["qid", "entity_id"]],
+        embed=embed,
+    )
     return links, made.topics.assign(query=[f"query {qid}" for qid in made.topics["qid"]]), resources
 
 
-def grid_of(world, grid=None, **options):
+def grid_of(world, grid=None, *, execution=QUIET, **options):
     links, topics, resources = world
-    return entity_grid(
-        links,
-        topics,
-        MEASURES,
-        grid=grid,
-        **grouped("entity_grid", **{"cutoff": 5, "progress": False, **resources, **options}),
-    )
+    options = {"options": resources, **options}
+    return entity_grid(links, topics, MEASURES, grid=grid, cutoff=5, execution=execution, **options)
 
 
 def test_a_configuration_is_its_ranker_scored_alone(world):
     links, topics, resources = world
-    vectors = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
+    vectors = {"embeddings": resources.embeddings, "query_entities": resources.query_entities}
     rankers = {
         "consensus(support='rank', min_documents=3)": ConsensusEntities(links, min_documents=3),
         "vectors(idf=True, support='rho')": EntitySimilarity(links, **vectors, idf=True, support="rho"),
@@ -73,7 +71,7 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
         "texts": {"pool_cutoff": 10},
         "hybrid": {"rankers": [("consensus", "texts")], "fusion": [("linear", None)], "weight": 0.25},
     }
-    found = grid_of(world, grid, seed=3, n_resamples=200)
+    found = grid_of(world, grid, inference=Inference(seed=3, n_resamples=200))
     runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
     how = Inference(seed=3, n_resamples=200)
     expected = score(runs, links.to_frame(), MEASURES, data=Data(on_topics="all"), inference=how)
@@ -84,7 +82,7 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
 
 def test_factors_of_similarity_multiply_shifted_cosines(world):
     links, topics, resources = world
-    given = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
+    given = {"embeddings": resources.embeddings, "query_entities": resources.query_entities}
     factors = [{}, {"idf": True, "support": "rank"}]
     stages = [
         *(EntitySimilarity(links, **given, **more) for more in factors),
@@ -100,7 +98,7 @@ def test_the_default_grid_has_187_configurations(world):
     assert sum(len(list(combined(given))) for given in ENTITY_GRID.values()) == 187
     links, topics, _ = world
     with pytest.warns(DegenerateWarning, match=r"109 of 187 configurations .*'texts' needs embed; 'vectors' needs"):
-        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=Execution(progress=False))
+        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=QUIET)
     assert found.omitted == ("texts", "vectors")
     counts = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
     assert counts == {"consensus": 36, "pagerank": 32, "hybrid": 9, "chance": 1}
@@ -127,7 +125,7 @@ def test_configurations_with_the_same_rankings_count_once(world):
         without,
         topics,
         grid={"consensus": {"support": support}, "chance": {"seed": 0}},
-        execution=Execution(progress=False),
+        execution=QUIET,
     )
     table = found.runs[found.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
     assert table.dropna().to_dict() == {"consensus(support='rho+rank')": "consensus(support='rank')"}
@@ -139,9 +137,7 @@ def test_configurations_with_the_same_rankings_count_once(world):
     assert frontier.correlation["n_runs"].tolist() == [3, 3]
     assert "consensus(support='rho+rank')" not in frontier.runs["name"].tolist()
     # Another order of the same entities is another ranking.
-    both = entity_grid(
-        without, topics, grid={"consensus": {"support": support[:2]}}, execution=Execution(progress=False)
-    )
+    both = entity_grid(without, topics, grid={"consensus": {"support": support[:2]}}, execution=QUIET)
     assert both.n_distinct == 2
 
 
@@ -157,7 +153,9 @@ def test_supervised_runs_join_the_grid(world):
         "idf": ConsensusEntities(links) >> LocalIDF(links),
         "frame": RandomEntities(seed=9)(ConsensusEntities(links, min_documents=1)(topics)),
     }
-    found = grid_of(world, {"chance": {"seed": [0, 9]}}, runs=runs, qrels=qrels, folds=KFold(3))
+    found = grid_of(
+        world, {"chance": {"seed": [0, 9]}}, runs=runs, options=replace(world[2], qrels=qrels, folds=KFold(3))
+    )
     assert found.runs.drop_duplicates("configuration")["family"].tolist() == ["chance"] * 2 + ["given"] * 3
     crossed = cross_validated(pipeline, topics, qrels, folds=KFold(3))
     expected = (
@@ -200,10 +198,11 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
         "LGBM": first >> EntitySelector(links, **small),
         "LGBM, CER": first >> EntitySelector(links, supervision=labels, **small),
     }
-    options = {"qrels": qrels, "folds": KFold(3)}
-    idf = cross_validated(runs["CER + IDF"], topics, **options).query("rank < 5")
+    folds = KFold(3)
+    idf = cross_validated(runs["CER + IDF"], topics, qrels=qrels, folds=folds).query("rank < 5")
+    judged = replace(world[2], qrels=qrels, folds=folds)
     with pytest.warns(DegenerateWarning, match="depend on judgments of the same topics"):
-        found = grid_of(world, {"chance": {"seed": 0}}, runs={**runs, "again": idf}, **options)
+        found = grid_of(world, {"chance": {"seed": 0}}, runs={**runs, "again": idf}, options=judged)
     rows = found.runs.drop_duplicates("configuration").set_index("configuration")
     assert rows.index.tolist() == ["chance(seed=0)", *runs, "again"]
     # The six are different, and the same run under another name counts once.
@@ -214,7 +213,9 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
     assert own.to_dict() == pytest.approx(expected.to_dict())
     unjudged = qrels.assign(label=0)
     with pytest.raises(InputError, match="run 'BERT': fold 0 of 3: none of 2 topics has relevant and non-relevant"):
-        grid_of(world, {}, runs={"CER": cer, "BERT": runs["BERT"]}, qrels=unjudged, folds=KFold(3))
+        grid_of(
+            world, {}, runs={"CER": cer, "BERT": runs["BERT"]}, options=replace(world[2], qrels=unjudged, folds=folds)
+        )
 
 
 @pytest.mark.slow
@@ -230,7 +231,7 @@ def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(wo
         calls.append(list(texts))
         return embed(texts)
 
-    once = grid_of(world, grid, embed=counted, n_jobs=2)
+    once = grid_of(world, grid, options=replace(world[2], embed=counted), execution=replace(QUIET, n_jobs=2))
     # The first call is the fingerprint of the function; names of entities are parts of their ids.
     queries, texts = calls
     assert queries == topics["query"].tolist()
@@ -241,14 +242,14 @@ def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(wo
 def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     grid = {"consensus": {"min_documents": [1, 2]}, "chance": {"seed": 4}}
     path = tmp_path / "grid"
-    grid_of(world, {"consensus": {"min_documents": 1}}, resume=path)
+    grid_of(world, {"consensus": {"min_documents": 1}}, execution=replace(QUIET, resume=path))
     first = path.read_text()
-    whole = grid_of(world, grid, resume=path)
+    whole = grid_of(world, grid, execution=replace(QUIET, resume=path))
     assert path.read_text().startswith(first)
     assert len(path.read_text().splitlines()) == len(first.splitlines()) + 2
-    pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2).values)
+    pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, execution=replace(QUIET, n_jobs=2)).values)
     with pytest.raises(FileError, match="other inputs"):
-        grid_of((world[0], world[1].assign(query="x"), world[2]), grid, resume=path)
+        grid_of((world[0], world[1].assign(query="x"), world[2]), grid, execution=replace(QUIET, resume=path))
 
 
 HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weight": 0.5}
@@ -257,8 +258,8 @@ HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weig
 def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
     grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})
-    asked = {"cutoff": 5, "progress": False, "resume": tmp_path / "grid"}
-    entity_grid(links, topics[["qid"]], MEASURES, grid=grid, **grouped("entity_grid", **asked))
+    asked = {"cutoff": 5, "execution": replace(QUIET, resume=tmp_path / "grid")}
+    entity_grid(links, topics[["qid"]], MEASURES, grid=grid, **asked)
     more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
     for given, queries, measures, error, message in (
         (links, more, MEASURES, FileError, "other inputs"),
@@ -267,4 +268,4 @@ def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
         (tags, topics, MEASURES, InputError, "links are tags without a pool"),
     ):
         with pytest.raises(error, match=message):
-            entity_grid(given, queries, measures, grid=grid, **grouped("entity_grid", **asked))
+            entity_grid(given, queries, measures, grid=grid, **asked)

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from ir_measures import AP, RR, Bpref, IPrec, Judged, NumRet, P, Rprec, SetF, Success, alpha_nDCG, nDCG
 from night import at_night
 
@@ -266,7 +265,7 @@ def test_every_system_is_run_once_and_before_anything_is_scored(frames, topics, 
 
     def scored(runs, *given, **options):
         seen.append((list(runs), [system.calls for system in systems.values()]))
-        return score(runs, *given, **grouped("score", **options))
+        return score(runs, *given, **options)
 
     monkeypatch.setattr(module, "score", scored)
     Experiment(systems, topics, qrels, MEASURES, perquery="both", validate="ignore")

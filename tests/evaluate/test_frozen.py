@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold
 from words import encoder, linked
@@ -27,6 +26,8 @@ from vbterrier.entities import (
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import evaluate_frozen
+from vbterrier.evaluate.settings import ReachOptions
+from vbterrier.settings import Inference
 
 pytest.importorskip("lightgbm")
 pytestmark = [
@@ -58,13 +59,18 @@ def selector():
 
 def evaluated(own, qrels=None, **options):
     given = data()
-    options = {"entities": given.entities, "folds": FOLDS, "cutoff": CUTOFF, "n_resamples": 50} | options
+    options = {
+        "entities": given.entities,
+        "folds": FOLDS,
+        "options": ReachOptions(cutoff=CUTOFF),
+        "inference": Inference(n_resamples=50),
+    } | options
     return evaluate_frozen(
         given.pool,
         given.qrels if qrels is None else qrels,
         ["AP"],
         reranker=reranker(own),
-        **grouped("evaluate_frozen", **options),
+        **options,
     )
 
 
@@ -182,7 +188,9 @@ def test_flipped_judgments_of_test_topics_change_no_score_of_these():
 def test_runs_of_other_rerankers_are_compared_in_the_open_world():
     given = data()
     reversed_pool = given.pool.assign(score=-given.pool["score"])[["qid", "docno", "score"]]
-    found = evaluated(selector(), runs={"reversed": reversed_pool}, train_on="open-world")
+    found = evaluated(
+        selector(), runs={"reversed": reversed_pool}, options=ReachOptions(cutoff=CUTOFF, train_on="open-world")
+    )
     assert found.report.documents["name"].tolist() == ["pool", "training", "open", "random", "reversed"]
     table = found.comparisons.set_index("name_a")
     assert set(table["name_b"]) == {"pool"}
@@ -213,7 +221,7 @@ def test_candidates_from_labels_are_reported_and_cross_validated_ones_refused():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"train_on": "closed"}, ParameterError, "train_on='closed'"),
+        ({"options": ReachOptions(train_on="closed")}, ParameterError, "train_on='closed'"),
         ({"entities": {"pool": None}}, ParameterError, "entities, runs: 'pool' occurs twice"),
         ({"runs": {"open": None}}, ParameterError, "entities, runs: 'open' occurs twice"),
         ({"folds": 40}, InputError, "16 topics are too few for 40 folds"),

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.evaluate import IntentOptions
 from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.report.page.build import write_report
+from vbterrier.report.page.evaluated import ReportContent
 from vbterrier.settings import Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore:run .*decided by a tie:vbterrier.errors.DegenerateWarning")
@@ -92,8 +92,8 @@ def test_without_labels_ties_decide():
 
 
 def test_reports_say_so(tmp_path):
-    read = {"intents": INTENTS, "tags": tagged(True, True, True), "measures": ["ES@2", "VB@2"]}
-    write_report(RUNS, path=tmp_path / "page.html", **grouped("write_report", **read))
+    read = {"content": ReportContent(intents=INTENTS, tags=tagged(True, True, True)), "measures": ["ES@2", "VB@2"]}
+    write_report(RUNS, path=tmp_path / "page.html", **read)
     page = (tmp_path / "page.html").read_text()
     assert f"By ES@2 and VB@2, {GUESSES}." in page
     assert "differ significantly over" not in page

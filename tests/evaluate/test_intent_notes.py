@@ -4,7 +4,6 @@ import math
 
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.evaluate import IntentOptions
@@ -41,9 +40,9 @@ def test_the_least_vb_is_between_the_ends_if_it_is_not_monotone():
 @pytest.mark.filterwarnings("ignore:an interval over topics needs")
 def test_evaluations_report_guesses_and_the_range_of_scores():
     topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
-    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [2]}
+    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "options": IntentOptions(cutoff=[2])}
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="50% of the tags are decided by a tie"):
-        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **grouped("evaluate_intents", **given))
+        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **given)
     assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
     # Two of all three tags, and one of those of the first two documents.
     mostly, note = found.notes
@@ -52,9 +51,7 @@ def test_evaluations_report_guesses_and_the_range_of_scores():
         "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
     )
     assert note.endswith("its ES@2 is 0.600 to 0.900 and its VB@2 0.110 to 0.600")
-    certain = vbterrier.evaluate_intents(
-        {"mine": RUN}, topics, **grouped("evaluate_intents", **given | {"tagger": TAGS.assign(tied=0)})
-    )
+    certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **given | {"tagger": TAGS.assign(tied=0)})
     assert "ES_worst" not in certain.tagging.columns
     assert not certain.notes
 

@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
 from vbterrier.evaluate.replicas import Paraphrases, RerunPipeline
 from vbterrier.evaluate.sensitivity import intent_sensitivity
 from vbterrier.report.paper import paper_table
 from vbterrier.report.tables import footing
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Professor John Doe at MIT"]})
@@ -44,14 +43,28 @@ class Linked(pt.Transformer):
         return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
 
 
-def evaluated(systems=None, topics=TOPICS, intents=INTENTS, tagger=TAGS, **options):
-    options = {"measures": ["ES", "VB"], "cutoff": [10], **options}
+def evaluated(
+    systems=None,
+    topics=TOPICS,
+    intents=INTENTS,
+    tagger=TAGS,
+    *,
+    measures=("ES", "VB"),
+    data=Data(),
+    inference=Inference(),
+    execution=Execution(),
+    **options,
+):
     return evaluate_intents(
         SYSTEMS if systems is None else systems,
         topics,
+        measures,
         intents=intents,
         tagger=tagger,
-        **grouped("evaluate_intents", **options),
+        options=IntentOptions(**{"cutoff": [10], **options}),
+        data=data,
+        inference=inference,
+        execution=execution,
     )
 
 
@@ -206,7 +219,7 @@ def test_a_tagger_reads_the_text_of_every_system():
         evaluated(texts | {"both": BOTH.assign(text="c")}, tagger=tagger)
     silent = texts | {"none": BOTH[:0]}
     with pytest.warns(DegenerateWarning, match="run 'none': empty"):
-        found = evaluated(silent, tagger=tagger, on_topics="all", measures=["ES(nil='N')"], intents=NIL)
+        found = evaluated(silent, tagger=tagger, data=Data(on_topics="all"), measures=["ES(nil='N')"], intents=NIL)
     assert found.means()["ES(nil='N')@10"].to_dict() == pytest.approx({"literal": 0.25, "both": 0.5, "none": 0.5})
 
 
@@ -257,15 +270,15 @@ def test_systems_with_different_queries():
     half = {"literal": LITERAL, "half": BOTH[BOTH["qid"] == "q1"]}
     with pytest.raises(InputError, match="averages over different topics compare"):
         evaluated(half)
-    assert evaluated(half, on_topics="all").means().loc["half", "ES@10"] == 0.5
+    assert evaluated(half, data=Data(on_topics="all")).means().loc["half", "ES@10"] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):
-        common = evaluated(half, on_topics="common", n_replicas=3)
+        common = evaluated(half, data=Data(on_topics="common"), n_replicas=3)
     assert common.values["qid"].unique().tolist() == ["q1"]
     assert common.replicas.topics == ["q1"]
 
 
 def test_replicas_around_the_scores():
-    found = evaluated(n_replicas=400, perturb=[Dirichlet(30)], seed=3)
+    found = evaluated(n_replicas=400, perturb=[Dirichlet(30)], inference=Inference(seed=3))
     of_replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
     assert (of_replicas["n_resamples"] == 400).all()
     assert found.intervals["method"].tolist()[:2] == ["topics (unseen)", "replicas (percentile)"]
@@ -280,7 +293,12 @@ def test_replicas_around_the_scores():
 
 
 def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems():
-    options = {"n_replicas": 50, "perturb": [Dirichlet(5), TagConfusion(0.3)], "seed": 7, "cutoff": [1, 2]}
+    options = {
+        "n_replicas": 50,
+        "perturb": [Dirichlet(5), TagConfusion(0.3)],
+        "inference": Inference(seed=7),
+        "cutoff": [1, 2],
+    }
     whole, both = evaluated(**options), {"both": BOTH.sample(frac=1, random_state=1)}
     shuffled = evaluated(both, TOPICS[::-1], INTENTS.sample(frac=1, random_state=2), TAGS[::-1], **options)
     keys = ["name", "qid", "measure"]
@@ -368,12 +386,14 @@ def test_wordings_without_candidates_are_told():
 
 def test_intervals_of_other_kinds():
     for interval in ("percentile", "bca", "normal"):
-        own = evaluated(n_replicas=60, interval=interval, measures=["ES"]).intervals.query("name == 'literal'")
+        own = evaluated(n_replicas=60, inference=Inference(interval=interval), measures=["ES"]).intervals.query(
+            "name == 'literal'"
+        )
         assert (own["low"] <= own["high"]).all()
         of_topics, of_replicas = own["method"]
         assert of_topics == f"topics ({interval})"
         assert of_replicas.startswith(f"replicas ({interval}")
-    found = evaluated(n_replicas=60, perturb=[IntentBootstrap()], interval="bca", measures=["ES"])
+    found = evaluated(n_replicas=60, perturb=[IntentBootstrap()], inference=Inference(interval="bca"), measures=["ES"])
     assert found.per_query["method"].unique().tolist() == ["intents (bca)"]
     assert set(found.intervals["method"]) == {"topics (bca)", "topics (bounded)", "intents (bca)"}
     unequal = found.intervals.query("name == 'literal'")
@@ -437,7 +457,7 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
 
 def test_level_and_seed_reach_every_interval():
     options = {"n_replicas": 200, "cutoff": [1, 2], "measures": ["ES"]}
-    narrow, wide = (evaluated(level=level, **options) for level in (0.5, 0.99))
+    narrow, wide = (evaluated(inference=Inference(level=level), **options) for level in (0.5, 0.99))
     parts = [(narrow.per_query, wide.per_query), (narrow.comparisons, wide.comparisons)]
     for kind in ("topics", "replicas"):
         parts += [[found.intervals[found.intervals["method"].str.startswith(kind)] for found in (narrow, wide)]]
@@ -456,7 +476,9 @@ def test_comparisons_by_moderated_t_need_no_seed():
     runs = {
         name: pd.DataFrame({"qid": qids, "docno": rng.choice(["a1", "c1"], 15), "score": 1.0}) for name in ("a", "b")
     }
-    first, second = (evaluated(runs, topics, intents, seed=seed, measures=["ES"]).comparisons for seed in (1, 2))
+    first, second = (
+        evaluated(runs, topics, intents, inference=Inference(seed=seed), measures=["ES"]).comparisons for seed in (1, 2)
+    )
     assert first["test"].tolist() == ["moderated paired t"]
     pd.testing.assert_frame_equal(first.drop(columns="seed"), second.drop(columns="seed"), check_exact=True)
 
@@ -648,7 +670,11 @@ def test_given_lists_stay_fixed_and_the_table_says_so():
 def test_a_ranking_that_no_wording_changes_scores_as_a_fixed_one():
     queries = TOPICS.set_index("qid")["query"]
     unmoved = pt.apply.generic(lambda inp: Searched()(inp.assign(query=inp["qid"].map(queries))))
-    options = {"perturb": [Paraphrases(), Dirichlet(20), TagConfusion(0.4)], "n_replicas": 50, "seed": 4}
+    options = {
+        "perturb": [Paraphrases(), Dirichlet(20), TagConfusion(0.4)],
+        "n_replicas": 50,
+        "inference": Inference(seed=4),
+    }
     again, fixed = reworded({"x": unmoved}, **options), reworded({"x": Searched()(TOPICS)}, **options)
     assert np.array_equal(again.replicas.values, fixed.replicas.values)
 
@@ -656,7 +682,11 @@ def test_a_ranking_that_no_wording_changes_scores_as_a_fixed_one():
 @pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
 @pytest.mark.slow
 def test_processes_and_order_change_nothing():
-    options = {"perturb": [Paraphrases(), Dirichlet(5), TagConfusion(0.2)], "n_replicas": 20, "seed": 2}
+    options = {
+        "perturb": [Paraphrases(), Dirichlet(5), TagConfusion(0.2)],
+        "n_replicas": 20,
+        "inference": Inference(seed=2),
+    }
 
     def searched(depth):
         # A local function is sent as it is; workers cannot import modules of tests.
@@ -667,7 +697,7 @@ def test_processes_and_order_change_nothing():
         return pt.apply.generic(found)
 
     systems = {"two": searched(2), "one": searched(1)}
-    one, two = (reworded(systems, n_jobs=n, **options) for n in (1, 2))
+    one, two = (reworded(systems, execution=Execution(n_jobs=n), **options) for n in (1, 2))
     assert np.array_equal(one.replicas.values, two.replicas.values)
     turned = reworded(dict(reversed(systems.items())), **options)
     assert np.array_equal(turned.replicas.values, one.replicas.values[::-1])
@@ -751,7 +781,7 @@ def projects():
 @pytest.mark.slow
 def test_table_1_of_the_paper_is_a_pooled_evaluation():
     groups, topics, intents, tags = projects()
-    asked = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "n_resamples": 500}
+    asked = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "inference": Inference(n_resamples=500)}
     pooled = evaluated(groups, topics, intents, tags, pool="collection", **asked)
     table = pooled.means().round(3)
     assert list(table) == ["ES@10", "VB(alpha=0.0)@10", "VB(alpha=0.5)@10", "VB@10"]
@@ -822,7 +852,7 @@ def test_pooled_replicas_are_pooled_one_by_one():
 def test_unperturbed_pooled_replicas_are_the_pooled_scores():
     half = TAGS.assign(weight=[1, 0.5, 0.5, 0.75, 1])
     measures = ["ES", "VB(variance='intent')", "VB(gain='dcg',alpha=0.5)", "VarPenalty(variance='intent')", "TopIntent"]
-    asked = {"pool": "collection", "n_replicas": 2, "perturb": [], "interval": "normal"}
+    asked = {"pool": "collection", "n_replicas": 2, "perturb": [], "inference": Inference(interval="normal")}
     found = evaluated(tagger=half, measures=measures, cutoff=[1, 2], **asked)
     kinds = found.intervals["method"].str.partition(" ")[0]
     keys = ["name", "measure"]
@@ -952,8 +982,10 @@ def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
     with pytest.raises(ParameterError, match="nil= needs the tags of single ids"):
         evaluated({"x": run}, topics, intents, TAGS, measures=["ES(nil='NIL')"])
     run.to_csv(tmp_path / "run.csv", index=False)
-    whole = evaluated({"x": run}, topics, intents, TAGS, n_jobs=1).values
-    pd.testing.assert_frame_equal(evaluated({"x": tmp_path / "run.csv"}, topics, intents, TAGS, n_jobs=2).values, whole)
+    whole = evaluated({"x": run}, topics, intents, TAGS, execution=Execution(n_jobs=1)).values
+    pd.testing.assert_frame_equal(
+        evaluated({"x": tmp_path / "run.csv"}, topics, intents, TAGS, execution=Execution(n_jobs=2)).values, whole
+    )
 
 
 def test_ties_of_a_file_are_those_of_the_frame(tmp_path):

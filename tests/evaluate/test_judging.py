@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError
 from vbterrier.evaluate.judging import judge_next
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.incomplete import leave_group_out
 
 # The prior of the paper: fast, and with infinite strength.
@@ -26,11 +25,11 @@ RUNS = {"mine": a_run("n1 j0 n2 j1", "j0 n3"), "other": a_run("j0 n1 n2 n4", "j1
 
 
 def planned(runs=RUNS, qrels=QRELS, n=10, measure=MEASURE, **options):
-    return judge_next(runs, qrels, measure, budget=n, **grouped("judge_next", **options))
+    return judge_next(runs, qrels, measure, budget=n, **options)
 
 
 def test_the_width_is_that_of_the_interval_of_score():
-    found = planned({"mine": RUNS["mine"]}, level=0.8)
+    found = planned({"mine": RUNS["mine"]}, inference=Inference(level=0.8))
     values = vbterrier.score({"mine": RUNS["mine"]}, QRELS, [MEASURE], inference=Inference(level=0.8)).intervals
     row = values[values["method"] == "unjudged (normal)"].iloc[0]
     assert found.width_before == pytest.approx(row["high"] - row["low"])
@@ -71,8 +70,8 @@ def test_runs_with_different_topics_are_refused_unless_asked_for():
     runs = {**RUNS, "short": RUNS["mine"].query("qid == 'q1'")}
     with pytest.raises(InputError, match="different topics"):
         planned(runs)
-    assert set(planned(runs, on_topics="all").documents["qid"]) == {"q1", "q2"}
-    assert set(planned(runs, on_topics="common").documents["qid"]) == {"q1"}
+    assert set(planned(runs, data=Data(on_topics="all")).documents["qid"]) == {"q1", "q2"}
+    assert set(planned(runs, data=Data(on_topics="common")).documents["qid"]) == {"q1"}
 
 
 # Real judgments: planned judging compared with pool order (all first ranks, then all second ranks...).

@@ -2,12 +2,12 @@
 
 import math
 import re
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from night import slow
 from scipy import stats
 
@@ -19,7 +19,7 @@ from vbterrier.settings import Data, Inference
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
 from vbterrier.unjudged.incomplete import leave_group_out
 
-FEW = {"n_draws": 200}
+FEW = Inference(n_draws=200)
 
 
 def planted(n_topics=12, n_documents=60, skills=(3.0, 2.9, 1.5, 1.4, 0.3, 0.2), seed=1, name="t"):
@@ -57,16 +57,16 @@ def collections():
 def test_runs_with_the_same_rankings_are_one_system(track):
     runs, qrels, groups = track
     same = runs["s2"].sample(frac=1, random_state=0).assign(score=lambda run: run["score"] * 2)
-    found = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    found = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", inference=FEW)
     assert sorted(found.systems["name"]) == ["s0", "s1", "s2 = twin = copy", "s3", "s4", "s5"]
-    alone = leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    alone = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
     assert found.systems["mean"].tolist() == alone.systems["mean"].tolist()
     # A system of a group keeps its name, and so do two systems that differ in one document.
     members = {**groups, "twin": "g1"}
-    left_out = leaderboard({**runs, "twin": same}, qrels, "nDCG@10", groups=members, **grouped("leaderboard", **FEW))
+    left_out = leaderboard({**runs, "twin": same}, qrels, "nDCG@10", groups=members, inference=FEW)
     assert "twin" in set(left_out.systems["name"])
     other = same.assign(docno=same["docno"].where(same.index != same["score"].idxmin(), "new"))
-    differ = leaderboard({**runs, "other": other}, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    differ = leaderboard({**runs, "other": other}, qrels, "nDCG@10", inference=FEW)
     assert "other" in set(differ.systems["name"])
 
 
@@ -85,7 +85,7 @@ def test_planted_groups_of_systems_are_found(track):
 
 def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     runs, qrels, _ = track
-    found = leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+    found = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
     first, second = found.systems["name"][:2]
     said = list(found._verdict())
     leader = found.systems.iloc[0]
@@ -116,9 +116,7 @@ def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_
         scores = skill[:, None] + rng.normal(0, 0.15, n_topics) + rng.normal(0, 0.15, (10, n_topics))
         names, qids = [f"s{i}" for i in range(10)], [f"q{i}" for i in range(n_topics)]
         values = pd.DataFrame({"name": np.repeat(names, n_topics), "qid": qids * 10, "value": scores.ravel()})
-        found = leaderboard(
-            values.assign(measure="nDCG@10"), uncertainty="topics", **grouped("leaderboard", **FEW)
-        ).systems
+        found = leaderboard(values.assign(measure="nDCG@10"), uncertainty="topics", inference=FEW).systems
         pairs = orders(found)
         # Of equal systems, each order is wrong.
         wrong += any(skill[int(a[1:])] <= skill[int(b[1:])] + 1e-9 for a, b in pairs)
@@ -133,7 +131,7 @@ def test_ties_share_ranks_from_1():
     found = leaderboard(
         pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]),
         uncertainty="topics",
-        **grouped("leaderboard", **FEW),
+        inference=FEW,
     )
     assert found.systems.set_index("name")["rank"].to_dict() == {"a": 1, "b": 1, "c": 3, "d": 3, "e": 5}
     assert found.systems["rank"].dtype == np.int64
@@ -144,8 +142,8 @@ def test_ties_share_ranks_from_1():
 def test_draws_and_their_sources_are_those_of_rank_systems(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.6, random_state=1)
-    found = leaderboard(runs, some, **grouped("leaderboard", seed=3, **FEW))
-    ranking = vbterrier.rank_systems(runs, some, uncertainty="both", **grouped("rank_systems", seed=3, **FEW))
+    found = leaderboard(runs, some, inference=replace(FEW, seed=3))
+    ranking = vbterrier.rank_systems(runs, some, uncertainty="both", inference=replace(FEW, seed=3))
     ranked = ranking.systems.set_index("name")
     own = found.systems.set_index("name")
     for column in ("mean", "low", "high", "n_unjudged_share"):
@@ -163,7 +161,7 @@ def test_draws_and_their_sources_are_those_of_rank_systems(track):
 
 def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
     runs, qrels, groups = track
-    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, **grouped("leaderboard", **FEW)).reusability
+    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, inference=FEW).reusability
     assert found["name"].tolist() == sorted(runs)
     for reduced in leave_group_out(runs, qrels, groups=groups):
         means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], data=Data(on_topics="all")).means()["nDCG@10"]
@@ -190,7 +188,7 @@ def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
     runs = {"new": run("123"), "old": run("abx"), "older": run("byx")}
     rows = [(qid, d, int(d in "123a" or (d == "b" and rng.random() < 0.5))) for qid in qids for d in "123abxy"]
     qrels = pd.DataFrame(rows, columns=["qid", "docno", "label"])
-    found = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, **grouped("leaderboard", **FEW))
+    found = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, inference=FEW)
     own = found.reusability.set_index("name")
     assert own.loc["new", ["rank", "rank_without", "n_removed", "recovered"]].tolist() == [1, 3, 24, False]
     assert own.loc["older", "recovered"]
@@ -202,7 +200,7 @@ def test_the_model_recovers_ranks_that_zeros_for_unjudged_documents_lose():
     runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
     qrels, groups = pooled(runs, complete), {name: name for name in runs}
     naive, model = (
-        leaderboard(runs, qrels, measure, groups=groups, **grouped("leaderboard", **FEW)).reusability
+        leaderboard(runs, qrels, measure, groups=groups, inference=FEW).reusability
         for measure in ("nDCG@10", "ENDCG@10")
     )
     moved = [(each["rank_without"] - each["rank"]).abs().sum() for each in (naive, model)]
@@ -215,9 +213,7 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     runs, qrels, _ = track
     rng = np.random.default_rng(4)
     noisy = qrels.assign(label=np.where(rng.random(len(qrels)) < 0.3, 1 - qrels["label"], qrels["label"]))
-    found = leaderboard(
-        runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, **grouped("leaderboard", **FEW)
-    ).judges
+    found = leaderboard(runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, inference=FEW).judges
     table = found.set_index(["judge", "statistic", "uncertainty"])
     same = table.loc["same"]
     # Two systems tie in some resamples, of which τ_AP is below 1.
@@ -239,9 +235,7 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     few = ["t03", "t07", "t10", "t01"]
     judges = {"few": noisy[noisy["qid"].isin(few)], "all": noisy, "one": noisy[noisy["qid"] == "t05"]}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(runs, qrels, measure, automatic=judges, **grouped("leaderboard", **FEW)).judges.set_index(
-            "judge"
-        )
+        found = leaderboard(runs, qrels, measure, automatic=judges, inference=FEW).judges.set_index("judge")
     lines = [str(each.message) for each in told if "no label" in str(each.message)]
     assert lines[0].startswith(
         "judge 'few': no label for 8 of 12 topics ('t00', 't02', 't04', ...): its leaderboard is"
@@ -251,7 +245,7 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     assert set(found.loc["one", "uncertainty"]) == {"unjudged"}
     only = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
     part = leaderboard(
-        only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, **grouped("leaderboard", **FEW)
+        only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, inference=FEW
     ).judges
     pd.testing.assert_frame_equal(found.loc[["few"]].reset_index(), part)
 
@@ -262,7 +256,7 @@ def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track
     values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
     judged = pd.Series([0.9, 0.5, 0.8, 0.4, 0.1, 0.2], values.index)
     found = leaderboard(
-        runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, **grouped("leaderboard", seed=5, **FEW)
+        runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, inference=replace(FEW, seed=5)
     ).judges.iloc[0]
     counts = np.array(list(ranking.resampled_counts(12, 200, 5)))
     taus = [rank_correlations(draw, judged.to_numpy()).tau for draw in (values.to_numpy() @ counts).T]
@@ -276,18 +270,16 @@ def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"]
     frame = pd.DataFrame({"name": means.index, "value": means.to_numpy()})
     for given in (means.to_dict(), frame):
-        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, **grouped("leaderboard", **FEW)).judges
+        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, inference=FEW).judges
         assert found["value"].tolist() == pytest.approx([1] * 6)
     with pytest.raises(InputError, match=r"'llm': 1 of 6 systems have no score \('s2'\)"):
-        leaderboard(
-            runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, **grouped("leaderboard", **FEW)
-        )
+        leaderboard(runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, inference=FEW)
 
 
 def test_the_batch_is_that_of_judge_next(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
-    found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), **grouped("leaderboard", **FEW)).batch
+    found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), inference=FEW).batch
     plan = vbterrier.judge_next(runs, some, budget=JudgingBudget(8, quota=2))
     assert found["docno"].tolist() == plan.documents["docno"].tolist()
     assert found["qid"].value_counts().max() == 2
@@ -295,7 +287,7 @@ def test_the_batch_is_that_of_judge_next(track):
 
 def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge(collections):
     runs, qrels = collections
-    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", **grouped("leaderboard", **FEW))
+    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", inference=FEW)
     parts = {name: vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).means()["nDCG@10"] for name in runs}
     means = (parts["a"] + parts["b"]) / 2
     assert found.systems.set_index("name")["mean"].to_dict() == pytest.approx(means.to_dict())
@@ -310,7 +302,7 @@ def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge
         {name: qrels[name] for name in ("a", "b")},
         "nDCG@10",
         uncertainty="collections",
-        **grouped("leaderboard", **FEW),
+        inference=FEW,
     )
     pd.testing.assert_frame_equal(found.systems, again.systems)
     pd.testing.assert_frame_equal(found.ranks, again.ranks)
@@ -334,8 +326,8 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
         vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).values.assign(dataset=name) for name in runs
     )
     found, expected = (
-        leaderboard(values, **grouped("leaderboard", **FEW)).systems,
-        leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).systems,
+        leaderboard(values, inference=FEW).systems,
+        leaderboard(runs, qrels, "nDCG@10", inference=FEW).systems,
     )
     pd.testing.assert_frame_equal(found.drop(columns="n_unjudged_share"), expected.drop(columns="n_unjudged_share"))
     # A comparison pairs topics within the collections.
@@ -353,9 +345,7 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
 def test_groups_and_batches_of_several_collections(collections, track):
     (runs, judged), groups = collections, track[2]
     qrels = {name: each.sample(frac=0.6, random_state=1) for name, each in judged.items()}
-    found = leaderboard(
-        runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, **grouped("leaderboard", **FEW)
-    )
+    found = leaderboard(runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, inference=FEW)
     removed = {
         reduced.name: len(qrels["a"]) - len(reduced.qrels)
         for reduced in leave_group_out(runs["a"], qrels["a"], groups=groups)
@@ -363,7 +353,7 @@ def test_groups_and_batches_of_several_collections(collections, track):
     assert (found.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
     assert len(found.batch) == 6
     assert set(found.batch["dataset"]) == {"a", "b"}
-    means = [found.systems, leaderboard(runs, judged, **grouped("leaderboard", **FEW)).systems]
+    means = [found.systems, leaderboard(runs, judged, inference=FEW).systems]
     expected = rank_correlations(*(each.set_index("name")["mean"].sort_index().to_numpy() for each in means))
     assert found.judges["value"].tolist()[:2] == pytest.approx([expected.tau, expected.tau_ap])
 
@@ -395,24 +385,22 @@ def test_a_judge_that_labelled_documents_of_some_systems_only(track):
     own = runs["s5"].assign(docno="x" + runs["s5"]["docno"])
     others = qrels.merge(pooled({"s5": own}, qrels.assign(docno="x" + qrels["docno"])), how="outer")
     with pytest.raises(InputError, match=r"labelled no document of 1 of 6 systems \('s5'\)"):
-        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, **grouped("leaderboard", **FEW))
+        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, inference=FEW)
 
 
 def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
     runs, qrels, _ = track
     extra = {name: pd.concat([run, run.head(1).assign(qid="u1")]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(extra, qrels, "nDCG@10", **grouped("leaderboard", **FEW))
+        found = leaderboard(extra, qrels, "nDCG@10", inference=FEW)
     assert [str(each.message) for each in told] == ["1 topic of the runs is not in the qrels and is left out ('u1')"]
-    pd.testing.assert_frame_equal(
-        found.systems, leaderboard(runs, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).systems
-    )
+    pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", inference=FEW).systems)
 
 
 def test_the_page_is_html_with_its_own_script_and_escaped(track):
     runs, qrels, _ = track
     named = {f"<script>{name}" if name == "s0" else name: run for name, run in runs.items()}
-    page = leaderboard(named, qrels, "nDCG@10", **grouped("leaderboard", **FEW)).page()
+    page = leaderboard(named, qrels, "nDCG@10", inference=FEW).page()
     assert page.startswith("<!DOCTYPE html>")
     assert "&lt;script&gt;s0" in page
     assert page.count("<script") == 1

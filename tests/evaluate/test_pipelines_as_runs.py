@@ -3,12 +3,11 @@
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import named_runs
-from vbterrier.settings import Data, Inference
+from vbterrier.settings import Data, Execution, Inference
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have no relevant:vbterrier.errors.DegenerateWarning")
 MEASURES = ["nDCG@10", "BNDCG(prior='pool')@10"]
@@ -69,9 +68,11 @@ def test_score_runs_each_pipeline_once(mixed, plain, topics, qrels):
     assert mixed["pipeline"].calls == 1
 
 
-@pytest.mark.parametrize("options", [{"n_jobs": 2}, {"memory": "1 GiB"}])
+@pytest.mark.parametrize("options", [{"execution": Execution(n_jobs=2)}, {"execution": Execution(memory="1 GiB")}])
 def test_score_in_processes_and_chunks_takes_pipelines(mixed, plain, topics, qrels, options):
-    found = vbterrier.score(mixed, qrels, MEASURES, **grouped("score", topics=topics, n_resamples=10, **options))
+    found = vbterrier.score(
+        mixed, qrels, MEASURES, data=Data(topics=topics), inference=Inference(n_resamples=10), **options
+    )
     pd.testing.assert_frame_equal(
         found.values, vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10)).values
     )
@@ -117,9 +118,9 @@ def test_topics_that_the_pipelines_do_not_get_score_as_empty_rankings(frames, to
 
 
 def test_compare_runs_each_pipeline_once(mixed, plain, topics, qrels):
-    options = dict(n_resamples=50, on_topics="same")
-    found = vbterrier.compare(mixed, qrels, "nDCG@10", **grouped("compare", topics=topics, **options))
-    expected = vbterrier.compare(plain, qrels, "nDCG@10", **grouped("compare", **options))
+    few = Inference(n_resamples=50)
+    found = vbterrier.compare(mixed, qrels, "nDCG@10", data=Data(topics=topics), inference=few)
+    expected = vbterrier.compare(plain, qrels, "nDCG@10", inference=few)
     pd.testing.assert_frame_equal(found.pairs, expected.pairs)
     pd.testing.assert_frame_equal(found.systems, expected.systems)
     assert mixed["pipeline"].calls == 1
@@ -138,11 +139,13 @@ def test_compare_takes_the_topics_of_each_collection(mixed, plain, frames, topic
 
 
 def test_compare_checks_everything_else_before_it_runs_pipelines(mixed, topics, qrels):
-    for options in ({"baseline": "none"}, {"test": "none"}, {"measures": ["nDGC@10"]}):
+    for options in (
+        {"baseline": "none"},
+        {"inference": Inference(test="t", correction="max-t")},
+        {"measures": ["nDGC@10"]},
+    ):
         with pytest.raises((InputError, ParameterError)):
-            vbterrier.compare(
-                mixed, **grouped("compare", **{"qrels": qrels, "measures": "nDCG@10", "topics": topics} | options)
-            )
+            vbterrier.compare(mixed, **{"qrels": qrels, "measures": "nDCG@10", "data": Data(topics=topics)} | options)
     values = vbterrier.score({"a": mixed["frame"]}, qrels, MEASURES, inference=Inference(n_resamples=2))
     with pytest.raises(ParameterError, match="topics: found scores, not runs"):
         vbterrier.compare(values, data=Data(topics=topics))

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
@@ -328,9 +327,9 @@ def test_topics_follow_the_rule_of_score(many):
     without = {name: frame[frame["qid"] != "q3"] for name, frame in runs.items()}
     fewer_topics = without, qrels[qrels["qid"] != "q3"]
     # Runs and judgments of the other topics are evidence, too.
-    for measure, given in (("ENDCG@10", {"model": fit(fewer, qrels)}), ("BNDCG@10", {})):
+    for measure, data in (("ENDCG@10", Data(model=fit(fewer, qrels))), ("BNDCG@10", Data())):
         common = rank_systems(fewer, qrels, measure, data=Data(on_topics="common"), inference=Inference(n_draws=30))
-        identical(common, rank_systems(*fewer_topics, measure, **grouped("rank_systems", n_draws=30, **given)))
+        identical(common, rank_systems(*fewer_topics, measure, data=data, inference=Inference(n_draws=30)))
     missing = rank_systems(fewer, qrels, data=Data(on_topics="all"), inference=Inference(n_draws=5)).systems.set_index(
         "name"
     )
@@ -389,19 +388,19 @@ def test_one_topic_is_enough_to_rank_systems():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family"),
-        ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
-        ({"measure": "BNDCG@10", "labels": qrels_of("q1")}, "labels=: BNDCG@10 would not use it"),
-        ({"measure": "BNDCG@10", "model": "mine"}, "model=: BNDCG@10 would not use it"),
-        ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
-        ({"on_topics": "some"}, "on_topics='some': wanted"),
-        ({"baseline": "r33"}, "baseline='r33': no such system; found 'r0', 'r1', 'r2', .... Did you mean r3?"),
-        ({"level": 90}, "level=90"),
-        ({"n_draws": 0}, "n_draws=0: wanted a whole number of at least 1"),
-        ({"seed": -1}, "seed=-1"),
+        (lambda: {"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family"),
+        (lambda: {"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
+        (lambda: {"measure": "BNDCG@10", "data": Data(labels=qrels_of("q1"))}, "labels=: BNDCG@10 would not use it"),
+        (lambda: {"measure": "BNDCG@10", "data": Data(model="mine")}, "model=: BNDCG@10 would not use it"),
+        (lambda: {"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
+        (lambda: {"data": Data(on_topics="some")}, "on_topics='some': wanted"),
+        (lambda: {"baseline": "r33"}, "baseline='r33': no such system; found 'r0', 'r1', 'r2', .... Did you mean r3?"),
+        (lambda: {"inference": Inference(level=90)}, "level=90"),
+        (lambda: {"inference": Inference(n_draws=0)}, "n_draws=0: wanted a whole number of at least 1"),
+        (lambda: {"inference": Inference(seed=-1)}, "seed=-1"),
     ],
 )
 def test_illegal_options_of_rank_systems_are_refused(many, options, said):
     with pytest.raises(ParameterError) as caught:
-        rank_systems(*many, **grouped("rank_systems", **options))
+        rank_systems(*many, **options())
     assert said in str(caught.value)

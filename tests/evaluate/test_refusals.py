@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from refusals import check_message, refusals
 
 from vbterrier import Experiment, TagEntities, compare, rank_systems, score
@@ -17,7 +16,9 @@ from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.evaluate import (
     GridOptions,
+    IntentOptions,
     Paraphrases,
+    ReachOptions,
     RerunTagger,
     VarianceOptions,
     audit_judge,
@@ -34,7 +35,7 @@ from vbterrier.evaluate import (
     variance_shares,
 )
 from vbterrier.evaluate.annotation import annotate
-from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.evaluate.coverage import CoverageOptions, coverage_report
 from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.replicas import RerunPipeline
@@ -43,7 +44,7 @@ from vbterrier.evaluate.simulation import simulate
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.parallel import mapped
 from vbterrier.report.page.build import write_report
-from vbterrier.settings import Data, Execution
+from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.perturbations import TagDropout
 from vbterrier.unjudged.fitted import fit
 from vbterrier.unjudged.incomplete import subsample_qrels
@@ -85,8 +86,16 @@ class Never(pt.Transformer):
         raise AssertionError(inp)
 
 
-def scored(options):
-    return score(GOOD, **grouped("score", **{"qrels": QRELS, "measures": ["BNDCG@10"], **options}))
+def scored(**options):
+    return score(GOOD, **{"qrels": QRELS, "measures": ["BNDCG@10"], **options})
+
+
+def pooled(**options):
+    return score({"mine": GOOD}, **{"measures": ["ES@2"], "intents": INTENTS, "tags": TAGS, **options})
+
+
+def compared(**options):
+    return compare(MISSING, "missing.txt", **{"measures": ["AP"], **options})
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -102,9 +111,13 @@ def test_an_empty_list_of_measures_is_the_default_of_score_and_compare(n_systems
         pd.testing.assert_frame_equal(*both)
 
 
-def over_intents(options):
-    options = {"runs": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]} | options
-    return evaluate_intents(**grouped("evaluate_intents", **options))
+def over_intents(**options):
+    given = {"runs": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]}
+    return evaluate_intents(**given | options)
+
+
+def before_work(**options):
+    return over_intents(runs={"never": Never()}, **{"intents": Never(), **options})
 
 
 def experiment(systems, options):
@@ -118,25 +131,20 @@ def graded(grid):
     )
 
 
-def reranked(grid, options):
-    options = {
-        "links": TAGS,
-        "pool": GOOD,
-        "entity_runs": {"one": ENTITIES},
-        "qrels": QRELS,
-        "progress": False,
-    } | options
-    return rerank_grid(**grouped("rerank_grid", grid=grid, **options))
+def reranked(grid, entity_runs=None, n_jobs=1):
+    runs = {"one": ENTITIES} if entity_runs is None else entity_runs
+    quiet = Execution(progress=False, n_jobs=n_jobs)
+    return rerank_grid(GOOD, QRELS, links=TAGS, entity_runs=runs, grid=grid, execution=quiet)
 
 
-def settings(options):
-    options = {"runs": RUNS, "links": TAGS, "pool": GOOD, "entities": ENTITIES, "qrels": QRELS} | options
-    return evaluate_settings(measures=["AP"], **grouped("evaluate_settings", **options))
+def settings(**options):
+    given = {"runs": RUNS, "links": TAGS, "entities": ENTITIES, "options": ReachOptions(pool=GOOD)}
+    return evaluate_settings(qrels=QRELS, measures=["AP"], **given | options)
 
 
-def closed_open(options, system=lambda entities: OverlapReranker(TAGS, entities)):
-    options = {"pool": GOOD, "links": TAGS, "entities": {"closed": ENTITIES, "open": ENTITIES}} | options
-    return evaluate_closed_open(system, QRELS, ["AP"], **grouped("evaluate_closed_open", **options))
+def closed_open(system=lambda entities: OverlapReranker(TAGS, entities), **options):
+    given = {"pool": GOOD, "links": TAGS, "entities": {"closed": ENTITIES, "open": ENTITIES}}
+    return evaluate_closed_open(system, QRELS, ["AP"], **given | options)
 
 
 def labelled(change):
@@ -146,13 +154,20 @@ def labelled(change):
     return task.collect({"ann": change(sheet.assign(label=(~sheet["qid"].duplicated()).astype(int).astype(str)))})
 
 
-def judged(options):
-    options = {"runs": RUNS, "qrels": QRELS, "budget": 3, "measure": "BNDCG(prior='pool+run')@10"} | options
-    return judge_next(**grouped("judge_next", **options))
+def judged(**options):
+    return judge_next(RUNS, QRELS, **{"budget": 3, "measure": "BNDCG(prior='pool+run')@10", **options})
 
 
-def shares(options):
-    return variance_shares(RUNS, QRELS, **grouped("variance_shares", **{"measure": "BNDCG@4", **options}))
+def audited(**options):
+    return audit_judge(RUNS, QRELS, labels={"honest": QRELS}, **options)
+
+
+def to_judge(n_topics, **options):
+    return topics_to_judge(RUNS, QRELS, labels={"honest": QRELS}, n_topics=n_topics, **options)
+
+
+def shares(**options):
+    return variance_shares(RUNS, QRELS, **{"measure": "BNDCG@4", **options})
 
 
 # fmt: off
@@ -160,20 +175,20 @@ REFUSALS = [
     # Scores
     *refusals(
         "options of score",
-        scored,
-        ({"on_topics": "any"}, "on_topics='any': wanted one of 'same', 'all', 'common'."),
-        ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first', 'everywhere'."),
-        ({"interval": "BCa"}, "interval='BCa': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean bca?"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
-        ({"n_resamples": 1}, "n_resamples=1: wanted a whole number of at least 2"),
-        ({"n_resamples": 1.5}, "n_resamples=1.5: wanted a whole number of at least 1"),
-        ({"seed": "x"}, "seed='x': wanted a whole number of at least 0"),
-        ({"n_jobs": 0}, "n_jobs=0: wanted a whole number of at least 1, or -1 for all processors"),
-        ({"measures": [], "qrels": None}, "no measures; name at least one, as 'BNDCG@10', or give judgments of documents"),
-        ({"measures": ["BNDCG@10", "nDCG@10"], "labels": QRELS}, "labels=: BNDCG@10, nDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
-        ({"model": "mine"}, "model=: BNDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
-        ({"measures": ["ENDCG(model='mine')@10"], "labels": QRELS}, "labels=: ENDCG(model='mine')@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
-        ({"measures": ["ENDCG@10"], "model": 5}, "model=5: wanted a model fitted by vbterrier.unjudged.fit, its name or digest, or its folder"),
+        lambda call: call(),
+        (lambda: scored(data=Data(on_topics="any")), "on_topics='any': wanted one of 'same', 'all', 'common'."),
+        (lambda: scored(data=Data(duplicates="last")), "duplicates='last': wanted one of 'error', 'first', 'everywhere'."),
+        (lambda: scored(inference=Inference(interval="BCa")), "interval='BCa': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean bca?"),
+        (lambda: scored(inference=Inference(level=95)), "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
+        (lambda: scored(inference=Inference(n_resamples=1)), "n_resamples=1: wanted a whole number of at least 2"),
+        (lambda: scored(inference=Inference(n_resamples=1.5)), "n_resamples=1.5: wanted a whole number of at least 1"),
+        (lambda: scored(inference=Inference(seed="x")), "seed='x': wanted a whole number of at least 0"),
+        (lambda: scored(execution=Execution(n_jobs=0)), "n_jobs=0: wanted a whole number of at least 1, or -1 for all processors"),
+        (lambda: scored(measures=[], qrels=None), "no measures; name at least one, as 'BNDCG@10', or give judgments of documents"),
+        (lambda: scored(measures=["BNDCG@10", "nDCG@10"], data=Data(labels=QRELS)), "labels=: BNDCG@10, nDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
+        (lambda: scored(data=Data(model="mine")), "model=: BNDCG@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
+        (lambda: scored(measures=["ENDCG(model='mine')@10"], data=Data(labels=QRELS)), "labels=: ENDCG(model='mine')@10 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
+        (lambda: scored(measures=["ENDCG@10"], data=Data(model=5)), "model=5: wanted a model fitted by vbterrier.unjudged.fit, its name or digest, or its folder"),
         error=ParameterError,
     ),
     *refusals(
@@ -193,13 +208,11 @@ REFUSALS = [
     ),
     *refusals(
         "pooled scores",
-        lambda options: score(
-            {"mine": GOOD}, **grouped("score", measures=["ES@2"], intents=INTENTS, tags=TAGS) | options
-        ),
-        (grouped("score", pool="all"), "pool='all': wanted one of 'query', 'collection'."),
-        (grouped("score", measures=["StRecall@2"], pool="collection"), "pool='collection': StRecall@2 has no pooled score; ask for ES, VB, VarPenalty or TopIntent"),
-        (grouped("score", interval="poisson", pool="collection"), "interval='poisson': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
-        (grouped("score", measures=["ES(tags='x')@2"], pool="collection"), "ES(tags='x')@2: measures share the intents and tags of the call; drop tags=, or use vbterrier.score"),
+        lambda call: call(),
+        (lambda: pooled(pool="all"), "pool='all': wanted one of 'query', 'collection'."),
+        (lambda: pooled(measures=["StRecall@2"], pool="collection"), "pool='collection': StRecall@2 has no pooled score; ask for ES, VB, VarPenalty or TopIntent"),
+        (lambda: pooled(inference=Inference(interval="poisson"), pool="collection"), "interval='poisson': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
+        (lambda: pooled(measures=["ES(tags='x')@2"], pool="collection"), "ES(tags='x')@2: measures share the intents and tags of the call; drop tags=, or use vbterrier.score"),
         error=ParameterError,
     ),
     *refusals(
@@ -215,39 +228,39 @@ REFUSALS = [
     # Comparisons
     *refusals(
         "options of compare",
-        lambda options: compare(MISSING, "missing.txt", **grouped("compare", **{"measures": ["AP"], **options})),
-        ({"test": "t-test"}, "test='t-test': wanted one of 'moderated', 't', 'randomisation', 'wilcoxon', 'bootstrap'."),
-        ({"correction": "bonferoni"}, "correction='bonferoni': wanted one of 'auto', 'bonferroni', 'holm', 'bh', 'max-t', 'none'. Did you mean bonferroni?"),
-        ({"test": "t", "correction": "max-t"}, "correction='max-t' needs a test that resamples, found test='t'; use test='randomisation' or 'bootstrap', or correction='holm'"),
-        ({"interval": "student"}, "interval='student': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean studentised?"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
-        ({"margin": -1}, "margin=-1: wanted a number above 0"),
-        ({"margin": 0}, "margin=0: wanted a number above 0"),
-        ({"on_topics": "some"}, "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
-        ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
-        ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
-        ({"baseline": "goods"}, "baseline='goods': no such system; found 'good', 'bad'. Did you mean good?"),
-        ({"measures": ["NumRet"]}, "NumRet: its value for a collection is not a mean over topics, so a comparison of means is misleading; leave it out of measures"),
-        ({"measures": ["DiscRatio@20"]}, "DiscRatio@20: its value for a collection is not a mean over topics (see coverage_report), so a comparison of means is misleading; leave it out of measures"),
+        lambda call: call(),
+        (lambda: compared(inference=Inference(test="t-test")), "test='t-test': wanted one of 'moderated', 't', 'randomisation', 'wilcoxon', 'bootstrap'."),
+        (lambda: compared(inference=Inference(correction="bonferoni")), "correction='bonferoni': wanted one of 'auto', 'bonferroni', 'holm', 'bh', 'max-t', 'none'. Did you mean bonferroni?"),
+        (lambda: compared(inference=Inference(test="t", correction="max-t")), "correction='max-t' needs a test that resamples, found test='t'; use test='randomisation' or 'bootstrap', or correction='holm'"),
+        (lambda: compared(inference=Inference(interval="student")), "interval='student': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean studentised?"),
+        (lambda: compared(inference=Inference(level=95)), "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
+        (lambda: compared(inference=Inference(margin=-1)), "margin=-1: wanted a number above 0"),
+        (lambda: compared(inference=Inference(margin=0)), "margin=0: wanted a number above 0"),
+        (lambda: compared(data=Data(on_topics="some")), "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
+        (lambda: compared(inference=Inference(n_resamples=0)), "n_resamples=0: wanted a whole number of at least 1"),
+        (lambda: compared(inference=Inference(seed=-1)), "seed=-1: wanted a whole number of at least 0"),
+        (lambda: compared(baseline="goods"), "baseline='goods': no such system; found 'good', 'bad'. Did you mean good?"),
+        (lambda: compared(measures=["NumRet"]), "NumRet: its value for a collection is not a mean over topics, so a comparison of means is misleading; leave it out of measures"),
+        (lambda: compared(measures=["DiscRatio@20"]), "DiscRatio@20: its value for a collection is not a mean over topics (see coverage_report), so a comparison of means is misleading; leave it out of measures"),
         error=ParameterError,
     ),
     *refusals(
         "scores to be compared",
-        lambda values, options: compare(values, **grouped("compare", **options)),
-        (VALUES, {"baseline": 0}, ParameterError, "baseline=0: no such system; found 'a', 'b'."),
-        (VALUES, {"measures": ["P@10"]}, ParameterError, "measures: no values of P@10; found 'AP'."),
-        (VALUES, {"qrels": QRELS}, ParameterError, "qrels: found scores, not runs, which qrels cannot change; leave qrels out"),
-        (VALUES, {"intents": INTENTS}, ParameterError, "intents: found scores, not runs, which intents cannot change; leave intents out"),
-        (VALUES, {"tags": TAGS}, ParameterError, "tags: found scores, not runs, which tags cannot change; leave tags out"),
-        (VALUES, {"on_topics": "all"}, ParameterError, "data=Data(on_topics='all') needs runs: the score of a topic without a value is unknown; give it a value (0 if a run retrieved nothing), or ask for data=Data(on_topics='common')"),
-        (VALUES[:3], {}, "values: of AP, 'a' has 2 topics, 'b' has 1, and they differ in 'q2': means over different topics are not comparable; ask for data=Data(on_topics='common') (only those that all systems have), or give each missing topic a value (0 where a run retrieved nothing)"),
-        (VALUES.assign(measure=["AP", "AP", "P@5", "P@5"]), {"on_topics": "common"}, "values: of AP, no topic is common to all systems"),
-        (pd.DataFrame({"name": ["a", "b"], "nDCG@10": [0.4, 0.5]}), {}, "values: one row per system, with columns name, nDCG@10; wanted one per system, topic and measure, with columns name, qid, measure, value: ask pt.Experiment for perquery=True"),
-        (VALUES[:2], {}, "wanted at least two systems, found 'a'; give another"),
-        (VALUES[:0], {}, "wanted at least two systems, found none; give another"),
-        ({"good": GOOD}, {"qrels": QRELS, "measures": "AP"}, "wanted at least two systems, found 'good'; give another"),
-        (RUNS, {"measures": "AP"}, "nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)"),
-        (GOOD, {}, "values: wanted columns name, qid, measure, value; missing name, measure, value; found qid, docno, score."),
+        lambda call: call(),
+        (lambda: compare(VALUES, baseline=0), ParameterError, "baseline=0: no such system; found 'a', 'b'."),
+        (lambda: compare(VALUES, measures=["P@10"]), ParameterError, "measures: no values of P@10; found 'AP'."),
+        (lambda: compare(VALUES, qrels=QRELS), ParameterError, "qrels: found scores, not runs, which qrels cannot change; leave qrels out"),
+        (lambda: compare(VALUES, intents=INTENTS), ParameterError, "intents: found scores, not runs, which intents cannot change; leave intents out"),
+        (lambda: compare(VALUES, tags=TAGS), ParameterError, "tags: found scores, not runs, which tags cannot change; leave tags out"),
+        (lambda: compare(VALUES, data=Data(on_topics="all")), ParameterError, "data=Data(on_topics='all') needs runs: the score of a topic without a value is unknown; give it a value (0 if a run retrieved nothing), or ask for data=Data(on_topics='common')"),
+        (lambda: compare(VALUES[:3]), "values: of AP, 'a' has 2 topics, 'b' has 1, and they differ in 'q2': means over different topics are not comparable; ask for data=Data(on_topics='common') (only those that all systems have), or give each missing topic a value (0 where a run retrieved nothing)"),
+        (lambda: compare(VALUES.assign(measure=["AP", "AP", "P@5", "P@5"]), data=Data(on_topics="common")), "values: of AP, no topic is common to all systems"),
+        (lambda: compare(pd.DataFrame({"name": ["a", "b"], "nDCG@10": [0.4, 0.5]})), "values: one row per system, with columns name, nDCG@10; wanted one per system, topic and measure, with columns name, qid, measure, value: ask pt.Experiment for perquery=True"),
+        (lambda: compare(VALUES[:2]), "wanted at least two systems, found 'a'; give another"),
+        (lambda: compare(VALUES[:0]), "wanted at least two systems, found none; give another"),
+        (lambda: compare({"good": GOOD}, qrels=QRELS, measures="AP"), "wanted at least two systems, found 'good'; give another"),
+        (lambda: compare(RUNS, measures="AP"), "nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)"),
+        (lambda: compare(GOOD), "values: wanted columns name, qid, measure, value; missing name, measure, value; found qid, docno, score."),
     ),
     *refusals(
         "a release gate",
@@ -271,27 +284,27 @@ REFUSALS = [
     # Judgments
     *refusals(
         "documents to judge",
-        judged,
-        ({"budget": 0}, "budget=0: wanted a whole number of at least 1: the documents that can be judged"),
-        ({"budget": 1.5}, "budget=1.5: wanted a whole number of at least 1: the documents that can be judged"),
-        ({"level": 1.0}, "level=1.0: wanted a number between 0 and 1, such as 0.95"),
-        ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades of unjudged documents"),
-        ({"on_topics": "some"}, "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
-        ({"difference": ("good", "badd")}, "difference: no run is called 'badd'; found 'good', 'bad'. Did you mean bad?"),
-        ({"difference": ("good", "good")}, "difference=('good', 'good'): wanted the names of two runs, as ('mine', 'baseline')"),
-        ({"difference": "good"}, "difference='good': wanted the names of two runs, as ('mine', 'baseline')"),
-        ({"difference": ("good",)}, "difference=('good',): wanted the names of two runs, as ('mine', 'baseline')"),
+        lambda call: call(),
+        (lambda: judged(budget=0), "budget=0: wanted a whole number of at least 1: the documents that can be judged"),
+        (lambda: judged(budget=1.5), "budget=1.5: wanted a whole number of at least 1: the documents that can be judged"),
+        (lambda: judged(inference=Inference(level=1.0)), "level=1.0: wanted a number between 0 and 1, such as 0.95"),
+        (lambda: judged(measure="Unjudged@10"), "Unjudged@10: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades of unjudged documents"),
+        (lambda: judged(data=Data(on_topics="some")), "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
+        (lambda: judged(difference=("good", "badd")), "difference: no run is called 'badd'; found 'good', 'bad'. Did you mean bad?"),
+        (lambda: judged(difference=("good", "good")), "difference=('good', 'good'): wanted the names of two runs, as ('mine', 'baseline')"),
+        (lambda: judged(difference="good"), "difference='good': wanted the names of two runs, as ('mine', 'baseline')"),
+        (lambda: judged(difference=("good",)), "difference=('good',): wanted the names of two runs, as ('mine', 'baseline')"),
         error=ParameterError,
     ),
     *refusals(
         "an audit",
-        lambda options: audit_judge(RUNS, QRELS, labels={"honest": QRELS}, **grouped("audit_judge", **options)),
-        ({"families": {"e": "llm"}}, "families: no run is called 'e'."),
-        ({"baseline": "e"}, "baseline: no run is called 'e'."),
-        ({"margin": 2}, "margin=2: wanted a number of at least 0 and below 1; did you mean 0.02, 2 per cent?"),
-        ({"margin": 1}, "margin=1: wanted a number of at least 0 and below 1"),
-        ({"cutoff": 0}, "cutoff=0: wanted a whole number from 1 to 1000000"),
-        ({"documents": pd.DataFrame({"docno": ["x"], "text": ["y"]})}, InputError, "documents: no text of a judged document, as 'q1-0', 'q1-1', 'q1-2', ...; check the ids"),
+        lambda call: call(),
+        (lambda: audited(families={"e": "llm"}), "families: no run is called 'e'."),
+        (lambda: audited(baseline="e"), "baseline: no run is called 'e'."),
+        (lambda: audited(margin=2), "margin=2: wanted a number of at least 0 and below 1; did you mean 0.02, 2 per cent?"),
+        (lambda: audited(margin=1), "margin=1: wanted a number of at least 0 and below 1"),
+        (lambda: audited(cutoff=0), "cutoff=0: wanted a whole number from 1 to 1000000"),
+        (lambda: audited(data=Data(documents=pd.DataFrame({"docno": ["x"], "text": ["y"]}))), InputError, "documents: no text of a judged document, as 'q1-0', 'q1-1', 'q1-2', ...; check the ids"),
         error=ParameterError,
     ),
     *refusals(
@@ -302,11 +315,11 @@ REFUSALS = [
     ),
     *refusals(
         "topics to judge completely",
-        lambda n_topics, options: topics_to_judge(RUNS, QRELS, labels={"honest": QRELS}, n_topics=n_topics, **grouped("topics_to_judge", **options)),
-        (3, {}, "n_topics=3: only 2 topics have labels and documents in a run"),
-        (0, {}, "n_topics=0: wanted a whole number of at least 1"),
-        (1, {"cutoff": 0}, "cutoff=0: wanted a whole number from 1 to 1000000"),
-        (1, {"on_topics": "some"}, "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
+        lambda call: call(),
+        (lambda: to_judge(3), "n_topics=3: only 2 topics have labels and documents in a run"),
+        (lambda: to_judge(0), "n_topics=0: wanted a whole number of at least 1"),
+        (lambda: to_judge(1, cutoff=0), "cutoff=0: wanted a whole number from 1 to 1000000"),
+        (lambda: to_judge(1, data=Data(on_topics="some")), "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
         error=ParameterError,
     ),
     *refusals(
@@ -350,57 +363,57 @@ REFUSALS = [
     # Intents
     *refusals(
         "options of intents",
-        over_intents,
-        ({"cutoff": []}, "cutoff=[]: wanted at least one cutoff"),
-        ({"cutoff": [0]}, "cutoff=[0]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
-        ({"cutoff": [True]}, "cutoff=[True]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
-        ({"cutoff": "10"}, "cutoff='10': wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
-        ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
-        ({"measures": []}, "no measures; name at least one, as 'VB'"),
-        ({"undefined": "zero"}, "undefined='zero': wanted 'raise' or 'skip'"),
-        ({"n_replicas": -1}, "n_replicas=-1: wanted a whole number of at least 0"),
-        ({"baseline": "goood"}, "baseline='goood': no such system; found 'good', 'bad'. Did you mean good?"),
-        ({"on_topics": "some"}, "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
-        ({"interval": "BCa"}, "interval='BCa': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean bca?"),
-        ({"interval": "studentised", "n_replicas": 5}, "interval='studentised': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
-        ({"interval": "studentised", "pool": "collection"}, "interval='studentised': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
-        ({"pool": "all"}, "pool='all': wanted one of 'query', 'collection'."),
-        ({"pool": "collection", "measures": ["alpha_nDCG"]}, "pool='collection': alpha_nDCG@1 has no pooled score; ask for ES, VB, VarPenalty or TopIntent"),
-        ({"measures": ["ES(similarities='x')"], "n_replicas": 2}, "ES(similarities='x')@1: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"),
-        ({"measures": ["ES(tags='x')"]}, "ES(tags='x')@1: measures share the intents and tags of the call; drop tags=, or use vbterrier.score"),
-        ({"measures": ["ES(intents='x')"]}, "ES(intents='x')@1: measures share the intents and tags of the call; drop intents=, or use vbterrier.score"),
-        ({"measures": ["ES(normalise=True)"]}, "ES(normalise=True)@1: measures share the intents and tags of the call; drop normalise=, or use vbterrier.score"),
-        ({"measures": ["ES(rel=2)"]}, "ES(rel=2)@1: measures share the intents and tags of the call; drop rel=, or use vbterrier.score"),
-        ({"measures": ["ES(undefined='zero')"]}, "ES(undefined='zero')@1: measures share the intents and tags of the call; drop undefined=, or use vbterrier.score"),
+        lambda call: call(),
+        (lambda: over_intents(options=IntentOptions(cutoff=[])), "cutoff=[]: wanted at least one cutoff"),
+        (lambda: over_intents(options=IntentOptions(cutoff=[0])), "cutoff=[0]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
+        (lambda: over_intents(options=IntentOptions(cutoff=[True])), "cutoff=[True]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
+        (lambda: over_intents(options=IntentOptions(cutoff="10")), "cutoff='10': wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
+        (lambda: over_intents(inference=Inference(level=95)), "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
+        (lambda: over_intents(inference=Inference(seed=True)), "seed=True: wanted a whole number of at least 0"),
+        (lambda: over_intents(measures=[]), "no measures; name at least one, as 'VB'"),
+        (lambda: over_intents(options=IntentOptions(undefined="zero")), "undefined='zero': wanted 'raise' or 'skip'"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=-1)), "n_replicas=-1: wanted a whole number of at least 0"),
+        (lambda: over_intents(baseline="goood"), "baseline='goood': no such system; found 'good', 'bad'. Did you mean good?"),
+        (lambda: over_intents(data=Data(on_topics="some")), "on_topics='some': wanted one of 'same', 'all', 'common'. Did you mean same?"),
+        (lambda: over_intents(inference=Inference(interval="BCa")), "interval='BCa': wanted one of 'unseen', 'percentile', 'bca', 'studentised', 'poisson', 'normal', 'bounded', 'nested'. Did you mean bca?"),
+        (lambda: over_intents(inference=Inference(interval="studentised"), options=IntentOptions(n_replicas=5)), "interval='studentised': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
+        (lambda: over_intents(inference=Inference(interval="studentised"), options=IntentOptions(pool="collection")), "interval='studentised': wanted one of 'unseen', 'percentile', 'bca', 'normal'."),
+        (lambda: over_intents(options=IntentOptions(pool="all")), "pool='all': wanted one of 'query', 'collection'."),
+        (lambda: over_intents(options=IntentOptions(pool="collection"), measures=["alpha_nDCG"]), "pool='collection': alpha_nDCG@1 has no pooled score; ask for ES, VB, VarPenalty or TopIntent"),
+        (lambda: over_intents(measures=["ES(similarities='x')"], options=IntentOptions(n_replicas=2)), "ES(similarities='x')@1: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"),
+        (lambda: over_intents(measures=["ES(tags='x')"]), "ES(tags='x')@1: measures share the intents and tags of the call; drop tags=, or use vbterrier.score"),
+        (lambda: over_intents(measures=["ES(intents='x')"]), "ES(intents='x')@1: measures share the intents and tags of the call; drop intents=, or use vbterrier.score"),
+        (lambda: over_intents(measures=["ES(normalise=True)"]), "ES(normalise=True)@1: measures share the intents and tags of the call; drop normalise=, or use vbterrier.score"),
+        (lambda: over_intents(measures=["ES(rel=2)"]), "ES(rel=2)@1: measures share the intents and tags of the call; drop rel=, or use vbterrier.score"),
+        (lambda: over_intents(measures=["ES(undefined='zero')"]), "ES(undefined='zero')@1: measures share the intents and tags of the call; drop undefined=, or use vbterrier.score"),
         error=ParameterError,
     ),
     *refusals(
         "options of intents before any work",
-        lambda options: over_intents({"runs": {"never": Never()}, "intents": Never(), **options}),
-        ({"baseline": "nevr"}, "baseline='nevr': no such system; found 'never'. Did you mean never?"),
-        ({"level": 95}, "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
-        ({"cutoff": [0]}, "cutoff=[0]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
-        ({"measures": ["ES(nil='N')", "ES"]}, "measures must share one nil=; evaluate measures with another nil= in a separate call"),
+        lambda call: call(),
+        (lambda: before_work(baseline="nevr"), "baseline='nevr': no such system; found 'never'. Did you mean never?"),
+        (lambda: before_work(inference=Inference(level=95)), "level=95: wanted a number between 0 and 1, such as 0.95; did you mean 0.95, 95 per cent?"),
+        (lambda: before_work(options=IntentOptions(cutoff=[0])), "cutoff=[0]: wanted whole numbers of at least 1, as [1, 3, 5, 10]"),
+        (lambda: before_work(measures=["ES(nil='N')", "ES"]), "measures must share one nil=; evaluate measures with another nil= in a separate call"),
         error=ParameterError,
     ),
     *refusals(
         "topics, systems and intents",
-        over_intents,
-        ({"topics": TOPICS.assign(qid=["q1", None])}, "topics column 'qid': row 1 has no id; repair or drop the row before evaluating"),
-        ({"topics": TOPICS.assign(qid="q1")}, "topics: query 'q1' is duplicated; keep one row per query"),
-        ({"topics": TOPICS[["qid"]]}, "topics: wanted columns qid, query; missing query; found qid."),
-        ({"topics": TOPICS[:0]}, "topics: no rows; give at least one query"),
-        ({"topics": TOPICS.assign(qid=["x", "y"])}, "intents: none of the 2 queries ('x', 'y') has any candidate"),
-        ({"runs": {}}, "no systems; name at least one"),
-        ({"tagger": None}, "no tags: run 'good' has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"),
-        ({"intents": pt.Transformer.from_df(GOOD.merge(TOPICS))}, "intents: found results of a retriever; if its documents are entities, convert them to candidates: CandidateIntents(retriever), or retriever >> Calibrate()"),
-        ({"n_replicas": 3, "perturb": [Paraphrases()]}, ParameterError, "Paraphrases(source='paraphrases', order='random') generates new candidates, but intents= is not a pipeline; give the pipeline that generates intents, or Variants of frames, or systems that are pipelines"),
-        ({"n_replicas": 3, "perturb": [RerunPipeline()]}, ParameterError, "RerunPipeline(transformer=None) generates new candidates, but intents= is not a pipeline; give the pipeline that generates intents, or Variants of frames"),
-        ({"n_replicas": 3, "perturb": [RerunTagger()]}, ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
-        ({"n_replicas": 3, "perturb": [RerunTagger()], "tagger": TagEntities(TAGS)}, ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
-        ({"n_replicas": 3, "perturb": [RerunTagger(), RerunTagger()], "tagger": lambda _text: "A"}, ParameterError, "perturb: RerunTagger(n_runs=4) and RerunTagger(n_runs=4) both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
-        ({"n_replicas": 3, "perturb": [RerunTagger(), RerunPipeline(), Paraphrases()], "tagger": lambda _text: "A"}, ParameterError, "perturb: RerunPipeline(transformer=None) and Paraphrases(source='paraphrases', order='random') both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
+        lambda call: call(),
+        (lambda: over_intents(topics=TOPICS.assign(qid=["q1", None])), "topics column 'qid': row 1 has no id; repair or drop the row before evaluating"),
+        (lambda: over_intents(topics=TOPICS.assign(qid="q1")), "topics: query 'q1' is duplicated; keep one row per query"),
+        (lambda: over_intents(topics=TOPICS[["qid"]]), "topics: wanted columns qid, query; missing query; found qid."),
+        (lambda: over_intents(topics=TOPICS[:0]), "topics: no rows; give at least one query"),
+        (lambda: over_intents(topics=TOPICS.assign(qid=["x", "y"])), "intents: none of the 2 queries ('x', 'y') has any candidate"),
+        (lambda: over_intents(runs={}), "no systems; name at least one"),
+        (lambda: over_intents(tagger=None), "no tags: run 'good' has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"),
+        (lambda: over_intents(intents=pt.Transformer.from_df(GOOD.merge(TOPICS))), "intents: found results of a retriever; if its documents are entities, convert them to candidates: CandidateIntents(retriever), or retriever >> Calibrate()"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[Paraphrases()])), ParameterError, "Paraphrases(source='paraphrases', order='random') generates new candidates, but intents= is not a pipeline; give the pipeline that generates intents, or Variants of frames, or systems that are pipelines"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[RerunPipeline()])), ParameterError, "RerunPipeline(transformer=None) generates new candidates, but intents= is not a pipeline; give the pipeline that generates intents, or Variants of frames"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[RerunTagger()])), ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[RerunTagger()]), tagger=TagEntities(TAGS)), ParameterError, "RerunTagger(n_runs=4): tags that are given, or document ids, are the same in each run; give the tagger, as tagger=TagEntities(...) or a function"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[RerunTagger(), RerunTagger()]), tagger=lambda _text: "A"), ParameterError, "perturb: RerunTagger(n_runs=4) and RerunTagger(n_runs=4) both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
+        (lambda: over_intents(options=IntentOptions(n_replicas=3, perturb=[RerunTagger(), RerunPipeline(), Paraphrases()]), tagger=lambda _text: "A"), ParameterError, "perturb: RerunPipeline(transformer=None) and Paraphrases(source='paraphrases', order='random') both replace the candidates, so that the rankings or tags of a replica would not belong to them; keep one, for example with all wordings in one column"),
     ),
     *refusals(
         "a perturbation",
@@ -415,21 +428,21 @@ REFUSALS = [
         "intents of several ids",
         lambda call: call(),
         (lambda: intent_sensitivity(RUNS, INTENTS.assign(parts=[["A"]] * 3), tags=TAGS, measures=["ES@5"]), "intents: are several ids at once (column parts); use a measure with parts=, as ES(parts='together')@10, or convert them with vbterrier.intents.split_parts"),
-        (lambda: over_intents({"intents": INTENTS.assign(parts=[["A"]] * 3), "measures": ["ES(nil='NIL')"]}), ParameterError, "nil= needs the tags of single ids, and the intents are several ids at once (parts); ask for parts='split'"),
+        (lambda: over_intents(intents=INTENTS.assign(parts=[["A"]] * 3), measures=["ES(nil='NIL')"]), ParameterError, "nil= needs the tags of single ids, and the intents are several ids at once (parts); ask for parts='split'"),
     ),
     *refusals(
         "shares of the variance",
-        shares,
-        ({"measure": "nDCG@10"}, "nDCG@10: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E family, as 'ENDCG@10', or one over intents, as 'ES@10'"),
-        ({"measure": "BNDCG(stat='q5')@4"}, "BNDCG(stat='q5')@4: variance_shares draws the scores themselves; leave out stat='q5'"),
-        ({"measure": "ES@3"}, "ES@3: wanted intents, a frame (qid, entity_id, prob)"),
-        ({"model": "mine"}, "model=: BNDCG@4 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
-        ({"baseline": "three"}, "baseline='three': no such system; found 'good', 'bad'."),
-        ({"n_draws": 1}, "n_draws=1: wanted a whole number of at least 2"),
-        ({"scores": "true"}, "scores='true': wanted one of 'expected', 'measured'."),
-        ({"interval": "bca"}, "interval='bca': wanted one of 'nested', 'normal'."),
-        ({"measure": "ES@3", "intents": INTENTS, "tags": TAGS, "perturb": []}, "replicas: no perturbation; give at least one, such as [Dirichlet(10)]"),
-        ({"measure": "ES(intents='mine')@3", "intents": INTENTS, "tags": TAGS}, "ES(intents='mine')@3: measures share the intents and tags of the call; drop intents=, or use vbterrier.score"),
+        lambda call: call(),
+        (lambda: shares(measure="nDCG@10"), "nDCG@10: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E family, as 'ENDCG@10', or one over intents, as 'ES@10'"),
+        (lambda: shares(measure="BNDCG(stat='q5')@4"), "BNDCG(stat='q5')@4: variance_shares draws the scores themselves; leave out stat='q5'"),
+        (lambda: shares(measure="ES@3"), "ES@3: wanted intents, a frame (qid, entity_id, prob)"),
+        (lambda: shares(data=Data(model="mine")), "model=: BNDCG@4 would not use it; add a measure of the E family without a model of its own, as ENDCG@10, or leave it out"),
+        (lambda: shares(baseline="three"), "baseline='three': no such system; found 'good', 'bad'."),
+        (lambda: shares(inference=Inference(n_draws=1)), "n_draws=1: wanted a whole number of at least 2"),
+        (lambda: shares(options=VarianceOptions(scores="true")), "scores='true': wanted one of 'expected', 'measured'."),
+        (lambda: shares(inference=Inference(interval="bca")), "interval='bca': wanted one of 'nested', 'normal'."),
+        (lambda: shares(measure="ES@3", intents=INTENTS, tags=TAGS, options=VarianceOptions(perturb=[])), "replicas: no perturbation; give at least one, such as [Dirichlet(10)]"),
+        (lambda: shares(measure="ES(intents='mine')@3", intents=INTENTS, tags=TAGS), "ES(intents='mine')@3: measures share the intents and tags of the call; drop intents=, or use vbterrier.score"),
         error=ParameterError,
     ),
     *refusals(
@@ -485,56 +498,56 @@ REFUSALS = [
     ),
     *refusals(
         "a grid of rerankers",
-        reranked,
-        ({"overlaps": {}}, {}, "grid: no family 'overlaps'; there are 'overlap', 'expansion', 'embedding', 'propagation', 'similarity'. Did you mean overlap?"),
-        ({"overlap": {"steps": 1}}, {}, "grid: family 'overlap' has no parameter 'steps' to vary; it has cutoff, weight, entity_weight, link_weight, confidence, norm"),
-        ({"overlap": {"weight": [0.5, 2]}}, {}, "weight=2: wanted a number of at least 0 and at most 1; did you mean 0.02, 2 per cent?"),
-        ({}, {}, "grid: no configuration; name at least a family and an entity run"),
-        ({"overlap": {"cutoff": []}}, {}, "grid: no configuration; name at least a family and an entity run"),
-        ({"embedding": {"weight": 0.5}}, {}, "grid: family 'embedding' needs embeddings=, entity vectors by id"),
-        ({"overlap": {}}, {"n_jobs": 0}, "n_jobs=0: wanted a whole number of at least 1, or -1 for all processors"),
-        ("overlap", {}, "grid: found str, wanted a mapping of family to parameters, or a list of such mappings"),
-        ([("overlap", {})], {}, "grid: found list, wanted a mapping of family to parameters, or a list of such mappings"),
-        ({"overlap": [0.2, 0.8]}, {}, "grid: family 'overlap' has [0.2, 0.8], wanted a mapping of parameter to values, or a list of such mappings"),
-        ({"overlap": {}}, {"entity_runs": {"one": ENTITIES.assign(docno=range(3))}}, InputError, "links column 'entity_id' holds text, run 'one' 'docno' holds integers: they can never match; cast run 'one' 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
+        lambda call: call(),
+        (lambda: reranked({"overlaps": {}}), "grid: no family 'overlaps'; there are 'overlap', 'expansion', 'embedding', 'propagation', 'similarity'. Did you mean overlap?"),
+        (lambda: reranked({"overlap": {"steps": 1}}), "grid: family 'overlap' has no parameter 'steps' to vary; it has cutoff, weight, entity_weight, link_weight, confidence, norm"),
+        (lambda: reranked({"overlap": {"weight": [0.5, 2]}}), "weight=2: wanted a number of at least 0 and at most 1; did you mean 0.02, 2 per cent?"),
+        (lambda: reranked({}), "grid: no configuration; name at least a family and an entity run"),
+        (lambda: reranked({"overlap": {"cutoff": []}}), "grid: no configuration; name at least a family and an entity run"),
+        (lambda: reranked({"embedding": {"weight": 0.5}}), "grid: family 'embedding' needs embeddings=, entity vectors by id"),
+        (lambda: reranked({"overlap": {}}, n_jobs=0), "n_jobs=0: wanted a whole number of at least 1, or -1 for all processors"),
+        (lambda: reranked("overlap"), "grid: found str, wanted a mapping of family to parameters, or a list of such mappings"),
+        (lambda: reranked([("overlap", {})]), "grid: found list, wanted a mapping of family to parameters, or a list of such mappings"),
+        (lambda: reranked({"overlap": [0.2, 0.8]}), "grid: family 'overlap' has [0.2, 0.8], wanted a mapping of parameter to values, or a list of such mappings"),
+        (lambda: reranked({"overlap": {}}, entity_runs={"one": ENTITIES.assign(docno=range(3))}), InputError, "links column 'entity_id' holds text, run 'one' 'docno' holds integers: they can never match; cast run 'one' 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
         error=ParameterError,
     ),
     *refusals(
         "reachable and all documents",
-        settings,
-        ({"pool": None}, "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"),
-        ({"entities": ENTITIES.assign(docno=["x", "y", "z"])}, "entities: no document of the pool mentions any of the first 20 entities of its topic (entities: 'x', 'y', 'z'; links: 'A', 'B', 'C'); check that both use the same ids"),
-        ({"runs": {"s": GOOD.assign(docno=GOOD["docno"] + "x")}}, "run 's': no document is in the linked pool (run: 'q1-0x', 'q1-1x', 'q1-2x', ...; links: 'q1-0', 'q1-1', 'q1-2', ...); link the pool that systems rank"),
-        ({"runs": {"s": GOOD.assign(docno=range(8))}}, "links column 'docno' holds text, run 's' column 'docno' holds integers: they can never match; cast run 's' column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
-        ({"runs": {"a": GOOD, "b": run([0], ["q1"])}}, "run 'a' has 2 of the 2 topics, run 'b' has 1, and they differ in 'q2': averages over different topics compare nothing; ask for data=Data(on_topics='common') (only those that all runs have) or data=Data(on_topics='all') (missing topics score 0)"),
-        ({"beyond": "x"}, ParameterError, "beyond='x': wanted one of 'keep', 'drop'."),
-        ({"unreached": "x"}, ParameterError, "unreached='x': wanted one of 'skip', 'zero'."),
-        ({"cutoff": 0}, ParameterError, "cutoff=0: wanted a whole number of at least 1"),
-        ({"rel": 0}, ParameterError, "rel=0: wanted a whole number of at least 1"),
-        ({"on_topics": "x"}, ParameterError, "on_topics='x': wanted one of 'same', 'all', 'common'."),
+        lambda call: call(),
+        (lambda: settings(options=ReachOptions(pool=None)), "links: found tags without a pool; give ReachOptions(pool=), the candidate pool, or link_pool(pool, tags)"),
+        (lambda: settings(entities=ENTITIES.assign(docno=["x", "y", "z"])), "entities: no document of the pool mentions any of the first 20 entities of its topic (entities: 'x', 'y', 'z'; links: 'A', 'B', 'C'); check that both use the same ids"),
+        (lambda: settings(runs={"s": GOOD.assign(docno=GOOD["docno"] + "x")}), "run 's': no document is in the linked pool (run: 'q1-0x', 'q1-1x', 'q1-2x', ...; links: 'q1-0', 'q1-1', 'q1-2', ...); link the pool that systems rank"),
+        (lambda: settings(runs={"s": GOOD.assign(docno=range(8))}), "links column 'docno' holds text, run 's' column 'docno' holds integers: they can never match; cast run 's' column 'docno' with .astype(str), or read both from files with vbterrier.read_run and read_qrels"),
+        (lambda: settings(runs={"a": GOOD, "b": run([0], ["q1"])}), "run 'a' has 2 of the 2 topics, run 'b' has 1, and they differ in 'q2': averages over different topics compare nothing; ask for data=Data(on_topics='common') (only those that all runs have) or data=Data(on_topics='all') (missing topics score 0)"),
+        (lambda: settings(options=ReachOptions(beyond="x")), ParameterError, "beyond='x': wanted one of 'keep', 'drop'."),
+        (lambda: settings(options=ReachOptions(unreached="x")), ParameterError, "unreached='x': wanted one of 'skip', 'zero'."),
+        (lambda: settings(options=ReachOptions(pool=GOOD, cutoff=0)), ParameterError, "cutoff=0: wanted a whole number of at least 1"),
+        (lambda: settings(options=ReachOptions(pool=GOOD, rel=0)), ParameterError, "rel=0: wanted a whole number of at least 1"),
+        (lambda: settings(data=Data(on_topics="x")), ParameterError, "on_topics='x': wanted one of 'same', 'all', 'common'."),
     ),
     *refusals(
         "closed and open entities",
-        closed_open,
-        ({"entities": {"one": ENTITIES}}, "entities: wanted two entity runs by name, as {'closed': run, 'open': run}"),
-        ({}, {"closed": GOOD}, "system: no run for entities 'open'; wanted a function from an entity run to a pipeline or run, or a mapping of entity run name to run"),
-        ({"judgments": "reachable", "unmatched": "append"}, ParameterError, "judgments='reachable' leaves out the judgments of documents that unmatched='append' keeps; ask for unmatched='drop'"),
-        ({"unmatched": "keep"}, ParameterError, "unmatched='keep': wanted one of 'append', 'drop'."),
-        ({"judgments": "some"}, ParameterError, "judgments='some': wanted one of 'all', 'reachable'."),
-        ({"unreached": "x"}, ParameterError, "unreached='x': wanted one of 'skip', 'zero'."),
-        ({"cutoff": 0}, ParameterError, "cutoff=0: wanted a whole number of at least 1"),
+        lambda call: call(),
+        (lambda: closed_open(entities={"one": ENTITIES}), "entities: wanted two entity runs by name, as {'closed': run, 'open': run}"),
+        (lambda: closed_open({"closed": GOOD}), "system: no run for entities 'open'; wanted a function from an entity run to a pipeline or run, or a mapping of entity run name to run"),
+        (lambda: closed_open(options=ReachOptions(judgments="reachable", unmatched="append")), ParameterError, "judgments='reachable' leaves out the judgments of documents that unmatched='append' keeps; ask for unmatched='drop'"),
+        (lambda: closed_open(options=ReachOptions(unmatched="keep")), ParameterError, "unmatched='keep': wanted one of 'append', 'drop'."),
+        (lambda: closed_open(options=ReachOptions(judgments="some")), ParameterError, "judgments='some': wanted one of 'all', 'reachable'."),
+        (lambda: closed_open(options=ReachOptions(unreached="x")), ParameterError, "unreached='x': wanted one of 'skip', 'zero'."),
+        (lambda: closed_open(options=ReachOptions(cutoff=0)), ParameterError, "cutoff=0: wanted a whole number of at least 1"),
     ),
     *refusals(
         "a report of coverage",
-        lambda arguments, options: coverage_report(*arguments, **grouped("coverage_report", **options)),
-        ((ENTITIES, LINKS), {"doc_runs": RUNS}, "document systems are evaluated against qrels; give qrels"),
-        ((ENTITIES, TAGS), {"qrels": QRELS}, "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"),
-        ((ENTITIES, link_pool(GOOD, TAGS)), {}, "links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)"),
-        (({}, LINKS), {}, "entity_runs: found none; wanted at least one entity run"),
-        (({"odds": ENTITIES, "rare": ENTITIES}, LINKS), {"reference": "ods"}, ParameterError, "reference 'ods' is unknown; found 'odds', 'rare'. Did you mean odds?"),
-        ((ENTITIES, LINKS), {"qrels": QRELS, "doc_runs": RUNS, "baseline": "x"}, ParameterError, "baseline 'x' is unknown; found 'good', 'bad'."),
-        ((ENTITIES, LINKS), {"baseline": "first"}, ParameterError, "baseline='first': there are no document systems; give doc_runs"),
-        ((ENTITIES, LINKS), {"n_strata": 1}, ParameterError, "n_strata=1: wanted a whole number of at least 2"),
+        lambda call: call(),
+        (lambda: coverage_report(ENTITIES, LINKS, doc_runs=RUNS), "document systems are evaluated against qrels; give qrels"),
+        (lambda: coverage_report(ENTITIES, TAGS, qrels=QRELS), "links: found tags, which need CoverageOptions(pool=), the candidate pool, a run, and qrels"),
+        (lambda: coverage_report(ENTITIES, link_pool(GOOD, TAGS)), "links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)"),
+        (lambda: coverage_report({}, LINKS), "entity_runs: found none; wanted at least one entity run"),
+        (lambda: coverage_report({"odds": ENTITIES, "rare": ENTITIES}, LINKS, options=CoverageOptions(reference="ods")), ParameterError, "reference 'ods' is unknown; found 'odds', 'rare'. Did you mean odds?"),
+        (lambda: coverage_report(ENTITIES, LINKS, qrels=QRELS, doc_runs=RUNS, baseline="x"), ParameterError, "baseline 'x' is unknown; found 'good', 'bad'."),
+        (lambda: coverage_report(ENTITIES, LINKS, baseline="first"), ParameterError, "baseline='first': there are no document systems; give doc_runs"),
+        (lambda: coverage_report(ENTITIES, LINKS, options=CoverageOptions(n_strata=1)), ParameterError, "n_strata=1: wanted a whole number of at least 2"),
     ),
     # Experiments
     *refusals(

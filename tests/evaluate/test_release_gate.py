@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import release_gate as bench
-from flat import grouped
 from night import at_night, slow
 from scipy import special, stats
 
@@ -16,7 +15,7 @@ from vbterrier.evaluate import GateOptions, release_gate
 from vbterrier.evaluate.scores import score
 from vbterrier.kernels.mean_limits import lower_limit, moments
 from vbterrier.report.comparison import gate_report
-from vbterrier.settings import Inference
+from vbterrier.settings import Data, Inference
 from vbterrier.stats import confidence_sequence
 
 N = 120
@@ -34,9 +33,7 @@ def collection(n=N, seed=1, loss=0.0):
 
 
 def gate(new, old, qrels, measure="nDCG@4", margin=0.05, **options):
-    return release_gate(
-        {"new": new}, qrels, measure, baseline={"old": old}, margin=margin, **grouped("release_gate", **options)
-    )
+    return release_gate({"new": new}, qrels, measure, baseline={"old": old}, margin=margin, **options)
 
 
 def test_a_small_difference_passes_a_large_one_fails_and_a_few_queries_tell_nothing():
@@ -138,7 +135,7 @@ def test_several_baselines_are_one_family():
     found = release_gate(
         {"new": new}, qrels, "nDCG@4", baseline={"old": old, "bad": bad}, margin=0.2, options=GateOptions(max_share=0.1)
     )
-    alone = gate(new, old, qrels, margin=0.2, level=0.975, max_share=0.1)
+    alone = gate(new, old, qrels, margin=0.2, inference=Inference(level=0.975), options=GateOptions(max_share=0.1))
     assert found.pairs["n_tests"].tolist() == [2, 2]
     assert found.pairs.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.pairs.loc[0, ["low", "high"]].tolist())
     assert (found.decision, found.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
@@ -164,13 +161,13 @@ def test_segments_are_corrected_and_those_of_one_query_are_counted():
     new, old, qrels = collection(n=60)
     qids = qrels["qid"].unique()
     traffic = pd.DataFrame({"qid": qids, "segment": ["only"] + ["head"] * 30 + ["tail"] * 28 + [""], "weight": 2.0})
-    found = gate(new, old, qrels, queries=traffic)
+    found = gate(new, old, qrels, data=Data(queries=traffic))
     assert found.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 28, 2]]
     assert found.segments["weight"].sum() == pytest.approx(58 / 60)
     counts = found.excluded.set_index("reason")["n"].to_dict()
     assert counts == {"queries without a segment": 1, "segments with one query, without limits": 1}
     rows = qrels["qid"].isin(qids[1:31])
-    alone = gate(new[rows], old[rows], qrels[rows], level=0.975, n_resamples=200_000)
+    alone = gate(new[rows], old[rows], qrels[rows], inference=Inference(level=0.975, n_resamples=200_000))
     wanted = alone.pairs.loc[0, ["diff", "low", "high"]].tolist()
     assert found.segments.loc[0, ["diff", "low", "high"]].tolist() == pytest.approx(wanted, abs=0.005)
 
@@ -186,7 +183,7 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
     new, old, qrels = collection(n=40, loss=0.3)
     weight = np.arange(40.0)
     traffic = pd.DataFrame({"qid": [*qrels["qid"].unique(), "other"], "weight": [*weight, 5.0]})
-    found = gate(new, old, qrels, queries=traffic)
+    found = gate(new, old, qrels, data=Data(queries=traffic))
     assert found.pairs.loc[0, "n_qids"] == 39
     assert found.pairs.loc[0, "diff"] == pytest.approx(np.average(differences(new, old, qrels), weights=weight))
     counts = found.excluded.set_index("reason")["n"].to_dict()
@@ -197,7 +194,7 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
 @pytest.mark.slow
 def test_daily_limits_are_those_of_the_sequence_in_the_order_of_the_ratings(step):
     new, old, qrels = collection(n=50, loss=0.3)
-    found = gate(new, old, qrels.iloc[::step], daily=True).pairs.loc[0]
+    found = gate(new, old, qrels.iloc[::step], options=GateOptions(daily=True)).pairs.loc[0]
     wanted = confidence_sequence(differences(new, old, qrels)[::step], level=0.9, bounds=(-1, 1)).iloc[-1]
     assert found["method"] == "one-sided, confidence sequence"
     assert found[["diff", "low"]].tolist() == pytest.approx(wanted[["value", "low"]].tolist())
@@ -207,9 +204,11 @@ def test_daily_limits_are_those_of_the_sequence_in_the_order_of_the_ratings(step
 
 def test_looks_spend_the_level():
     new, old, qrels = collection(n=50)
-    second = gate(new, old, qrels, look=2).pairs.loc[0, ["low", "high"]].tolist()
+    second = gate(new, old, qrels, options=GateOptions(look=2)).pairs.loc[0, ["low", "high"]].tolist()
     level = 1 - 6 * 0.05 / (np.pi * 2) ** 2
-    assert second == pytest.approx(gate(new, old, qrels, level=level).pairs.loc[0, ["low", "high"]].tolist())
+    assert second == pytest.approx(
+        gate(new, old, qrels, inference=Inference(level=level)).pairs.loc[0, ["low", "high"]].tolist()
+    )
 
 
 def unjudged(n=40):
@@ -219,8 +218,9 @@ def unjudged(n=40):
 
 def undecided(new, old, qrels, measure="ENDCG@4", **options):
     """A gate with a margin that the lower limit nearly reaches, so that ratings can decide."""
-    low = gate(new, old, qrels, measure, **{"max_share": 1, **options, "budget": 0}).pairs.loc[0, "low"]
-    return gate(new, old, qrels, measure, **{"max_share": 1, **options}, margin=-0.99 * low)
+    any_loss = GateOptions(max_share=1)
+    low = gate(new, old, qrels, measure, options=any_loss, **{**options, "budget": 0}).pairs.loc[0, "low"]
+    return gate(new, old, qrels, measure, options=any_loss, **options, margin=-0.99 * low)
 
 
 def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
@@ -267,17 +267,17 @@ def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
     heavy, none = rest[-2:], rest[0]
     weights = {qid: 10.0 if qid in heavy else 0.0 if qid == none else 1.0 for qid in qrels["qid"].unique()}
     traffic = pd.DataFrame({"qid": list(weights), "weight": list(weights.values())})
-    found = undecided(new, old, qrels, measure, budget=40, queries=traffic).judge
+    found = undecided(new, old, qrels, measure, budget=40, data=Data(queries=traffic)).judge
     assert set(found["qid"].head(2)) == set(heavy)
     assert none not in set(found["qid"])
     # Equal weights are no weights, and their unit does not matter.
-    same = undecided(new, old, qrels, measure, budget=40, queries=traffic.assign(weight=7.0)).judge
+    same = undecided(new, old, qrels, measure, budget=40, data=Data(queries=traffic.assign(weight=7.0))).judge
     pd.testing.assert_frame_equal(same, plain)
 
 
 @pytest.mark.slow
 def test_daily_limits_are_withheld_while_documents_are_unjudged():
-    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.5, daily=True)
+    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.5, options=GateOptions(daily=True))
     assert found.pairs.loc[0, ["low", "high", "decision"]].tolist() == [-1.0, 1.0, "UNKNOWN"]
     assert len(found.judge)
 
@@ -298,8 +298,15 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         (tmp_path / f"{name}.json").write_text(json.dumps({"details": details}))
     paths = tmp_path / "new.json", tmp_path / "ratings.csv"
     wanted = undecided(new, old, qrels, budget=5)
-    options = {"baseline": tmp_path / "old.json", "margin": wanted.pairs.loc[0, "margin"], "max_share": 1}
-    found = release_gate(*paths, "ENDCG@4", budget=5, **grouped("release_gate", **options, scale=(0, 3)))
+    found = release_gate(
+        *paths,
+        "ENDCG@4",
+        baseline=tmp_path / "old.json",
+        margin=wanted.pairs.loc[0, "margin"],
+        budget=5,
+        options=GateOptions(max_share=1),
+        data=Data(scale=(0, 3)),
+    )
     assert found.pairs.loc[0, ["diff", "low"]].tolist() == pytest.approx(wanted.pairs.loc[0, ["diff", "low"]].tolist())
     found.write_judging(tmp_path / "next.csv")
     lines = (tmp_path / "next.csv").read_text().splitlines()
@@ -311,42 +318,62 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"margin": -0.1}, ParameterError, "margin=-0.1: wanted a number of at least 0"),
+        (lambda: {"margin": -0.1}, ParameterError, "margin=-0.1: wanted a number of at least 0"),
         (
-            {"margin": 2},
+            lambda: {"margin": 2},
             ParameterError,
             "margin=2: means of nDCG@4 differ by at most 1; wanted less; did you mean 0.02, 2 per cent of 1?",
         ),
-        ({"margin": 1}, ParameterError, "margin=1: means of nDCG@4 differ by at most 1; wanted less"),
-        ({"margin": 1.3, "measure": "VB@4"}, ParameterError, "means of VB@4 differ by at most 1.20711; wanted less"),
-        ({"level": 0.5}, ParameterError, "level=0.5: wanted a number above 0.5 and below 1"),
-        ({"level": 95}, ParameterError, "did you mean 0.95, 95 per cent?"),
-        ({"guarantee": "normal"}, ParameterError, "wanted one of 'mean+losses', 'any'"),
-        ({"max_share": 0}, ParameterError, "max_share=0: wanted a number above 0"),
-        ({"large_loss": 1.5}, ParameterError, "large_loss=1.5: means of nDCG@4 differ by at most 1"),
-        ({"large_loss": 0}, ParameterError, "large_loss=0: wanted a number above 0"),
-        ({"worst_loss": 0.05}, ParameterError, "worst_loss=0.05: wanted a number above 0.05"),
-        ({"measure": "INSQ(max_rel=3)"}, ParameterError, "its range of scores is unknown"),
-        ({"look": 1, "daily": True}, ParameterError, "give one of them"),
-        ({"look": 0}, ParameterError, "look=0"),
-        ({"budget": -1}, ParameterError, "budget=-1"),
-        ({"measure": "BaitRate@4"}, ParameterError, "higher values are better"),
-        ({"measure": "NumRet"}, ParameterError, "not a mean over topics"),
-        ({"measure": "ENDCG(stat='std')@4"}, ParameterError, "higher values are better"),
-        ({"measure": "BNDCG(stat='lo')@4"}, ParameterError, "leave out stat='lo'"),
+        (lambda: {"margin": 1}, ParameterError, "margin=1: means of nDCG@4 differ by at most 1; wanted less"),
         (
-            {"queries": pd.DataFrame({"qid": ["query 0"], "weight": 1.0})},
+            lambda: {"margin": 1.3, "measure": "VB@4"},
+            ParameterError,
+            "means of VB@4 differ by at most 1.20711; wanted less",
+        ),
+        (
+            lambda: {"inference": Inference(level=0.5)},
+            ParameterError,
+            "level=0.5: wanted a number above 0.5 and below 1",
+        ),
+        (lambda: {"inference": Inference(level=95)}, ParameterError, "did you mean 0.95, 95 per cent?"),
+        (lambda: {"options": GateOptions(guarantee="normal")}, ParameterError, "wanted one of 'mean+losses', 'any'"),
+        (lambda: {"options": GateOptions(max_share=0)}, ParameterError, "max_share=0: wanted a number above 0"),
+        (
+            lambda: {"options": GateOptions(large_loss=1.5)},
+            ParameterError,
+            "large_loss=1.5: means of nDCG@4 differ by at most 1",
+        ),
+        (lambda: {"options": GateOptions(large_loss=0)}, ParameterError, "large_loss=0: wanted a number above 0"),
+        (
+            lambda: {"options": GateOptions(worst_loss=0.05)},
+            ParameterError,
+            "worst_loss=0.05: wanted a number above 0.05",
+        ),
+        (lambda: {"measure": "INSQ(max_rel=3)"}, ParameterError, "its range of scores is unknown"),
+        (lambda: {"options": GateOptions(look=1, daily=True)}, ParameterError, "give one of them"),
+        (lambda: {"options": GateOptions(look=0)}, ParameterError, "look=0"),
+        (lambda: {"budget": -1}, ParameterError, "budget=-1"),
+        (lambda: {"measure": "BaitRate@4"}, ParameterError, "higher values are better"),
+        (lambda: {"measure": "NumRet"}, ParameterError, "not a mean over topics"),
+        (lambda: {"measure": "ENDCG(stat='std')@4"}, ParameterError, "higher values are better"),
+        (lambda: {"measure": "BNDCG(stat='lo')@4"}, ParameterError, "leave out stat='lo'"),
+        (
+            lambda: {"data": Data(queries=pd.DataFrame({"qid": ["query 0"], "weight": 1.0}))},
             InputError,
             "no row for 19 of 20 rated queries",
         ),
-        ({"queries": pd.DataFrame({"text": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
         (
-            {"queries": pd.DataFrame({"qid": ["query 0"] * 2, "weight": 1.0})},
+            lambda: {"data": Data(queries=pd.DataFrame({"text": ["query 0"]}))},
+            InputError,
+            "wanted columns qid; missing qid",
+        ),
+        (
+            lambda: {"data": Data(queries=pd.DataFrame({"qid": ["query 0"] * 2, "weight": 1.0}))},
             InputError,
             "query 'query 0' is duplicated",
         ),
         (
-            {"queries": pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan})},
+            lambda: {"data": Data(queries=pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan}))},
             InputError,
             "row 0 holds nan (query 'query 0'), wanted a number",
         ),
@@ -354,7 +381,7 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
 )
 def test_bad_options_and_tables_are_named(options, error, message):
     with pytest.raises(error) as caught:
-        gate(*collection(n=20), **options)
+        gate(*collection(n=20), **options())
     assert message in str(caught.value)
 
 
@@ -423,7 +450,7 @@ def test_ratings_decide_as_often_as_predicted():
         hidden = every.sample(frac=0.3, random_state=seed).index
         found = undecided(new, old, every.drop(hidden), budget=1)
         stated.append(int(found.advice()[0].split("probability of ")[1].split("%")[0]) / 100)
-        rated = gate(new, old, every, margin=found.pairs.loc[0, "margin"], max_share=1)
+        rated = gate(new, old, every, margin=found.pairs.loc[0, "margin"], options=GateOptions(max_share=1))
         decided.append(rated.decision != "UNKNOWN")
     assert 0.1 < np.mean(stated) < 0.9
     assert np.mean(decided) == pytest.approx(np.mean(stated), abs=0.3)
@@ -471,11 +498,11 @@ def test_the_guarantee_is_stated_in_one_line():
     )
     assert [each.decision for each in (passing, failing, open_)] == [*said]
     assert [each.guarantee() for each in (passing, failing, open_)] == [*said.values()]
-    assert gate(new, old, qrels, guarantee="any", look=2).guarantee() == (
+    assert gate(new, old, qrels, options=GateOptions(guarantee="any", look=2)).guarantee() == (
         "Neither shown nor refuted with 95% confidence, for all looks together: the mean loss over queries drawn as "
         "these were is below 0.05, for any differences."
     )
-    assert "for any number of looks" in gate(new, old, qrels, daily=True).guarantee()
+    assert "for any number of looks" in gate(new, old, qrels, options=GateOptions(daily=True)).guarantee()
 
 
 def test_large_losses_fail_a_release_with_a_higher_mean():
@@ -491,8 +518,8 @@ def test_large_losses_fail_a_release_with_a_higher_mean():
     assert (row["diff"], row["losses"]) == (0.25, 0.25)
     assert found.decision == "FAIL"
     assert row["losses_low"] == pytest.approx(stats.binomtest(50, 200).proportion_ci(0.95, "exact").low)
-    assert gate(new, old, qrels, "P@1", max_share=1).decision == "PASS"
-    assert gate(new, old, qrels, "P@1", guarantee="any").decision == "PASS"
+    assert gate(new, old, qrels, "P@1", options=GateOptions(max_share=1)).decision == "PASS"
+    assert gate(new, old, qrels, "P@1", options=GateOptions(guarantee="any")).decision == "PASS"
 
 
 @pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
@@ -502,13 +529,15 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
     new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])
     runs = {"new": new, "old": old}
     for level in (0.9, 0.975):
-        row = gate(new, old, qrels, "ENDCG@4", max_share=1, level=level).pairs.loc[0]
+        row = gate(
+            new, old, qrels, "ENDCG@4", options=GateOptions(max_share=1), inference=Inference(level=level)
+        ).pairs.loc[0]
         d = differences(new, old, qrels, "ENDCG@4")
         of_sample = d.mean() - float(lower_limit(moments(d[:, None]), 1 - level, 1.0, special.stdtrit)[0])
         reach = np.sqrt((row["diff"] - row["low"]) ** 2 - of_sample**2)
         # The interval of the difference by other code, from other draws.
-        options = {"uncertainty": "unjudged", "level": 2 * level - 1, "n_draws": 4000, "seed": 7}
-        pair = vbterrier.rank_systems(runs, qrels, "ENDCG@4", **grouped("rank_systems", **options)).pairs.loc[0]
+        how = Inference(level=2 * level - 1, n_draws=4000, seed=7)
+        pair = vbterrier.rank_systems(runs, qrels, "ENDCG@4", uncertainty="unjudged", inference=how).pairs.loc[0]
         assert reach == pytest.approx((pair["high"] - pair["low"]) / 2, rel=0.08)
 
 

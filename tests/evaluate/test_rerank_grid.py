@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -17,6 +16,7 @@ from vbterrier.entities.rerank.expansion import ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.evaluate import reranking
+from vbterrier.evaluate.grids import GridOptions
 from vbterrier.evaluate.reranking import rerank_grid
 from vbterrier.settings import Data, Execution
 from vbterrier.unjudged import fit
@@ -52,15 +52,17 @@ class World:
             self.runs[name] = pd.DataFrame(listed, columns=["qid", "docno", "score"])
         self.vectors = {name: rng.normal(size=3) for name in names}
 
-    def found(self, grid=None, **given):
-        options = {
+    def found(self, grid=None, *, n_jobs=1, resume=None, embeddings=None, texts=None, **given):
+        given = {
             "links": self.tags, "pool": self.pool, "entity_runs": self.runs, "grid": GRID if grid is None else grid,
-            "measures": MEASURES, "qrels": self.qrels, "embeddings": self.vectors, "progress": False
-        }  # fmt: skip
+            "measures": MEASURES, "qrels": self.qrels
+        } | given  # fmt: skip
+        options = GridOptions(embeddings=self.vectors if embeddings is None else embeddings, texts=texts)
+        execution = Execution(n_jobs=n_jobs, resume=resume, progress=False)
         with warnings.catch_warnings():
             # Few documents share evidence.
             warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
-            return rerank_grid(**grouped("rerank_grid", **options | given)).runs
+            return rerank_grid(options=options, execution=execution, **given).runs
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 from typer.testing import CliRunner
 
 import vbterrier
 from vbterrier.cli import app
 from vbterrier.errors import InputError
-from vbterrier.settings import Execution
+from vbterrier.evaluate.intents import IntentOptions
+from vbterrier.settings import Data, Execution, Inference
 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "B", "C"]})
@@ -20,7 +20,7 @@ QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d9"], "label": [1, 1
 
 
 def means(*args, **kwargs):
-    return vbterrier.score(*args, **grouped("score", **kwargs)).means().loc["mine"].to_dict()
+    return vbterrier.score(*args, **kwargs).means().loc["mine"].to_dict()
 
 
 def test_intents_and_tags_alone():
@@ -91,11 +91,8 @@ def test_measures_of_others_keep_runs_apart():
         (None, diverse, {"intents": INTENTS.assign(prob=0.5), "tags": tags}),
         (qrels, ["nDCG@5", "AP", "RR", "Judged@5"], {}),
     ):
-        together = vbterrier.score(runs, judged, measures, **grouped("score", **given, on_topics="all")).values
-        alone = [
-            vbterrier.score({name: run}, judged, measures, **grouped("score", **given)).values
-            for name, run in runs.items()
-        ]
+        together = vbterrier.score(runs, judged, measures, **given, data=Data(on_topics="all")).values
+        alone = [vbterrier.score({name: run}, judged, measures, **given).values for name, run in runs.items()]
         pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
@@ -133,11 +130,12 @@ def test_joint_intents_are_those_of_the_command_and_of_evaluate_intents(tmp_path
         vbterrier.frames.write_run(run.assign(rank=[0, 1, 0]), tmp_path / f"{name}.run")
     INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
     TAGS.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
-    asked = {"intents": INTENTS, "pool": "collection", "interval": interval, "n_resamples": 200, "seed": 3}
-    scores = vbterrier.score(runs, measures=POOLED, tags=TAGS, **grouped("score", **asked))
+    how = Inference(interval=interval, n_resamples=200, seed=3)
+    scores = vbterrier.score(runs, measures=POOLED, intents=INTENTS, tags=TAGS, pool="collection", inference=how)
     topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ""})
+    together = IntentOptions(pool="collection")
     evaluation = vbterrier.evaluate_intents(
-        runs, topics, measures=POOLED, tagger=TAGS, **grouped("evaluate_intents", **asked)
+        runs, topics, measures=POOLED, intents=INTENTS, tagger=TAGS, options=together, inference=how
     )
     pd.testing.assert_frame_equal(scores.intervals, evaluation.intervals)
     command = ["score", *(str(tmp_path / f"{name}.run") for name in runs), "--intents", str(tmp_path / "intents.tsv")]

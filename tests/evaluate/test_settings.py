@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -17,7 +16,7 @@ from vbterrier.evaluate import ReachOptions
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.files.reading import read_run
 from vbterrier.linking.corpora import read_spans
-from vbterrier.settings import Data
+from vbterrier.settings import Data, Inference
 from vbterrier.stats.topic_intervals import topics_interval
 
 MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
@@ -37,8 +36,10 @@ def collection(seed=0, *, n_topics=12, n_docs=20, share=0.6):
     return {"runs": systems, "qrels": qrels, "links": tags, "pool": pool, "entities": entities}
 
 
-def evaluated(data, measures=MEASURES, **given):
-    return evaluate_settings(**grouped("evaluate_settings", **{**data, "measures": measures, **given}))
+def evaluated(made, measures=MEASURES, *, reach=None, **given):
+    given = {**made, **given}
+    options = ReachOptions(pool=given.pop("pool"), **(reach or {}))
+    return evaluate_settings(measures=measures, options=options, **given)
 
 
 def table(values, setting=None):
@@ -117,7 +118,7 @@ def test_unreached_topics_may_count_as_zero():
     # Also if no judged document of the topic is left.
     for qrels in (data["qrels"], data["qrels"].query("label > 0")):
         with pytest.warns(DegenerateWarning, match="they count as topics without relevant documents"):
-            found = evaluated(data, ["AP", "R@5"], qrels=qrels, unreached="zero")
+            found = evaluated(data, ["AP", "R@5"], qrels=qrels, reach={"unreached": "zero"})
         values = table(found.values, "conditional")["s"].unstack()
         assert values.to_dict() == {"AP": {"q1": 1.0, "q2": 0.0}, "R@5": {"q1": 1.0, "q2": 0.0}}
         assert found.gaps.set_index("measure")["gap"].to_dict() == {"AP": -0.25, "R@5": -0.5}
@@ -144,7 +145,9 @@ def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
     data = hand()
     data["qrels"] = pd.concat([data["qrels"], pd.DataFrame({"qid": ["q1"], "docno": ["z"], "label": [1]})])
     data["runs"] = {"s": pd.concat([pd.DataFrame({"qid": ["q1"], "docno": ["y"], "score": [9.0]}), data["pool"]])}
-    kept, dropped = (evaluated(data, ["AP"], unreached="zero", beyond=beyond) for beyond in ("keep", "drop"))
+    kept, dropped = (
+        evaluated(data, ["AP"], reach={"unreached": "zero", "beyond": beyond}) for beyond in ("keep", "drop")
+    )
     assert table(kept.values, "open-world")["s", "q1", "AP"] == pytest.approx((1 / 3 + 2 / 5) / 3)
     assert table(dropped.values, "open-world")["s", "q1", "AP"] == 0.5
     for found in (kept, dropped):
@@ -154,7 +157,7 @@ def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
 
 def test_coverage_is_that_of_the_measures():
     data = collection(2)
-    coverage = evaluated(data, ["AP"], cutoff=1).coverage
+    coverage = evaluated(data, ["AP"], reach={"cutoff": 1}).coverage
     linked = link_pool(data["pool"], data["links"], data["qrels"]).to_frame()
     expected = vbterrier.score({"e": data["entities"]}, linked, ["RelCov@1", "NonRelCov@1"]).values
     expected = expected.pivot(index="qid", columns="measure", values="value").loc[coverage["qid"]]
@@ -200,7 +203,7 @@ def test_pipelines_are_run_on_the_topics():
     data = collection(5)
     topics = data["pool"][["qid"]].drop_duplicates().assign(query="x")
     pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in data["runs"].items()}
-    found = evaluated(data, runs=pipelines, topics=topics)
+    found = evaluated(data, runs=pipelines, data=Data(topics=topics))
     pd.testing.assert_series_equal(table(found.values), table(evaluated(data).values))
     with pytest.raises(InputError, match=r"run 'pool': found the pipeline .*needs queries: give .*its results"):
         evaluated(data, runs=pipelines)
@@ -262,7 +265,7 @@ def test_ambiguous_names_of_news(shared_data):
 
 
 def test_poisson_draws_topics_by_their_ids():
-    found = evaluated(collection(), ["AP"], interval="poisson", n_resamples=200)
+    found = evaluated(collection(), ["AP"], inference=Inference(interval="poisson", n_resamples=200))
     values = found.values.pivot_table(index=["name", "qid"], columns="setting", values="value").loc["other"]
     differences = values["conditional"] - values["open-world"]
     shuffled = differences.sample(frac=1, random_state=1)

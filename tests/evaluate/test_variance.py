@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from flat import grouped
 
 import vbterrier
 from vbterrier import score
-from vbterrier.evaluate.variance import variance_shares
+from vbterrier.evaluate.variance import VarianceOptions, variance_shares
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.perturbations import Dirichlet, ScoreNoise, TagDropout
 
@@ -39,8 +38,14 @@ RUNS = {name: run(docnos) for name, docnos in LISTS.items()}
 
 
 def over_intents(runs=RUNS, measure="ES@3", **options):
-    options = {"intents": INTENTS, "tags": TAGS, "perturb": [Dirichlet(5), TagDropout()], "n_draws": 300, **options}
-    return variance_shares(runs, None, measure, **grouped("variance_shares", **options))
+    options = {
+        "intents": INTENTS,
+        "tags": TAGS,
+        "options": VarianceOptions(perturb=[Dirichlet(5), TagDropout()]),
+        "inference": Inference(n_draws=300),
+        **options,
+    }
+    return variance_shares(runs, None, measure, **options)
 
 
 def table(found):
@@ -120,7 +125,9 @@ def test_advice_on_judging_and_topics_follows_the_variances_by_hand():
     for change, numbers in wanted.items():
         found = rows.loc[change, ["these_topics", "other_topics", "at_best", "n_qids"]]
         assert found.tolist() == pytest.approx(numbers)
-    measured = over_intents(perturb=Dirichlet(50), scores="measured").advice.set_index(["name", "change"])
+    measured = over_intents(options=VarianceOptions(perturb=Dirichlet(50), scores="measured")).advice.set_index(
+        ["name", "change"]
+    )
     of_one = measured.loc[("one", "intents settled")]
     assert of_one["other_topics"] == of_one["at_best"] < measured.loc[("one", "none"), "other_topics"]
 
@@ -134,7 +141,7 @@ def test_sources_of_a_measure_over_intents():
     values = score(RUNS, None, ["ES@3"], intents=INTENTS, tags=TAGS).means()["ES@3"]
     np.testing.assert_allclose(found.intervals.groupby("name")["value"].first(), values)
     # Measured scores are centred on scores without noise.
-    measured = over_intents(scores="measured", perturb=Dirichlet(50))
+    measured = over_intents(options=VarianceOptions(scores="measured", perturb=Dirichlet(50)))
     np.testing.assert_allclose(measured.intervals.groupby("name")["mean"].first(), values)
     assert measured.intervals["method"].tolist()[1] == "topics (percentile, without noise)"
 
@@ -147,15 +154,17 @@ def test_columns_of_runs_hold_tags_and_orders_of_rows_change_nothing():
 
 
 def test_names_of_sources_are_the_callers():
-    found = over_intents(perturb={"linker": [Dirichlet(5), ScoreNoise()], "tagger": TagDropout()})
+    found = over_intents(
+        options=VarianceOptions(perturb={"linker": [Dirichlet(5), ScoreNoise()], "tagger": TagDropout()})
+    )
     assert found.shares["source"].tolist()[:4] == ["topics", "linker", "tagger", "interactions"]
 
 
 @pytest.mark.parametrize(
     "evaluated",
     [
-        lambda runs, qrels, **o: variance_shares(runs, qrels, MEASURE, **grouped("variance_shares", n_draws=200, **o)),
-        lambda runs, _, **o: over_intents(runs, **o),
+        lambda runs, qrels, seed=0: variance_shares(runs, qrels, MEASURE, inference=Inference(n_draws=200, seed=seed)),
+        lambda runs, _, seed=0: over_intents(runs, inference=Inference(n_draws=300, seed=seed)),
     ],
 )
 def test_the_order_of_rows_and_runs_changes_no_variance(evaluated):
@@ -213,11 +222,11 @@ def test_intents_and_tags_on_aida(shared_data):
     tags = pd.DataFrame(sorted(link for link in links if link[1].startswith("Q")), columns=["docno", "entity_id"])
     runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
     given = {"intents": intents[["qid", "entity_id", "prob"]], "tags": tags.assign(weight=0.8)}
-    given["perturb"] = [Dirichlet(10), TagDropout()]
-    found = table(variance_shares(runs, None, "ES@5", **grouped("variance_shares", **given))).loc["bm25"]
+    given["options"] = VarianceOptions(perturb=[Dirichlet(10), TagDropout()])
+    found = table(variance_shares(runs, None, "ES@5", **given)).loc["bm25"]
     expected = {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}
     assert found["share"].to_dict() == pytest.approx(expected, abs=0.02)
     # Most variance of the difference is between topics: both systems share the noise.
-    pair = variance_shares(runs, None, "ES@5", baseline="bm25", **grouped("variance_shares", **given))
+    pair = variance_shares(runs, None, "ES@5", baseline="bm25", **given)
     assert table(pair).loc[("dph - bm25", "topics"), "share"] > 0.5
     assert pair.shares["variance"].sum() < 0.1 * found["variance"].sum()

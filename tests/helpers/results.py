@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from flat import grouped
 from planted import planted_collection
 
 import vbterrier
@@ -37,9 +36,9 @@ MENTIONS = pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [
 
 def sides():
     runs = {"consensus": ENTITIES, "first": ENTITIES.groupby("qid").head(1)}
-    given = {"links": POOL, "pool": LEXICAL, "entities": runs, "cutoff": 5}
+    first = vbterrier.evaluate.ReachOptions(cutoff=5)
     return vbterrier.evaluate.evaluate_closed_open(
-        lambda _: LEXICAL, QRELS, ["AP"], **grouped("evaluate_closed_open", **given)
+        lambda _: LEXICAL, QRELS, ["AP"], links=POOL, pool=LEXICAL, entities=runs, options=first
     )
 
 
@@ -59,14 +58,13 @@ def simulation():
 
 def evaluation():
     runs = {name: RUNS[name] for name in ("lexical", "dense")}
-    drawn = {"n_replicas": 50, "perturb": [vbterrier.stats.Dirichlet(20)]}
-    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [5, 10]}
-    return vbterrier.evaluate_intents(runs, TOPICS, **grouped("evaluate_intents", **given, **drawn))
+    options = vbterrier.evaluate.IntentOptions(cutoff=[5, 10], n_replicas=50, perturb=[vbterrier.stats.Dirichlet(20)])
+    return vbterrier.evaluate_intents(runs, TOPICS, ["ES", "VB"], intents=INTENTS, tagger=TAGS, options=options)
 
 
 def leaderboard():
     about = {"groups": {"lexical": "one", "dense": "two", "words": "one"}, "automatic": {"judge": QRELS}}
-    return vbterrier.evaluate.leaderboard(RUNS, QRELS, budget=2, **grouped("leaderboard", **about, n_draws=100))
+    return vbterrier.evaluate.leaderboard(RUNS, QRELS, budget=2, **about, inference=Inference(n_draws=100))
 
 
 def plan():
@@ -75,8 +73,10 @@ def plan():
 
 
 def settings():
-    about = {"links": POOL, "entities": ENTITIES, "cutoff": 5, "baseline": "lexical"}
-    return vbterrier.evaluate.evaluate_settings(RUNS, QRELS, ["AP"], **grouped("evaluate_settings", **about))
+    first = vbterrier.evaluate.ReachOptions(cutoff=5)
+    return vbterrier.evaluate.evaluate_settings(
+        RUNS, QRELS, ["AP"], links=POOL, entities=ENTITIES, baseline="lexical", options=first
+    )
 
 
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design

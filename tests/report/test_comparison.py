@@ -2,10 +2,10 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
-from flat import grouped
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate.comparison import compare
@@ -13,7 +13,7 @@ from vbterrier.report.comparison import comparison_report, verdicts
 from vbterrier.settings import Inference
 
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
-FEW = {"n_resamples": 300, "test": "randomisation", "interval": "percentile"}
+FEW = Inference(n_resamples=300, test="randomisation", interval="percentile")
 ODD = r"[1] *a*_b & 50% \ {c} ~^ <d> | $e$ #†"
 
 
@@ -48,12 +48,12 @@ BEST = "of systems {} significantly over 8 topics: a has the highest mean, 0.775
     ],
 )
 def test_verdicts(systems, said):
-    (verdict,) = verdicts(compare(frame(**systems), **grouped("compare", **FEW)))
+    (verdict,) = verdicts(compare(frame(**systems), inference=FEW))
     assert verdict.startswith(f"By nDCG@10, {said}")
 
 
 def test_the_verdict_names_the_lowest_mean_if_lower_is_better():
-    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **grouped("compare", **FEW)))
+    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), inference=FEW))
     assert said.startswith("By NonRelCov@5 (lower is better), ")
     assert said.endswith("c has the lowest mean, 0.675, and does not differ significantly from b.")
 
@@ -63,13 +63,13 @@ def test_verdicts_against_a_baseline_name_each_system_once():
     both = pd.concat([values, values.assign(measure="AP")])
     said = "against b (0.675, 8 topics): a scores higher; c scores lower; d does not differ significantly from it."
     expected = [f"By nDCG@10, {said}", f"By AP, {said}"]
-    assert verdicts(compare(both, baseline="b", **grouped("compare", **FEW))) == expected
+    assert verdicts(compare(both, baseline="b", inference=FEW)) == expected
 
 
 def test_long_lists_end_with_their_number():
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
-        compared = compare(values, baseline="s00", **grouped("compare", correction="holm", **FEW))
+        compared = compare(values, baseline="s00", inference=replace(FEW, correction="holm"))
     (said,) = verdicts(compared)
     assert "s08 and 7 more do not differ significantly from it." in said
 
@@ -78,7 +78,7 @@ def test_a_verdict_says_that_no_difference_can_be_significant():
     # All 2^8 flips give p of at least 2/256, times 120 pairs.
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
-        (said,) = verdicts(compare(values, **grouped("compare", correction="holm", **FEW)))
+        (said,) = verdicts(compare(values, inference=replace(FEW, correction="holm")))
     assert "this test cannot find a difference between any two of the 16 systems with so few topics" in said
 
 
@@ -88,7 +88,7 @@ def test_latex_is_well_formed(baseline, margin):
     values = frame(**{ODD: A, "x": less(0.1), "cut": [0.9] + [0.0] * 7})
     both = pd.concat([values, values.assign(measure="VB(intents='a_b',alpha=1)@10")])
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(both, baseline=baseline, **grouped("compare", margin=margin, **FEW))
+        found = compare(both, baseline=baseline, inference=replace(FEW, margin=margin))
     text = comparison_report(found, "latex")
     plain = re.sub(r"(?m)^%.*$", "", text)
     # Means, and the differences of each measure.
@@ -113,7 +113,7 @@ def test_latex_is_well_formed(baseline, margin):
 
 
 def test_markdown_is_escaped():
-    text = comparison_report(compare(frame(**{ODD: A, "x": less(0.1)}), **grouped("compare", **FEW)), "markdown")
+    text = comparison_report(compare(frame(**{ODD: A, "x": less(0.1)}), inference=FEW), "markdown")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows[:4]} == {7 + (0 - 1)}
     assert all(r"\*a\*" in row and "&lt;d>" in row and r"\|" in row for row in rows if "50%" in row and "[1]" in row)
@@ -122,7 +122,7 @@ def test_markdown_is_escaped():
 
 
 def test_names_cannot_steer_terminals_or_end_comments():
-    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), **grouped("compare", **FEW))
+    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), inference=FEW)
     for style in ("table", "latex", "markdown"):
         text = comparison_report(found, style)
         assert "\x1b" not in text
@@ -130,7 +130,7 @@ def test_names_cannot_steer_terminals_or_end_comments():
 
 
 def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
-    found = compare(frame(a=A, b=A), **grouped("compare", **FEW))
+    found = compare(frame(a=A, b=A), inference=FEW)
     assert comparison_report(found, "markdown").count("**0.7750**") == 2
     many = pd.concat([frame(a=A, b=less(0.1)).assign(qid=lambda f, at=at: f["qid"] + f"-{at}") for at in range(5)])
     rng = compare(
@@ -143,7 +143,7 @@ def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
 def test_stars_of_flagged_systems_have_a_dagger(style):
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", **grouped("compare", **FEW))
+        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", inference=FEW)
     assert found.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
     rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
@@ -163,14 +163,14 @@ def test_notes_give_test_correction_and_intervals():
     assert "differ by 0.2 or more" in text
     assert "resamples" not in text
     assert "* differs" not in text, "no star is explained where there is none"
-    starred = comparison_report(compare(frame(a=A, b=less(0.1)), **grouped("compare", **FEW)), "table")
+    starred = comparison_report(compare(frame(a=A, b=less(0.1)), inference=FEW), "table")
     assert "* differs significantly: adjusted p at most 0.05" in starred
 
 
 def wide(**options):
     """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
     both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
-    found = compare(both, **grouped("compare", **{**FEW, **options}))
+    found = compare(both, inference=replace(FEW, **options))
     return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
 
 
@@ -206,7 +206,7 @@ def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
     starred = next(line.split() for line in table("table").splitlines() if "*" in line)
     assert starred[:3] == ["c", "0.675", "*"]
     assert "* differs significantly from a (sign-flip randomisation" in table("markdown").replace("\\", "")
-    none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", **grouped("compare", **FEW))
+    none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", inference=FEW)
     assert "No system differs significantly from a" in comparison_report(none, "latex", compact=True)
 
 

@@ -5,16 +5,17 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pandas as pd
 import pytest
-from flat import grouped
 from planted import planted_collection
 
 from vbterrier import compare, coverage_report, evaluate_intents, rank_systems, score
 from vbterrier.entities.pool import link_pool
 from vbterrier.evaluate import audit_judge, leaderboard
 from vbterrier.evaluate.doctor import diagnose
+from vbterrier.evaluate.intents import IntentOptions
 from vbterrier.linking.quality import linking_report
 from vbterrier.report import latex
 from vbterrier.report.paper import paper_table
@@ -75,39 +76,36 @@ def runs(*names):
 
 QRELS = pd.DataFrame([(f"q{n}", f"d{at}", (n + at) % 3) for n in range(12) for at in range(4)])
 QRELS.columns = ["qid", "docno", "label"]
-FEW = {"n_resamples": 30}
+FEW = Inference(n_resamples=30)
 
 
 def tables(*names):
     """Tables of each kind."""
     systems = runs(*names)
-    scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], **grouped("score", **FEW))
+    scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], inference=FEW)
     yield paper_table(scores)
     yield paper_table(scores, topics=True)
-    yield paper_table(
-        score(systems, QRELS, ["nDCG@3", "BNDCG@3", "BNDCG@5", "AP", "Unjudged@5"], **grouped("score", **FEW))
-    )
-    yield paper_table(compare(systems, QRELS, ["nDCG@10", "AP"], **grouped("compare", margin=0.1, **FEW)))
-    yield paper_table(compare(systems, QRELS, ["nDCG@10"], baseline=names[0], **grouped("compare", **FEW)))
+    yield paper_table(score(systems, QRELS, ["nDCG@3", "BNDCG@3", "BNDCG@5", "AP", "Unjudged@5"], inference=FEW))
+    yield paper_table(compare(systems, QRELS, ["nDCG@10", "AP"], inference=replace(FEW, margin=0.1)))
+    yield paper_table(compare(systems, QRELS, ["nDCG@10"], baseline=names[0], inference=FEW))
     ranked = rank_systems(systems, QRELS, inference=Inference(n_draws=20))
     yield paper_table(ranked)
     yield paper_table(ranked, pairs=True)
     gold = pd.DataFrame({"qid": TOPICS, "entity_id": ["Paris", "NIL", "Rome"] * 4})
     found = gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4)
-    yield paper_table(linking_report(dict.fromkeys(names, found), gold, **grouped("linking_report", **FEW)))
+    yield paper_table(linking_report(dict.fromkeys(names, found), gold, inference=FEW))
     made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
     links = link_pool(made.pool, made.tags, made.qrels)
-    yield paper_table(
-        coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **grouped("coverage_report", **FEW))
-    )
+    yield paper_table(coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, inference=FEW))
     intents = pd.DataFrame({"qid": TOPICS * 2, "entity_id": [*("x" * 12 + "y" * 12)], "prob": 0.5})
     tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
-    given = {"intents": intents, "tagger": tags, "measures": ["VB", "ES"], "cutoff": [3], "n_replicas": 20}
-    yield paper_table(
-        evaluate_intents(
-            systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **grouped("evaluate_intents", **given, **FEW)
-        )
-    )
+    given = {
+        "intents": intents,
+        "tagger": tags,
+        "measures": ["VB", "ES"],
+        "options": IntentOptions(cutoff=[3], n_replicas=20),
+    }
+    yield paper_table(evaluate_intents(systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **given, inference=FEW))
     yield doctor_report(diagnose(systems, QRELS), "latex")
 
 
@@ -123,8 +121,8 @@ def tables_of_judging(names):
     systems = {name: renamed(run) for name, run in runs(*names).items()}
     qrels = renamed(QRELS)
     labels = {name: renamed(QRELS.assign(label=(QRELS["label"] + at) % 3)) for at, name in enumerate(names[:3])}
-    yield paper_table(score(systems, qrels, ["nDCG@3"], **grouped("score", **FEW)), topics=True)
-    found = compare(systems, qrels, ["nDCG@10"], baseline=names[0], **grouped("compare", **FEW))
+    yield paper_table(score(systems, qrels, ["nDCG@3"], inference=FEW), topics=True)
+    found = compare(systems, qrels, ["nDCG@10"], baseline=names[0], inference=FEW)
     yield paper_table(found, compact=True, names={names[0]: names[1]})
     yield paper_table(found, systems=True)
     few = Inference(n_draws=20)
@@ -174,7 +172,7 @@ def test_ordinary_tables_fit_a_column_of_text(pdflatex, tmp_path):
 
 
 def test_labels_are_known_to_references(pdflatex, tmp_path):
-    table = paper_table(score(runs("a"), QRELS, ["nDCG@10"], **grouped("score", **FEW)))
+    table = paper_table(score(runs("a"), QRELS, ["nDCG@10"], inference=FEW))
     log = compiled(pdflatex, tmp_path, table, r"See Table~\ref{tab:scores}.")
     assert "undefined" not in log
 
@@ -207,7 +205,7 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
 @pytest.mark.slow
 def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     names = [f"run-{number}" for number in range(60)]
-    scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **grouped("score", **FEW))
+    scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], inference=FEW)
     found = [
         paper_table(scores),
         paper_table(compare(scores, measures=["nDCG@10"], inference=Inference(n_resamples=20))),

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from flat import grouped
 from ir_measures import AP
 from night import at_night
 from pandas.testing import assert_frame_equal
@@ -28,6 +27,7 @@ from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.kernels.resample import stream
+from vbterrier.settings import Inference
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("neural")]
 
@@ -124,8 +124,8 @@ def test_candidates_from_labels_show_a_gap_with_a_trained_and_with_a_random_rank
     data = collection()
     for entities in ("closed, trained", "closed, random"):
         scored = stage(model, entities, epochs=2).cross_validated(data.run, data.qrels["true"])
-        options = {"links": data.pool, "entities": data.entities[entities], "n_resamples": 100}
-        found = evaluate_settings({"it": scored}, data.qrels["true"], ["AP"], **grouped("evaluate_settings", **options))
+        options = {"links": data.pool, "entities": data.entities[entities], "inference": Inference(n_resamples=100)}
+        found = evaluate_settings({"it": scored}, data.qrels["true"], ["AP"], **options)
         values = found.values.pivot(index="qid", columns="setting", values="value").dropna()
         assert ttest_rel(values["conditional"], values["open-world"], alternative="greater").pvalue < 0.01, entities
 
