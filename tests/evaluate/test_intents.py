@@ -707,7 +707,7 @@ def test_processes_and_order_change_nothing():
             raise TypeError("cannot pickle 'java' object")
 
     with pytest.raises(ParameterError, match=r"system 'x' cannot be sent to another process \(cannot pickle 'java'"):
-        reworded({"x": Locked()}, n_jobs=2)
+        reworded({"x": Locked()}, execution=Execution(n_jobs=2))
 
 
 def test_intents_that_are_given_hold_for_all_wordings():

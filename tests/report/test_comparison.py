@@ -167,10 +167,10 @@ def test_notes_give_test_correction_and_intervals():
     assert "* differs significantly: adjusted p at most 0.05" in starred
 
 
-def wide(**options):
+def wide(baseline=None, **options):
     """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
     both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
-    found = compare(both, inference=replace(FEW, **options))
+    found = compare(both, baseline=baseline, inference=replace(FEW, **options))
     return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
 
 
