@@ -312,6 +312,16 @@ def test_values_of_linking_measures_give_scores_of_other_sets_of_queries(tmp_pat
         score_by_size(values.drop(columns=["gold", "answer"]))
 
 
+def test_figures_that_are_undefined_in_a_subset_follow_their_parameter():
+    """The first three queries have no NIL."""
+    gold = pd.DataFrame({"qid": [f"q{each}" for each in range(6)], "entity_id": ["A", "A", "B", "NIL", "NIL", "A"]})
+    measures = [NilP(undefined=undefined) for undefined in ("zero", "skip")]
+    found = score_by_size(score({"mine": gold}, gold, measures).values, sizes=[3, 6]).set_index(["measure", "n_qids"])
+    assert found["mean"].xs(6, level="n_qids").tolist() == [1, 1]
+    assert found["mean"][str(measures[0]), 3] == 0
+    assert np.isnan(found["mean"][str(measures[1]), 3])
+
+
 def test_codes_of_answers_are_those_of_the_table_of_counts():
     codes = score({"mine": SYSTEM}, GOLD, [LinkingR(part="answer")]).values["value"].astype(int)
     counts = linking_report({"mine": SYSTEM}, GOLD).counts.iloc[:, 3:].to_numpy().ravel()

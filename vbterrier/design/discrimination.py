@@ -109,12 +109,14 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
         ((_, names, _, table, _),) = ScoreTable.of_frame(coded).views(by_id=by_id)
         counted = (table[:, :, None] == np.arange(linking.N_ANSWERS)).reshape(len(table), -1).astype(np.float64)
         shape, place = (len(names), linking.N_ANSWERS), linking.FIGURES.index(figure)
-        yield measure, names, counted, partial(_figures, shape=shape, place=place)
+        undefined = 0.0 if "undefined='zero'" in measure else np.nan
+        yield measure, names, counted, partial(_figures, shape=shape, place=place, undefined=undefined)
 
 
-def _figures(means: Floats, *, shape: tuple[int, int], place: int) -> Floats:
+def _figures(means: Floats, *, shape: tuple[int, int], place: int, undefined: float) -> Floats:
     """A figure of m systems from the shares of their answers, (..., m) of (..., 8 m)."""
-    return linking.figure(means.reshape(*means.shape[:-1], *shape), place=place)
+    values = linking.figure(means.reshape(*means.shape[:-1], *shape), place=place)
+    return np.where(np.isnan(values), undefined, values)
 
 
 @with_usual_errors
@@ -160,7 +162,7 @@ def score_by_size(
     -----
     The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
     queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. A figure that is undefined in a subset is
-    NaN.
+    NaN, or 0 for measures with ``undefined='zero'``.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 
