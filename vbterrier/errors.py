@@ -123,6 +123,10 @@ def issued() -> Iterator[list[str]]:
         _ISSUED.reset(token)
 
 
+# What warnings say of estimates whose intervals may miss the value, which answers show as serious caveats.
+CAN_BE_WRONG = "can be wrong by more than their intervals"
+
+
 def warn(message: str) -> None:
     """Warn with ``DegenerateWarning`` at the line of the caller, the first frame outside this package."""
     if (messages := _HEARD.get()) is not None:

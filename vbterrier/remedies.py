@@ -160,6 +160,16 @@ def is_in_use() -> bool:
     return _IN_USE.get() is not None
 
 
+def written(command: str, function: str) -> str:
+    """Return another command, or function, as the interface in use writes it.
+
+    >>> written("judge", "judge_next")
+    'vbterrier.judge_next'
+    """
+    used = _IN_USE.get()
+    return f"vbterrier.{function}" if used is None or used.options is None else f"vbterrier {command}"
+
+
 def call_in_use() -> Call | None:
     """Return the outermost call, if there is one."""
     used = _IN_USE.get()
@@ -244,6 +254,7 @@ COMMON_TOPICS = Remedy("on_topics", _SCORE, "common")
 ALL_TOPICS = Remedy("on_topics", _SCORE, "all")
 TOPICS = Remedy("topics", _SCORE)
 SUBTOPICS = Remedy("subtopics", _SCORE)
+INTENTS = Remedy("intents", _SCORE)
 NEGATIVE = Remedy("negative", _READ_QRELS, "unjudged", _CONVERT)
 FIRST_LABEL = Remedy("contradictions", _READ_QRELS, "first", _CONVERT)
 UNIT = Remedy("unit", _READ_QRELS, None, _CONVERT)

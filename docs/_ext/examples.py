@@ -21,6 +21,7 @@ GENERATED = ("reference/api", "reference/commands")
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DIRECTIVE = re.compile(r"^\.\. (?:code-block:: )?(\w+)(?:::)?\n((?: +:.*\n)*)\n((?:(?: {3,}.*)?\n)+)", re.MULTILINE)
 _HEADING = {".md": re.compile(r"^#+ (.+)$", re.MULTILINE), ".rst": re.compile(r"^(\S.*)\n([=-])\2{2,}$", re.MULTILINE)}
+_MEASURE = re.compile(r"\b([A-Z]\w+)(?=(?:\([^()]*\))?@\d)")
 # ``table.plot("forest")`` is a use of ``plots.forest``.
 _PLOT = "plot"
 # A plot without a figure, which counts in the names of the files.
@@ -122,7 +123,9 @@ def uses() -> dict[str, tuple[Example, ...]]:
             example = Example(page, title, section, n_plots if language == _PLOT else None)
             names = python_names(code, imports) if language in {"python", _PLOT, _DATA} else command_words(code)
             if language in {"python", _PLOT, _DATA, "sh", "console", "bash"}:
-                for name in names:
+                # Measures are mostly texts, as "BNDCG@10" and -m "VB(alpha=2)@5".
+                measures = (f"vbterrier.{name}" for name in _MEASURE.findall(code))
+                for name in (*names, *measures):
                     table.setdefault(name, {})[example] = None
     return {name: tuple(examples) for name, examples in table.items()}
 

@@ -1,15 +1,17 @@
 """Reference of the measures, generated from their declarations and docstrings.
 
-``.. measures:: unjudged`` documents a family of measures, ``.. measure-table::`` lists all of them.
+``.. measures:: unjudged`` lists a family of measures, ``.. measure-table::`` all of them; each has a page, which
+``public_names`` writes.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sphinx.ext.napoleon import NumpyDocstring
+from docutils import nodes
+from sphinx.ext.napoleon import Config, NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import vbterrier.measures as ours
@@ -19,7 +21,6 @@ from vbterrier.measures.linking import LinkingMeasure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from docutils import nodes
     from sphinx.application import Sphinx
 
     from vbterrier.measures.base import Measure, Param
@@ -37,7 +38,7 @@ FAMILIES = {
 NEEDS = {
     "unjudged": "a run (qid, docno, score) and qrels (qid, docno, label)",
     "intents": "a run (qid, docno, score), intents (qid, entity_id, prob) and tags (docno, entity_id)",
-    "entities": "an entity run (qid, docno, score; docno is an entity's id) and the links of a pool (:doc:`frames`)",
+    "entities": "an entity run (qid, docno, score; docno is an entity), links of a pool (:doc:`/reference/frames`)",
     "linking": "answers (qid, docno, score; docno is an entity's id or NIL) and a gold standard (qid, entity_id)",
 }
 PAPERS = {
@@ -48,6 +49,8 @@ PAPERS = {
 }
 _RANGE = re.compile(r"in (?:``)?(\[[^\]]*\])|(at least 0|0 or 1)")
 _ENDLESS = 1e6
+# Options of napoleon as in conf.py.
+_NAPOLEON = Config(napoleon_use_rtype=False, napoleon_use_ivar=True, napoleon_preprocess_types=True)
 
 
 def direction(measure: Measure) -> str:
@@ -115,7 +118,7 @@ def parameters(measure: Measure) -> Iterator[str]:
     yield from table(("parameter", "values", "default", "meaning"), rows, "18 34 14 34", "parameters")
 
 
-def described(measure: Measure, family: str, config: Any) -> Iterator[str]:
+def described(measure: Measure, family: str) -> Iterator[str]:
     """What is said of a measure."""
     yield from (f".. py:data:: vbterrier.{measure.NAME}", "")
     body = [
@@ -128,7 +131,7 @@ def described(measure: Measure, family: str, config: Any) -> Iterator[str]:
         f":Needs: {NEEDS[family]}",
         f":Paper: {PAPERS[family]}",
         "",
-        *NumpyDocstring(docstring(measure), config, what="data").lines(),
+        *NumpyDocstring(docstring(measure), _NAPOLEON, what="data").lines(),
         "",
         ".. rubric:: All parameters",
         "",
@@ -137,31 +140,40 @@ def described(measure: Measure, family: str, config: Any) -> Iterator[str]:
     yield from (f"   {line}" if line else "" for line in body)
 
 
-class Measures(SphinxDirective):
-    """The measures of a family."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Their descriptions."""
-        family = self.arguments[0]
-        lines = [line for measure in FAMILIES[family] for line in described(measure, family, self.config)]
-        return self.parse_text_to_nodes("\n".join(lines))
-
-
 class MeasureTable(SphinxDirective):
     """All measures in one table."""
+
+    def measures(self) -> list[Measure]:
+        """The measures, in the order of the families."""
+        return [measure for measures in FAMILIES.values() for measure in measures]
 
     def run(self) -> list[nodes.Node]:
         """The table."""
         rows = [
             (f":py:data:`~vbterrier.{measure.NAME}`", measure.SHORT_DESC, limits(measure) or "any", direction(measure))
-            for measures in FAMILIES.values()
-            for measure in measures
+            for measure in self.measures()
         ]
         return self.parse_text_to_nodes(
             "\n".join(table(("measure", "what it says", "range", "direction"), rows, "15 45 15 25", "columns"))
         )
+
+
+class Measures(MeasureTable):
+    """The measures of a family in a table, whose rows have the anchors of the sections that this page once had."""
+
+    required_arguments = 1
+
+    def measures(self) -> list[Measure]:
+        """The measures of the family."""
+        return list(FAMILIES[self.arguments[0]])
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        made = super().run()
+        body = next(iter(made[0].findall(nodes.tbody)))
+        for measure, row in zip(self.measures(), body.children, strict=True):
+            row.children[0].children[0].insert(0, nodes.target("", "", ids=[f"vbterrier.{measure.NAME}"]))
+        return made
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

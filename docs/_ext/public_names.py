@@ -3,20 +3,22 @@
 ``.. public-names:: stats`` lists the public names that live in these packages, ``.. names::`` those of its content,
 such as classes of results. Each name has a page in ``reference/api``, written when a build begins: its docstring, and
 links to the examples that use it. New public names appear without a change here; ``rest`` stands for the packages that
-no other page names.
+no other page names. Measures, and the stages on the pages that PyTerrier collects, have such pages, too.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 from docutils import nodes
 from examples import DOCS, links, uses, write
-from measures import table
+from measures import FAMILIES, described, table
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
@@ -34,6 +36,9 @@ PACKAGES = (
     PLOTS,
 )
 _LISTS = re.compile(r"^\.\. (public-names|names)::(.*)\n((?:\n|   .*\n)*)", re.MULTILINE)
+# A class or a function on a page that PyTerrier collects, with its options.
+_COLLECTED = re.compile(r"^\.\. auto(?:class|function):: (\S+)\n?((?:   :.*\n?)*)", re.MULTILINE)
+_COLLECTION = DOCS.parent / "vbterrier/pt_docs"
 
 
 def public() -> dict[str, Any]:
@@ -76,19 +81,54 @@ def listed(text: str) -> list[str]:
     ]
 
 
-def pages() -> dict[str, str]:
-    """Return the name of the page that lists it, by whole name."""
+@cache
+def stages() -> dict[str, tuple[str, str]]:
+    """Return the page of PyTerrier that has a stage, and the options of its description, by whole name."""
     return {
-        name: path.stem
+        name: (path.stem, options)
+        for path in sorted(_COLLECTION.glob("*.rst"))
+        for name, options in _COLLECTED.findall(path.read_text(encoding="utf-8"))
+        if ":no-index:" not in options
+    }
+
+
+def pages() -> dict[str, str]:
+    """Return the page that lists it, by whole name."""
+    of_names = {
+        name: f"reference/{path.stem}"
         for path in sorted((DOCS / "reference").glob("*.rst"))
         for name in listed(path.read_text(encoding="utf-8"))
     }
+    of_measures = {
+        f"vbterrier.{measure.NAME}": f"reference/measures-{family}"
+        for family, measures in FAMILIES.items()
+        for measure in measures
+    }
+    return {**of_names, **of_measures, **{name: f"pyterrier/{stem}" for name, (stem, _) in stages().items()}}
+
+
+def collected(_app: Sphinx, path: Path, _parent: str, source: list[str]) -> None:
+    """Lists of names instead of descriptions, on the pages that PyTerrier collects: each name has a page here."""
+    if "pt_docs" in Path(path).parts:
+        # Blank lines between the descriptions are those of the list.
+        names = _COLLECTED.sub(r".. names:: \1\n", source[0])
+        source[0] = re.sub(r"(?:^\.\. names:: \S+\n\n?)+", _joined, names, flags=re.MULTILINE)
+
+
+def _joined(lists: re.Match[str]) -> str:
+    names = re.findall(r"\.\. names:: (\S+)", lists[0])
+    return "\n".join([".. names::", "", *(f"   {name}" for name in names), "", ""])
 
 
 def page(name: str, parent: str) -> str:
     """Return the page of a name: its docstring, then the examples that use it."""
-    value = resolve_name(name)
-    if inspect.isclass(value) and issubclass(value, Exception):
+    measures = {f"vbterrier.{one.NAME}": (one, family) for family, some in FAMILIES.items() for one in some}
+    value = measures[name][0] if name in measures else resolve_name(name)
+    if name in measures:
+        directive = (*described(*measures[name]), "")
+    elif name in stages():
+        directive = (f".. autoclass:: {name}", *stages()[name][1].splitlines(), "")
+    elif inspect.isclass(value) and issubclass(value, Exception):
         directive = (f".. autoexception:: {name}", "")
     elif inspect.isclass(value):
         directive = (f".. autoclass:: {name}", "   :members:", "")
@@ -97,7 +137,7 @@ def page(name: str, parent: str) -> str:
     else:
         directive = (f".. autodata:: {name}", "   :no-value:", "")
     short = name.removeprefix("vbterrier.") if value is public().get(name.removeprefix("vbterrier.")) else name
-    lines = (":orphan:", "", short, "=" * len(short), "", f":doc:`/reference/index`: :doc:`/reference/{parent}`", "")
+    lines = (":orphan:", "", short, "=" * len(short), "", f":doc:`/reference/index`: :doc:`/{parent}`", "")
     return "\n".join([*lines, *directive, *links(uses().get(name, ()))])
 
 
@@ -153,4 +193,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("public-names", PublicNames)
     app.add_directive("names", Names)
     app.connect("builder-inited", write_pages)
+    app.connect("include-read", collected)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

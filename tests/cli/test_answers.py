@@ -25,6 +25,7 @@ COMMANDS = {
     "doctor": f"doctor {RUNS} -q qrels.txt",
     "report": f"report {RUNS} -q qrels.txt -o made.html --resamples 50",
     "link": "link gold.tsv other.tsv --gold gold.tsv",
+    "coverage": "coverage entities.run --pool dense.run --tags tags.tsv -q qrels.txt --cutoff 1 --cutoff 2",
     "demo": "demo",
 }
 
@@ -35,6 +36,8 @@ def folder(tmp_path_factory):
     copy_demo(where)
     (where / "gold.tsv").write_text("".join(f"q{i}\tE{i % 3}\n" for i in range(12)))
     (where / "other.tsv").write_text("".join(f"q{i}\tE{i % 2}\n" for i in range(12)))
+    rows = [line.split("\t") for line in (where / "intents.tsv").read_text().splitlines()[1:]]
+    (where / "entities.run").write_text("".join(f"{qid} Q0 {entity} 1 {prob} e\n" for qid, entity, prob, *_ in rows))
     return where
 
 
@@ -214,6 +217,60 @@ def test_a_table_keeps_the_order_of_runs_and_takes_one(run):
     code, out, _ = run("table dense.run -q qrels.txt -m nDCG@10 --name dense=Dense -f csv")
     assert (code, out.splitlines()[1].split(",")[0]) == (0, "Dense")
     assert run("table dense.run -q qrels.txt --baseline dense")[0] == 2
+
+
+def test_a_latex_table_keeps_the_order_of_runs(run):
+    _, out, _ = run("table words.run dense.run lexical.run -q qrels.txt -m nDCG@10 -m P@5 -f latex")
+    rows = [line.split(" & ")[0] for line in out.splitlines() if line.endswith(r"\\") and "&" in line]
+    assert rows[1:] == ["words", "dense", "lexical"]
+
+
+def test_unjudged_documents_are_a_serious_caveat_of_measures_that_count_them(run):
+    said = "0.0% (lexical) to 31.7% (dense) of the first 10 documents are unjudged, and nDCG@10 treats them as "
+    said += "non-relevant, which favours lexical; prefer ENDCG@10."
+    for command in ("score", "compare", "table"):
+        _, record, _ = run(f"{command} {RUNS} -q qrels.txt -m nDCG@10 -m ENDCG@10 --json")
+        caveats = [one for one in json.loads(record)["caveats"] if one["about"] == "Unjudged documents"]
+        assert [(one["text"], one["serious"]) for one in caveats] == [(said, True)]
+    # Neither a measure that draws their grades nor complete judgments are concerned.
+    for rest in ("-q qrels.txt -m BNDCG@10", "-q complete.txt -m nDCG@10"):
+        _, record, _ = run(f"score {RUNS} {rest} --json")
+        assert "Unjudged documents" not in [one["about"] for one in json.loads(record)["caveats"]]
+
+
+def test_the_verdict_of_each_number_of_entities_is_shown(run):
+    _, out, _ = run(COMMANDS["coverage"])
+    first, second = " ".join(out.split()).split(" DiscRatio@")[1:3]
+    assert (first[0], second[0]) == ("1", "2")
+
+
+def test_a_run_with_the_name_of_a_measure_is_a_run(run, folder):
+    shutil.copy(folder / "dense.run", folder / "P@5")
+    assert run("score P@5 -q qrels.txt -m nDCG@10")[0] == 0
+    (folder / "P@5").unlink()
+
+
+def test_a_measure_among_the_runs_is_named(refused, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    refused(["score", "dense.run", "-q", "qrels.txt", "-m", "nDCG@10", "AP"], 2, "add it as -m AP")
+    refused(["score", "dense.run", "-q", "qrels.txt", "-m", "nDCG@10", "none.run"], 1, "none.run: no such file")
+
+
+def test_the_first_lines_of_a_decision_fit_the_terminal_with_its_mark(run, monkeypatch):
+    for columns in range(60, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        _, out, _ = run(f"{COMMANDS['gate']} --quiet")
+        assert max(map(len, out.splitlines())) <= columns
+
+
+def test_the_gate_lists_some_documents_and_counts_the_others(run):
+    command = "gate dense.run -q qrels.txt -m nDCG@10 -b lexical.run --margin .01 --max-share 1 --level .6"
+    _, out, _ = run(command)
+    assert "15 more documents: --judge FILE writes all." in out
+    # All rankings have the same baseline, which needs no column.
+    assert " qid   new - baseline   grades, new" in out
+    _, out, _ = run(f"{command} -f markdown")
+    assert out.count("beyond the cutoff of lexical") == 20
 
 
 def test_the_name_of_the_process_is_not_in_commands_to_run(run, monkeypatch):

@@ -320,7 +320,7 @@ def test_warnings_that_differ_in_the_run_are_shown_once_and_counted(command, fil
         _, out, err = command("score", *runs, "-q", "judged.txt", "-m", "nDCG@10", "--interval", "normal", "-f", style)
         (alike,) = [line for line in (out + err).splitlines() if "not in" in line]
         assert "run 'a'" in alike.lower()
-        assert "(5 more like it, of run 'b', run 'c', run 'd', ...)" in alike
+        assert "(also of run 'b', run 'c', run 'd' and 2 more)" in alike
 
 
 # Parts of runs, and several processes.

@@ -41,8 +41,8 @@ def test_exit_codes_are_those_of_the_decision(command):
     assert "PASS" not in out
     code, out, _ = command("gate", "new.run", "-b", "old.run", "-q", "few.txt", "--margin", "0.1", "-m", "nDCG@2")
     assert code == 3
-    assert out.startswith("? UNKNOWN: 5 queries do not show if new is at most 0.1 worse than old by nDCG@2: ")
-    assert "More queries are needed: about 59 such as these decide with a probability of 0.8, 5 now" in out
+    assert out.startswith("? UNKNOWN: 5 queries do not show whether new is at most 0.1 worse than old by nDCG@2: ")
+    assert "More queries are needed: about 59 such as these would give PASS or FAIL with probability 0.8 (now 5)" in out
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_runs_of_one_file_name_are_told_apart_by_names(command, refused, files):
         (files / folder / "run.csv").write_text("query,docid,position\n" + "q0,a,1\nq1,b,1\n")
     few = ["-q", "few.txt", "--margin", "0.1", "-m", "nDCG@2"]
     code, out, _ = command("gate", "new=a/run.csv", "-b", "old=b/run.csv", *few)
-    assert (code, "if new is at most 0.1 worse than old" in out.splitlines()[0]) == (3, True)
+    assert (code, "whether new is at most 0.1 worse than old" in out.splitlines()[0]) == (3, True)
     # A named file and an unnamed one, and a file whose name has the sign.
     (files / "x=y.csv").write_text((files / "a/run.csv").read_text())
     code, out, _ = command("gate", "x=y.csv", "-b", "mine=a/run.csv", "-b", "b/run.csv", *few)

@@ -251,7 +251,9 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     filled = vbterrier.score(runs, pd.concat([human, gaps]), ["nDCG@10"]).means()["nDCG@10"]
     assert mixed["filled"].tolist() == pytest.approx(filled.tolist())
     methods = found.systems.query("estimate == 'corrected'")["method"].unique().tolist()
-    assert methods == ["0 complete topics (15 correct scores), and 10.0 judged documents in each other topic (20 do)"]
+    assert methods == [
+        "a correction needs 15 complete topics (now 0), or 20 judged documents in each other topic (now 10.0)"
+    ]
     assert found.mixed["shift"].isna().all()
 
 
@@ -404,8 +406,16 @@ def test_complete_topics_correct_the_scores_of_all_topics(judged):
 @pytest.mark.parametrize(
     ("n_topics", "share", "reason"),
     [
-        (14, 1.0, "14 complete topics (15 correct scores), and 0.0 judged documents in each other topic (20 do)"),
-        slow(40, 0.3, "0 complete topics (15 correct scores), and 15.0 judged documents in each other topic (20 do)"),
+        (
+            14,
+            1.0,
+            "a correction needs 15 complete topics (now 14), or 20 judged documents in each other topic (now 0.0)",
+        ),
+        slow(
+            40,
+            0.3,
+            "a correction needs 15 complete topics (now 0), or 20 judged documents in each other topic (now 15.0)",
+        ),
     ],
 )
 @pytest.mark.slow
@@ -427,7 +437,10 @@ def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
         assert row["order"] == "TRUSTED"
     else:
         assert (row["order"], row["levels"], row["n_order"]) == ("UNKNOWN", "UNKNOWN", 10)
-        assert "0 of 40 topics are judged completely; 10 decide: vbterrier judge --complete 10" in row["order_reason"]
+        assert (
+            "0 of 40 topics are judged completely; a verdict needs 10, whose documents vbterrier judge --complete 10"
+            in row["order_reason"]
+        )
 
 
 @pytest.mark.slow
@@ -467,8 +480,8 @@ def test_what_the_labels_save_is_said_with_both_numbers(planted):
     found = planted[-1]
     needed = found.needed.set_index("labels")["n"]
     texts = {word: f"more than {400}" if np.isnan(needed[word]) else f"{needed[word]:,.0f}" for word in needed.index}
-    more = f"{texts['with']} more human judgments with these labels, and {texts['without']} without."
-    assert found.summary()[-1] == f"An interval of ±0.02 of ENDCG@10 (nDCG@10, judged to depth 100) takes {more}"
+    more = f"{texts['with']} more human judgments with these labels, and {texts['without']} without them."
+    assert found.summary()[-1] == f"An interval of ±0.02 of ENDCG@10 (nDCG@10, judged to depth 100) needs {more}"
 
 
 def test_systems_stand_side_by_side(planted):

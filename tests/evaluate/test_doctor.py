@@ -53,7 +53,7 @@ def test_facts_of_judgments_and_runs():
         "topics": "3",
         "judgments": "7",
         "labels": "-1: 1, 0: 3, 1: 2, 2: 1",
-        "below 0": "1 (count as 0)",
+        "labels below 0": "1 (count as 0)",
         "kind": "adhoc",
     }
     assert "qrels: 1 topic has no relevant document and always scores 0" in found.notes
@@ -280,7 +280,7 @@ def test_the_doctor_diagnoses_runs_of_trec_covid(shared_data):
     found = diagnose(runs, read_qrels(folder / "qrels.incomplete.txt.gz"))
     assert facts(found)["topics"] == "50"
     assert facts(found)["judgments"] == "66,336"
-    assert facts(found)["below 0"] == "2 (count as 0)"
+    assert facts(found)["labels below 0"] == "2 (count as 0)"
     assert facts(found)["kind"] == "adhoc"
     assert row(found)["unjudged@10"] == pytest.approx(0.224)
     assert found.runs["missing"].tolist() == [0, 20]

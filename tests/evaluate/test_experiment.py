@@ -840,8 +840,8 @@ def test_tables_have_the_answer_of_their_means_and_stay_data_frames():
     answer = table.answer()
     # The intervals are those of score.
     assert answer.verdict == vbterrier.score(runs, qrels, ["P@1"]).answer().verdict
-    assert answer.verdict.startswith("good scores 1.000 (")
-    assert "by P@1 over 3 topics, and bad scores 0.000" in answer.verdict
+    assert answer.verdict.startswith("By P@1, good scores 1.000 (")
+    assert " and bad 0.000 (0.000 to 0.708) over 3 topics." in answer.verdict
     assert answer.made_by == "vbterrier.Experiment(retr_systems, topics, qrels, ['P@1'])"
     assert answer.next == (
         "vbterrier.compare(vbterrier.Experiment(retr_systems, topics, qrels, ['P@1'], perquery=True))"

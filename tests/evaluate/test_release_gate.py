@@ -407,7 +407,9 @@ def test_too_few_queries_are_counted_and_with_them_the_gate_decides():
     found = gate(new, old, qrels)
     assert reason(found) == ["UNKNOWN", "more queries"]
     needed = int(found.pairs.loc[0, "n_needed"])
-    text = f"more queries are needed: about {needed} such as these decide with a probability of 0.8, 30 now"
+    text = (
+        f"more queries are needed: about {needed} such as these would give PASS or FAIL with probability 0.8 (now 30)"
+    )
     assert text in found.advice()[0]
     assert not len(found.judge)
     # The same queries again have the observed spread.
@@ -439,7 +441,7 @@ def test_ratings_are_asked_for_only_if_they_can_decide():
     few = gate(*unjudged(n=20), "ENDCG@4", margin=0.05, budget=5)
     assert reason(few) == ["UNKNOWN", "more queries"]
     assert not len(few.judge)
-    assert "and decide with a probability of 0%" in few.advice()[0]
+    assert "and give PASS or FAIL with probability 0%" in few.advice()[0]
 
 
 @pytest.mark.slow
@@ -449,7 +451,7 @@ def test_ratings_decide_as_often_as_predicted():
         new, old, every = collection(n=80, seed=seed)
         hidden = every.sample(frac=0.3, random_state=seed).index
         found = undecided(new, old, every.drop(hidden), budget=1)
-        stated.append(int(found.advice()[0].split("probability of ")[1].split("%")[0]) / 100)
+        stated.append(int(found.advice()[0].split(" with probability ")[-1].split("%")[0]) / 100)
         rated = gate(new, old, every, margin=found.pairs.loc[0, "margin"], options=GateOptions(max_share=1))
         decided.append(rated.decision != "UNKNOWN")
     assert 0.1 < np.mean(stated) < 0.9
@@ -460,7 +462,7 @@ def test_the_effect_of_ratings_on_ndcg_is_predicted_by_its_estimate():
     new, old, qrels = unjudged(n=120)
     with pytest.warns(DegenerateWarning, match="treats unjudged documents as non-relevant"):
         found = undecided(new, old, qrels, "nDCG@4")
-    assert "unjudged documents move the difference by up to" in found.advice()[0]
+    assert "unjudged documents would change the difference by up to" in found.advice()[0]
     with pytest.warns(DegenerateWarning, match="treats unjudged"):
         found = gate(new, old, qrels, "Success@4", margin=0.001)
     assert "unknown effect on Success@4" in found.advice()[0]
@@ -482,8 +484,8 @@ def test_several_undecided_baselines_have_a_reason_each():
 def test_the_guarantee_is_stated_in_one_line():
     new, old, qrels = collection(n=60)
     criteria = (
-        "the mean loss over queries drawn as these were is below 0.05, even if some that were not sampled lose 1; and "
-        "at most 5% of queries lose more than 0.5."
+        "the mean loss over queries drawn as these were is below 0.05, even if some queries outside the sample lose 1; "
+        "and at most 5% of queries lose more than 0.5."
     )
     sure = "95% confidence"
     said = {
@@ -546,7 +548,7 @@ def test_the_page_of_a_gate_begins_with_its_decision_and_reason():
     first, reason, last = found._verdict()
     row = found.pairs.loc[0]
     assert first == (
-        "UNKNOWN: 30 queries do not show if new is at most 0.05 worse than old by nDCG@4: mean difference "
+        "UNKNOWN: 30 queries do not show whether new is at most 0.05 worse than old by nDCG@4: mean difference "
         f"{row['diff']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})."
     )
     assert reason.casefold() == f"{found.advice()[0]}.".casefold()

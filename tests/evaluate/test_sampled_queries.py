@@ -69,7 +69,7 @@ def test_weights_and_clusters_enter_the_limits_of_the_gate():
         ({"cluster": np.arange(N) % 9}, "more clusters are needed: at least 10, 9 now"),
         (
             {"weight": np.where(np.arange(N) < 3, 500.0, 1.0)},
-            "weights make 120 queries worth 3 queries; sample by traffic",
+            "by their weights, 120 queries count as 3; sample by traffic",
         ),
     ],
 )
@@ -350,7 +350,7 @@ def test_tables_of_queries_are_checked_before_runs_are_scored(monkeypatch):
 def test_heavy_weights_give_a_warning():
     heavy = np.r_[1000.0, 500.0, np.ones(N - 2)]
     for call in (vbterrier.score, vbterrier.compare):
-        with pytest.warns(DegenerateWarning, match="weights make 120 queries worth 2; sample by traffic"):
+        with pytest.warns(DegenerateWarning, match="by their weights, 120 queries count as 2; sample by traffic"):
             call(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(weight=heavy)))
 
 

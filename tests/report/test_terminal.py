@@ -129,9 +129,9 @@ def test_a_printed_result_shows_its_means(demo_files, monkeypatch):
     scores = vbterrier.score([demo_files / "dense.run"], demo_files / "qrels.txt", ["nDCG@10", "P@5"])
     first, second, caption, *table = str(scores).splitlines()
     assert repr(scores) == "Scores(1 system, nDCG@10, P@5, 12 topics)"
-    assert first.startswith("dense scores 0.688 (")
-    assert first.endswith(" by nDCG@10 over 12 topics.")
-    assert second.startswith("dense scores ")
+    assert first.startswith("By nDCG@10, dense scores 0.688 (")
+    assert first.endswith(") over 12 topics.")
+    assert second.startswith("By P@5, dense scores ")
     assert caption.startswith("Means: 12 topics; 95% intervals: topics (unseen)")
     for row in scores.intervals.itertuples():
         assert any(row.measure in line and f"{row.value:.4f}" in line and f"{row.low:.4f} to" in line for line in table)

@@ -251,6 +251,7 @@ def shared(function: Callable[..., None], *, answers: bool = False) -> Callable[
             from vbterrier.report.tables import WIDTH, terminal_columns
 
         _require_separate(options)
+        _require_files(options.get("runs") or ())
         show_log(verbose)
         context = copy_context()
         context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
@@ -273,6 +274,20 @@ def shared(function: Callable[..., None], *, answers: bool = False) -> Callable[
     command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+_MEASURE = re.compile(r"(\w+)(\(.*\))?(@\d+)?")
+
+
+def _require_files(runs: Sequence[Path]) -> None:
+    """Refuse runs that are no files but measures, as AP in ``-m nDCG@10 AP``: the option takes one."""
+    for run in runs:
+        name = _MEASURE.fullmatch(str(run))
+        if name is not None and not run.exists():
+            from vbterrier.hosts.ir_measures import MEASURES
+
+            if name[1] in MEASURES:
+                raise ParameterError(f"{run} is a measure, and no file: -m takes one measure; add it as -m {run}")
 
 
 # Parameters that name the files that a command writes.

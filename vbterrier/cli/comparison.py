@@ -330,6 +330,8 @@ def coverage(
     output: Output = None,
 ) -> None:
     """Report the coverage of a pool by entity runs, and how well their entities discriminate."""
+    import pandas as pd
+
     from vbterrier.evaluate.coverage import CoverageOptions, coverage_report
 
     style = require_format(style, output)
@@ -337,7 +339,11 @@ def coverage(
     linked = _linked(pool, tags, links, qrels, depth)
     options["options"] = CoverageOptions(rel=rel, alpha=alpha, shrinkage=shrinkage)
     reports = [coverage_report(runs, linked, cutoff=one, **options) for one in sorted(set(cutoff or [20]))]
-    deliver(reports, style, output, per_query=per_query)
+    answers = [one.answer() for one in reports]
+    # The verdicts by the further numbers of entities are reasons.
+    answer = replace(answers[0], reason="\n".join(one.verdict for one in answers[1:]))
+    rows = pd.concat([one.to_frame() for one in reports], ignore_index=True)
+    deliver(reports, style, output, answer=answer, rows=rows, per_query=per_query)
 
 
 def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Path | None, depth: int | None) -> Any:

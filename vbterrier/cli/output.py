@@ -87,12 +87,13 @@ def deliver(
     *,
     answer: Answer | None = None,
     evidence: bool = True,
+    rows: Any = None,
     **options: Any,
 ) -> None:
     """Print the answer and the table of a result, or write the table to a file.
 
     ``answer``: that of several results or of a frame; by default the one of the result, if it has one. ``evidence``:
-    False if the table has the evidence.
+    False if the table has the evidence. ``rows``: the frame that JSON has, of a result that is no frame.
     """
     from vbterrier.report.paper import paper_table, save_table
 
@@ -104,7 +105,7 @@ def deliver(
         if output is None:
             echo(paper_table(result, style, **options))
         return
-    frame = result.to_frame() if hasattr(result, "to_frame") else None
+    frame = result.to_frame() if hasattr(result, "to_frame") else rows
     if output is None or SHOWN.get():
         show(answer, "" if SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence)
 
@@ -129,9 +130,9 @@ def show(
     def folded(text: str) -> str:
         return prose(in_options(text, COMMAND.get(), ()) if COMMAND.get() is not None else text, WIDTH.get())
 
-    head = folded(answer.verdict if SHOWN.get() else answer.head())
-    if answer.decision:
-        head = _marked(head, answer.decision)
+    head = answer.verdict if SHOWN.get() else answer.head()
+    # The mark counts in the width of the first line.
+    head = _marked(folded(f"{MARKS[answer.decision]} {head}"), answer.decision) if answer.decision else folded(head)
     if SHOWN.get():
         echo(head, folds=False)
         return
@@ -147,11 +148,11 @@ def show(
 
 
 def _marked(text: str, decision: str) -> str:
-    """A text with the mark of a decision before it, and the decision in colour on a terminal that has colours."""
-    mark = MARKS[decision]
+    """A text that begins with a mark and a decision, both in colour on a terminal that has colours."""
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-        return f"\x1b[1;{_COLOURS[decision]}m{mark} {decision}\x1b[0m{text.removeprefix(decision)}"
-    return f"{mark} {text}"
+        marked = f"{MARKS[decision]} {decision}"
+        return f"\x1b[1;{_COLOURS[decision]}m{marked}\x1b[0m{text.removeprefix(marked)}"
+    return text
 
 
 def save_page(result: Any, path: Path | None) -> None:

@@ -243,13 +243,13 @@ def _needed_sentence(needed: pd.DataFrame, plan: JudgingPlan) -> str:
     if np.isnan(n_with) and np.isnan(n_without):
         width = rows["with"]["width_after"] / 2
         return (
-            f"{counted(n_planned, 'more human judgment')} do not reach an interval of {margin} of {measure}, and leave "
-            f"±{width:.3f}."
+            f"{counted(n_planned, 'more human judgment')} would narrow the interval of {measure} to ±{width:.3f}, not "
+            f"to {margin}."
         )
     texts = [more if np.isnan(n) else f"{int(n):,}" for n in (n_with, n_without)]
     return (
-        f"An interval of {margin} of {measure} takes {texts[0]} more human judgments with these labels, and {texts[1]} "
-        "without."
+        f"An interval of {margin} of {measure} needs {texts[0]} more human judgments with these labels, and {texts[1]} "
+        "without them."
     )
 
 

@@ -98,6 +98,7 @@ class Comparison(Shown):
       p-values, intervals or letters
     - ``estimands``: of measures of the E family, the score that each estimates, with the depth of its judgments, by the
       measure's name
+    - ``caveats``: of measures that treat many unjudged documents as non-relevant
     """
 
     pairs: pd.DataFrame
@@ -108,6 +109,7 @@ class Comparison(Shown):
     guessed: tuple[str, ...] = ()
     segments: pd.DataFrame = field(default_factory=pd.DataFrame, kw_only=True)
     estimands: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    caveats: tuple[Caveat, ...] = field(default=(), kw_only=True)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -147,6 +149,7 @@ class Comparison(Shown):
             yield f"By {measure}, {GUESSES}." if guessed else verdict_of(self, measure, few=few)
 
     def _caveats(self) -> Iterator[Caveat]:
+        yield from self.caveats
         for measure, text in self.estimands.items():
             yield Caveat("Model", f"{measure} estimates {text}.", serious=False)
         for row in self.flags[self.flags["flag"] != ""].drop_duplicates(["name", "flag"]).to_dict("records"):
@@ -325,6 +328,7 @@ def compare(
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
         table, missing = _scored(runs, on_topics)
         guessed: tuple[str, ...] = runs.guessed if isinstance(runs, Scores) else ()
+        scored: dict[str, ScoredRuns] = {}
         models = [{"": runs.model}] if isinstance(runs, Scores) and runs.model is not None else []
         if isinstance(runs, Scores):
             asked = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*asked))
@@ -387,17 +391,22 @@ def compare(
         pairs["correction"].iloc[0],
         n_resamples,
     )
-    of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
     return Comparison(
         flagged(pairs, flags),
         systems,
         flags,
-        of,
+        baseline if baseline is None or isinstance(baseline, str) else tuple(baseline),
         margin,
         guessed,
         segments=_by_segment(views, queries_of_views, compared_by, guessed),
         estimands=_estimands(asked, models),
+        caveats=runs.caveats if isinstance(runs, Scores) else _unjudged_caveats(scored, asked),
     )
+
+
+def _unjudged_caveats(scored: Mapping[str, ScoredRuns], measures: Sequence[Any]) -> tuple[Caveat, ...]:
+    """The caveats of the scores of all collections."""
+    return tuple(one for each in scored.values() for one in each.caveats(measures_from(*measures)))
 
 
 def _estimands(measures: Sequence[Any], models: Sequence[Mapping[str, EvidenceModel]]) -> dict[str, str]:

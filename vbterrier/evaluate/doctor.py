@@ -49,7 +49,12 @@ FOREIGN = 0.1
 
 _TAGGED = "tags of "
 # Titles of columns of runs.
-RUN_TITLES = {"name": "system", "float32": "equal as float32", "missing": "topics missing", "extra": "not judged"}
+RUN_TITLES = {
+    "name": "system",
+    "float32": "scores equal as float32",
+    "missing": "topics missing",
+    "extra": "topics not judged",
+}
 
 
 class Support(NamedTuple):
@@ -277,7 +282,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
             "compare these runs by ENDCG, whose intervals are wide for them"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"the runs seem to be pooled to rank {depth}: ENDCG estimates the nDCG of judgments to this depth"
+    text = f"ENDCG estimates the nDCG of judgments to rank {depth}, the estimated depth of the pool"
     return [*notes, JudgmentNote(text, serious=False)]
 
 
@@ -294,7 +299,7 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str,
         ("topics", f"{len(topics):,}"),
         ("judgments", f"{len(frame):,}"),
         ("labels", ", ".join(f"{grade}: {count:,}" for grade, count in zip(grades, counts, strict=True))),
-        ("below 0", f"{int((label < 0).sum()):,} (count as 0)"),
+        ("labels below 0", f"{int((label < 0).sum()):,} (count as 0)"),
         ("kind", f"diversity, {len(iterations.entities)} iterations" if iterations and has_subtopics else "adhoc"),
     ]
     without = len(topics) - len(set(topic[label > 0].tolist()))

@@ -204,7 +204,7 @@ def Experiment(
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["P@1", "map"]).values.tolist()
     [['good', 1.0, 1.0], ['bad', 0.0, 0.0]]
     >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["map"]).answer().verdict
-    'good scores 1.000 (0.158 to 1.000) by AP over 2 topics, and bad scores 0.000 (0.000 to 0.842).'
+    'By AP, good scores 1.000 (95% interval 0.158 to 1.000) and bad 0.000 (0.000 to 0.842) over 2 topics.'
     """
     system, pool_cutoff = kwargs.pop("system", None), kwargs.pop("pool_cutoff", None)
     if kwargs:

@@ -17,7 +17,6 @@ from vbterrier.evaluate.judge_scores import (
     scores_of_topics,
 )
 from vbterrier.evaluate.judge_topics import JudgedTopics, open_documents
-from vbterrier.frames.notebook import counted
 from vbterrier.unjudged.evidence import evidence_of
 
 if TYPE_CHECKING:
@@ -76,8 +75,8 @@ def correction_of(given: AuditMaterial) -> Correction:
     complete = [topic for topic in shared if topic not in lacking]
     if len(complete) < _LEAST_TOPICS:
         return Correction(
-            f"{counted(len(complete), 'complete topic')} ({_LEAST_TOPICS} correct scores), and {n_judged:.1f} judged "
-            f"documents in each other topic ({_LEAST_DOCUMENTS} do)"
+            f"a correction needs {_LEAST_TOPICS} complete topics (now {len(complete)}), or {_LEAST_DOCUMENTS} judged "
+            f"documents in each other topic (now {n_judged:.1f})"
         )
     scores = np.mean([each.scores[:, np.searchsorted(each.topics, shared)] for each in judged], axis=0)
     corrections = [each.corrections[:, np.searchsorted(each.complete, complete)] for each in judged]

@@ -138,12 +138,12 @@ def _too_few(judged: JudgedTopics, n: float) -> str:
     k = judged.n_complete
     return (
         f"{k} of {counted(len(judged.topics), 'topic')} {'is' if k == 1 else 'are'} judged completely; "
-        f"{n:.0f} decide: vbterrier judge --complete {n:.0f} lists their documents"
+        f"a verdict needs {n:.0f}, whose documents vbterrier judge --complete {n:.0f} lists"
     )
 
 
 def _would_decide(n: float, k: int) -> str:
-    return f"about {n:.0f} complete topics ({n - k:.0f} more) would decide"
+    return f"a verdict needs about {n:.0f} complete topics ({n - k:.0f} more)"
 
 
 def _widening(n: int, level: float, simultaneous: float | None = None) -> float:
@@ -195,8 +195,8 @@ def _by_grade(bias: pd.DataFrame) -> str:
     rows = bias[(bias["by"] == "grade") & bias["bias"].notna()]
     if not len(rows):
         return ""
-    return "label minus grade: " + ", ".join(
-        f"{b:+.2f} at {g}" for g, b in zip(rows["group"], rows["bias"], strict=True)
+    return "mean of its label minus the human grade: " + ", ".join(
+        f"{b:+.2f} at grade {g}" for g, b in zip(rows["group"], rows["bias"], strict=True)
     )
 
 

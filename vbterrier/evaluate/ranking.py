@@ -98,14 +98,17 @@ class SystemRanking(Shown):
         best, n = self.systems.iloc[0], len(self.systems)
         measure = measure_text(best["measure"], best.get("estimand", ""))
         topics = counted(int(best["n_qids"]), "topic")
-        mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
-        text = f"{printable(best['name'])} has expected rank {best['expected_rank']:.2f}"
-        text += f" ({best['rank_low']:g} to {best['rank_high']:g} of {n}) by {measure}, {mean} over {topics}"
+        level = f"{100 * best['level']:g}% interval"
+        mean = f"mean {best['mean']:.3f} ({level} {best['low']:.3f} to {best['high']:.3f})"
+        rank = f"expected rank {best['expected_rank']:.2f} ({best['rank_low']:g} to {best['rank_high']:g})"
         if n == 1:
-            yield f"{text}."
+            yield f"By {measure}, over {topics}: {printable(best['name'])}, {mean}."
             return
         second = self.systems.iloc[1]
-        yield f"{text}; {printable(second['name'])}, next, has {second['expected_rank']:.2f}."
+        yield (
+            f"By {measure}, {printable(best['name'])} is the first of {n} systems over {topics}: {mean}, {rank}; "
+            f"the second is {printable(second['name'])}, expected rank {second['expected_rank']:.2f}."
+        )
         pair = {best["name"], second["name"]}
         for row in self.pairs.to_dict("records"):
             if {row["name_a"], row["name_b"]} == pair:

@@ -14,6 +14,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import scored_runs
+from vbterrier.evaluate.unjudged_shares import ESTIMATED
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
@@ -62,9 +63,7 @@ _ROUNDING = 1e-12
 _CUTOFF = 10
 # Ratings are asked for if they decide with at least this probability; the share of predictions of a stated reach.
 _LIKELY, _REACH = 0.1, 0.95
-# The measures of complete judgments that measures of the E family estimate.
-_ESTIMATED = {name: f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ERR")}
-_COMPLETE = {name.upper(): estimate for name, estimate in _ESTIMATED.items()}
+_COMPLETE = {name.upper(): estimate for name, estimate in ESTIMATED.items()}
 
 
 class ReleaseScores:
@@ -282,14 +281,14 @@ class ReleaseScores:
         if needed is None:
             return TOO_CLOSE, f"{_too_close(row, criteria)}{instead}{also}", np.nan, None
         text = (
-            f"more queries are needed: about {_rounded(needed)} such as these decide with a probability of {SURE:g}, "
-            f"{len(places)} now"
+            f"more queries are needed: about {_rounded(needed)} such as these would give PASS or FAIL with probability "
+            f"{SURE:g} (now {len(places)})"
         )
         if criteria.sequential and rated:
             text += ", with all documents up to the cutoff rated"
         if criteria.counts_losses and row["low"] > -criteria.margin:
-            text += f" (the mean is decided; not yet that at most {criteria.max_share:.1%} of queries lose more than "
-            text += f"{criteria.large_loss:g})"
+            losses = f"at most {criteria.max_share:.1%} of queries lose more than {criteria.large_loss:g}"
+            text += f"; the mean passes, but it is not shown that {losses}"
         return QUERIES, f"{text}{instead}{also}", float(needed), None
 
     def _if_rated(
@@ -315,8 +314,8 @@ class ReleaseScores:
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
             f"of {'all ' if plan.n_unjudged > 1 else ''}"
-            f"{counted(plan.n_unjudged, 'unjudged document')} move the difference by up to {reach:.4f} "
-            f"({_REACH:.0%} of predictions) and decide with a probability of {passed + failed:.0%}"
+            f"{counted(plan.n_unjudged, 'unjudged document')} would change the difference by up to {reach:.4f} "
+            f"({_REACH:.0%} of predictions) and give PASS or FAIL with probability {passed + failed:.0%}"
             + (f" (PASS {passed:.0%}, FAIL {failed:.0%})" if passed + failed >= _LIKELY else "")
         )
         return passed + failed, text, plan
@@ -360,15 +359,15 @@ def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -
     if sample.certain is None and np.ptp(sample.weights) > 0:
         of = sample.moments(differences[:, None])
         if of.df[0] < LEAST_DF:
-            worth = counted(max(round(float(of.n_effective[0])), 1), "query")
-            return f"weights make {counted(n, 'query')} worth {worth}; sample by traffic (design.sample_by_traffic)"
+            worth, use = max(round(float(of.n_effective[0])), 1), "sample by traffic (design.sample_by_traffic)"
+            return f"by their weights, {counted(n, 'query')} count as {worth}; {use}"
     return ""
 
 
 def _plain(measure: ir_measures.Measure) -> str:
     """The measure of complete judgments that a measure of the E family estimates, or the measure itself."""
     params = str(measure).removeprefix(measure.NAME)
-    return {estimate: f"{name}{params}" for name, estimate in _ESTIMATED.items()}.get(measure.NAME, str(measure))
+    return {estimate: f"{name}{params}" for name, estimate in ESTIMATED.items()}.get(measure.NAME, str(measure))
 
 
 def covariates_of(

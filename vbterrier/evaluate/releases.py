@@ -166,7 +166,7 @@ class ReleaseGate(Shown):
             mean = mean.replace(" is below", f", where no query counts for more than {row['worst_loss']:g}, is below")
         how = "for any differences"
         if "unseen" in row["method"]:
-            how = f"even if some that were not sampled lose {row['worst_loss']:g}"
+            how = f"even if some queries outside the sample lose {row['worst_loss']:g}"
         if row["misses_heavy"]:
             how += " (unless they weigh more than those sampled)"
         guards = self.pairs[self.pairs["role"] == "guardrail"].drop_duplicates("measure")
@@ -211,7 +211,7 @@ class ReleaseGate(Shown):
         if row["decision"] == PASS:
             return f"{name} is {claim}: {how}"
         if row["decision"] == UNKNOWN:
-            return f"{queries} do not show if {name} is {claim}: {_difference(row)}"
+            return f"{queries} do not show whether {name} is {claim}: {_difference(row)}"
         if row["high"] < -row["margin"]:
             return f"{name} is more than {claim.removeprefix('at most ')}: {how}"
         share = (

@@ -17,10 +17,11 @@ from vbterrier.evaluate.default_measures import judgments_and_measures
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
+from vbterrier.evaluate.unjudged_shares import unjudged_caveats
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, scored
 from vbterrier.execution.parallel import workers
-from vbterrier.frames.answer import Caveat, sentence
+from vbterrier.frames.answer import NOTE, Caveat, sentence
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.ids import integers_of
@@ -115,6 +116,7 @@ class Scores(Shown):
     - ``guessed``: measures by which systems are not ordered, because the tags are mostly guesses; ``notes`` says so
     - ``joint``: with ``pool="collection"``, the :class:`~vbterrier.stats.topic_statistics.PooledScores` of which
       ``intervals`` has the scores; else ``None``
+    - ``caveats``: of measures that treat many unjudged documents as non-relevant
     """
 
     values: pd.DataFrame
@@ -125,6 +127,7 @@ class Scores(Shown):
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     joint: PooledScores | None = field(default=None, kw_only=True)
     guessed: tuple[str, ...] = field(default=(), kw_only=True)
+    caveats: tuple[Caveat, ...] = field(default=(), kw_only=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``intervals``: the C frame, a row per system, measure and method."""
@@ -145,6 +148,7 @@ class Scores(Shown):
             yield means_sentence(str(measure), ordered.to_dict("records"))
 
     def _caveats(self) -> Iterator[Caveat]:
+        yield from self.caveats
         notes = list(self.notes)
         empty: list[Caveat] = []
         for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
@@ -159,7 +163,7 @@ class Scores(Shown):
             text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
             empty.append(Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many))
         for note in notes:
-            yield Caveat("Model" if ": model " in note or "; model " in note else "Note", sentence(note), serious=False)
+            yield Caveat("Model" if "; model " in note else NOTE, sentence(note), serious=False)
         yield from empty
 
     def _next(self, call: Call) -> str:
@@ -369,6 +373,7 @@ def score(
         joint=joint,
         segments=segments,
         guessed=guessed_measures(asked, notes, judged=qrels is not None),
+        caveats=runs_scored.caveats(asked),
     )
 
 
@@ -384,6 +389,12 @@ class ScoredRuns(NamedTuple):
     models: Mapping[str, EvidenceModel]
     missing: pd.DataFrame
     notes: list[str]
+    # False if the runs were scored in parts or by workers.
+    is_whole: bool
+
+    def caveats(self, measures: Iterable[ir_measures.Measure]) -> tuple[Caveat, ...]:
+        """Caveats of measures that treat unjudged documents as non-relevant."""
+        return unjudged_caveats(measures, self.target, self.runs) if self.is_whole else ()
 
 
 @with_defaults
@@ -469,7 +480,7 @@ def scored_runs(
         *negative_labels(target.frame),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
-    return ScoredRuns(ScoreTable.of_rows(rows), target, loaded, models, missing, notes)
+    return ScoredRuns(ScoreTable.of_rows(rows), target, loaded, models, missing, notes, bool(whole_runs))
 
 
 def _shown_values(
@@ -519,9 +530,9 @@ def _notes_on_models(
                 if len(parts):
                     errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
         said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
-        estimands = "; ".join(f"{one}: {one.estimand(model)}" for one in own)
-        cautions = dict.fromkeys(model.caution(one.cutoff) for one in own)
-        notes.append("; ".join([estimands, f"{model.summary}{said}", *filter(None, cautions)]))
+        estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in own)
+        notes.append("; ".join(filter(None, [estimands, f"{model.summary}{said}"])))
+        notes += filter(None, dict.fromkeys(model.caution(one.cutoff) for one in own))
     return notes
 
 
@@ -670,8 +681,8 @@ def warn_of_weights(table: pd.DataFrame | None) -> None:
     if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
         worth = max(round(float(of.n_effective[0])), 1)
         warn(
-            f"weights make {len(table)} queries worth {worth}; sample by traffic (design.sample_by_traffic): intervals "
-            "and tests do not cover differences of heavy queries that were not sampled"
+            f"by their weights, {len(table)} queries count as {worth}; sample by traffic (design.sample_by_traffic): "
+            "intervals and tests do not cover differences of heavy queries that were not sampled"
         )
 
 

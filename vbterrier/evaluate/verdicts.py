@@ -178,20 +178,19 @@ def means_sentence(measure: str, rows: Sequence[Mapping[Any, Any]]) -> str:
     topics = counted([row["n_qids"] for row in rows], "topic")
     if math.isnan(first["value"]):
         return f"{measure} is undefined for all topics of {printable(first['name'])}."
-    text = f"{printable(first['name'])} scores {_value(first)} by {measure} over {topics}"
+    names = [printable(row["name"]) for row in (first, last)]
+    level = f"{100 * first['level']:g}% interval "
     if len(rows) == 1:
-        return f"{text}."
-    last_name = printable(last["name"])
-    rest = f"{last_name} scores {_value(last)}"
-    if better(measure) is None:
-        first_name = printable(first["name"])
-        return f"By {measure}, {first_name} has {_value(first)} and {last_name} {_value(last)} over {topics}."
+        return f"{_by(measure)}, {names[0]} scores {_value(first, level)} over {topics}."
     if len(rows) == 2:  # noqa: PLR2004
-        return f"{text}, and {rest}."
-    end = "lowest" if better(measure) == "lower" else "highest"
-    return f"{text}, the {end} of {len(rows)} means, and {rest}, the last."
+        return f"{_by(measure)}, {names[0]} scores {_value(first, level)} and {names[1]} {_value(last)} over {topics}."
+    ends = ("lowest", "highest") if better(measure) == "lower" else ("highest", "lowest")
+    return (
+        f"{_by(measure)}, the {ends[0]} of {len(rows)} means over {topics} is {_value(first, level)}, of {names[0]}, "
+        f"and the {ends[1]} {_value(last)}, of {names[1]}."
+    )
 
 
-def _value(row: Mapping[Any, Any]) -> str:
-    ends = f" ({row['low']:.3f} to {row['high']:.3f})" if math.isfinite(row["low"]) else ""
+def _value(row: Mapping[Any, Any], level: str = "") -> str:
+    ends = f" ({level}{row['low']:.3f} to {row['high']:.3f})" if math.isfinite(row["low"]) else ""
     return f"{row['value']:.3f}{ends}"

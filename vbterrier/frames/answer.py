@@ -8,18 +8,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vbterrier.errors import printable
+from vbterrier.errors import CAN_BE_WRONG, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 # The name of the JSON format, which docs/reference/answer.md describes; its number changes with its keys.
 SCHEMA = "vbterrier.answer/1"
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Marks of decisions, for readers who see no colour, and those of terminals without them.
 MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
-# The subject of caveats that are warnings.
-WARNING = "Warning"
+# The subjects of caveats that are warnings, and of those without another subject; lines leave both out.
+WARNING, NOTE = "Warning", "Note"
 # Queries and documents that a text names, and further subjects of like warnings.
 _NAMED, _OTHERS = 5, 3
 # What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
@@ -37,7 +37,7 @@ class Caveat(NamedTuple):
 
     def line(self) -> str:
         """The caveat in one line, with its count."""
-        about = "" if self.about == WARNING else f"{printable(self.about)}: "
+        about = "" if self.about in (WARNING, NOTE) else f"{printable(self.about)}: "
         return f"{about}{printable(self.text)}{f' ({self.n} times)' if self.n > 1 else ''}"
 
 
@@ -155,10 +155,22 @@ def counted_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
     return tuple(sorted(caveats_by_key.values(), key=lambda one: not one.serious))
 
 
-def caveats_of_warnings(messages: Iterable[str]) -> Iterator[Caveat]:
-    """Caveats that are the messages of warnings, one for each cause."""
+def with_warnings(caveats: Iterable[Caveat], messages: Iterable[str]) -> tuple[Caveat, ...]:
+    """Return caveats and those of the messages of warnings, one for each cause; a caveat that is both is one.
+
+    A warning that estimates can be wrong is serious.
+
+    >>> with_warnings([Caveat("Note", "Two topics.", False)], ["two topics", f"this {CAN_BE_WRONG}"])[0].serious
+    True
+    """
+    warned: dict[str, Caveat] = {}
     for text, n in grouped(messages):
-        yield Caveat(WARNING, sentence(text), serious=False, n=n)
+        warned[text_key(text)] = Caveat(WARNING, sentence(text), serious=CAN_BE_WRONG in text, n=n)
+    own = []
+    for one in caveats:
+        same = warned.pop(text_key(one.text), None)
+        own.append(one if same is None else one._replace(serious=one.serious or same.serious))
+    return counted_caveats([*own, *warned.values()])
 
 
 def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
@@ -167,7 +179,7 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
     >>> grouped(["run 'a': 1 topic is empty", "run 'b': 3 topics are empty", "tied", "tied"])[1:]
     [('tied', 2)]
     >>> grouped(["run 'a': 1 document is tied", "run 'b': 3 document is tied"])
-    [("run 'a': 1 document is tied (1 more like it, of run 'b')", 1)]
+    [("run 'a': 1 document is tied (also of run 'b')", 1)]
     """
     counts: dict[str, int] = {}
     for message in messages:
@@ -182,7 +194,7 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
     for alike in kinds.values():
         (first, _), *others = alike
         names = [subject for _, subject in others]
-        more = f" ({len(names)} more like it, of {', '.join(names[:_OTHERS])}{', ...' * (len(names) > _OTHERS)})"
+        more = f" (also of {', '.join(names[:_OTHERS])}{f' and {len(names) - _OTHERS} more' * (len(names) > _OTHERS)})"
         entries.append((first + more * bool(names), counts[first]))
     return entries
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from vbterrier.errors import ParameterError, encodable, excerpt, nearest, path_of, printable
-from vbterrier.frames.answer import Answer, Caveat, Finding, caveats_of_warnings, counted_caveats, sentence, text_key
+from vbterrier.frames.answer import Answer, Caveat, Finding, sentence, with_warnings
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import STYLE, Panel, counted
 from vbterrier.remedies import call_in_use
@@ -115,16 +115,11 @@ class Shown:
         """
         call = self._call
         verdict, *reasons = self._verdict()
-        caveats = list(self._caveats())
-        # A note that is a warning, too, is said once.
-        texts = {text_key(one.text) for one in caveats}
-        every = () if call is None else caveats_of_warnings(call.warnings)
-        warned = [one for one in every if text_key(one.text) not in texts]
         return Answer(
             verdict,
             " ".join(reasons),
             "" if call is None else self._next(call),
-            counted_caveats([*caveats, *warned]),
+            with_warnings(self._caveats(), () if call is None else call.warnings),
             tuple(self._evidence()),
             "" if call is None else call.text(),
             self._decision(),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SIGNIFICANT = "*"
 _EFFECT = "effect: mean of a - b divided by its standard deviation over topics; won/lost/tied: topics, for a"
 _LISTED = 12
+# Documents to judge next that a terminal shows.
+_JUDGED = 5
 # Short column names for papers.
 _SHORT = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
 _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
@@ -230,6 +232,8 @@ def compact_table(
     if beside is not None:
         more = beside.intervals.drop_duplicates(["name", "measure"])[_CELL].assign(mark="", best=False)
         frame = pd.concat([frame, more.assign(name=more["name"].astype(str))], ignore_index=True)
+    places = {name: place for place, name in enumerate(map(str, systems))}
+    frame = frame.sort_values("name", key=lambda column: column.map(places), kind="stable", ignore_index=True)
     flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
     shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, systems)}
     caption = _compact_caption(result, style, beside)
@@ -388,7 +392,10 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         said += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
     if len(result.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
-        said += ["Judge next, in this order:", rendered(result.judge[columns], style)]
+        listed = result.judge[columns].head(_JUDGED if style == "table" else len(result.judge))
+        said += ["Judge next, in this order:", rendered(listed, style)]
+        if len(listed) < len(result.judge):
+            said.append(f"{len(result.judge) - len(listed)} more documents: --judge FILE writes all.")
     one = result.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
     if len(result.segments):
@@ -466,7 +473,8 @@ def _worst_rows(result: ReleaseGate) -> pd.DataFrame:
         columns=[*keys, "new", "old"],
     )
     titles = {"diff": "new - baseline", "new": "grades, new", "old": "grades, baseline"}
-    return rows.sort_values("diff", kind="stable").rename(columns=titles).reset_index(drop=True)
+    shown = rows.sort_values("diff", kind="stable").rename(columns=titles).reset_index(drop=True)
+    return shown if len(result.pairs["baseline"].unique()) > 1 else shown.drop(columns="baseline")
 
 
 def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:

@@ -133,7 +133,8 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
         return text
     one = ranking.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
-    return f"{text}\n{one['measure']}, {counted(one['n_qids'], 'topic')}; {drawn}: {_uncertain(ranking)}"
+    notes = f"{one['measure']}, {counted(one['n_qids'], 'topic')}; {drawn}: {_uncertain(ranking)}"
+    return "\n".join([text, notes, ranking_caption(ranking, pairs=pairs)[-1].removesuffix(".")])
 
 
 def _level(frame: pd.DataFrame) -> str:
@@ -156,8 +157,8 @@ def ranking_caption(ranking: SystemRanking, *, pairs: bool = False) -> list[str]
         "a beats b: ties count half."
         if pairs
         else (
-            "rank: expected; best: probability of the best mean, over the unjudged documents of these topics, and over "
-            "other topics as well; unjudged: mean share of the documents to the cutoff."
+            "rank: expected; best: probability of the best mean, over the unjudged documents of these topics, and "
+            "over other topics as well; unjudged: mean share of the documents up to the cutoff."
         ),
     ]
 
@@ -346,8 +347,8 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
         f"{pool['share_without_entities']:.1%} without entities"
     )
     left_out = (
-        f"left out if measures are undefined: {pool['n_without_relevant']:.0f} topics without relevant documents in "
-        f"the pool, {pool['n_without_other']:.0f} without non-relevant ones"
+        f"left out if measures are undefined: {counted(int(pool['n_without_relevant']), 'topic')} without relevant "
+        f"documents in the pool, {pool['n_without_other']:.0f} without non-relevant ones"
     )
     measured = (
         f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "

@@ -132,7 +132,8 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
     room, columns = WIDTH.get(), list(text.columns)
     numeric = dict(zip(columns, right, strict=True))
     spans = {name: _span([printable(name), *text[name]]) for name in columns}
-    if turns and room is not None and _needed(spans.values()) > room:
+    # The rows of a system by several cutoffs would be columns of one name.
+    if turns and room is not None and text[columns[0]].is_unique and _needed(spans.values()) > room:
         turned = text.set_index(columns[0]).T.rename_axis(columns=None)
         turned = turned.reset_index(names=columns[0]).set_axis([columns[0], *text[columns[0]]], axis=1)
         if _needed(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import (
+    CAN_BE_WRONG,
     FileError,
     InputError,
     ParameterError,
@@ -47,6 +48,7 @@ from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
+from vbterrier.remedies import written
 from vbterrier.unjudged.distribution import metric_of
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
@@ -149,12 +151,12 @@ class EvidenceModel(Shown):
         """The digest, the numbers of runs and topics, copies among the runs, and the signs of selection for judging."""
         fitted = self.at(self.cutoff)
         evidence = fitted.evidence
-        looks = "seem to be missing at random"
+        looks = "judgments seem to be missing at random"
         if fitted.gate >= _LEAST_GATE:
-            looks = f"seem to be selected: weight {fitted.gate:.2f} of the shift of unjudged documents"
+            looks = f"unjudged documents seem to differ from judged ones (weight {fitted.gate:.2f} of this difference)"
         copies = "".join(f"; {examples(same)} are copies and count as one run" for same in evidence.copies)
-        sizes = f"{counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}"
-        return f"model {self.digest}: {sizes}{copies}; judgments {looks}"
+        sizes = f"{counted(evidence.n_runs, 'run')} and {counted(len(evidence.topics), 'topic')}"
+        return f"model {self.digest} of {sizes}{copies}; {looks}"
 
     def judged_to(self, cutoff: int | None) -> str:
         """The depth to which the complete judgments of the estimates at a cutoff judge the runs, as words."""
@@ -198,8 +200,8 @@ class EvidenceModel(Shown):
             for docno, topic in zip(evidence.docno.take(item).text.to_pylist(), evidence.topic[item], strict=True)
         ]
         return (
-            f"{reason}: estimates at this cutoff can be wrong by more than their intervals; judge first, as "
-            f"vbterrier.judge_next plans it, documents of {first} such as {', '.join(named)}"
+            f"{reason}: estimates at this cutoff {CAN_BE_WRONG}; judge documents of {first} first, such as "
+            f"{', '.join(named)}; {written('judge', 'judge_next')} selects them"
         )
 
     def _ends_with_its_runs(self, fitted: GradeModel) -> bool:

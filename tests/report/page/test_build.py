@@ -142,7 +142,9 @@ def test_the_page_names_command_versions_and_settings(written, small):
         "rank 10",
     ):
         assert said in text
-    assert re.search(r"ENDCG@10: nDCG@10, judged to depth 100; model [0-9a-f]{16}: 2 runs, 10 topics", text)
+    assert re.search(
+        r"ENDCG@10 estimates nDCG@10, judged to depth 100; model [0-9a-f]{16} of 2 runs and 10 topics", text
+    )
 
 
 def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):

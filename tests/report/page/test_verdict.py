@@ -147,8 +147,8 @@ def test_no_significant_difference_among_three(written, small):
 def test_one_system_has_means_and_no_pairs(written, small):
     runs, qrels = small
     page, text, data = written({"second": runs["second"]}, qrels)
-    assert [said.partition("by ")[2].partition(" ")[0] for said in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
-    assert page.verdict[2] == "second scores 0.631 by nDCG@10 (95% interval 0.436 to 0.745) over 10 topics."
+    assert [said.partition("By ")[2].partition(",")[0] for said in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
+    assert page.verdict[2] == "By nDCG@10, second scores 0.631 (95% interval 0.436 to 0.745) over 10 topics."
     assert 'id="pairs"' not in text
     assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents are unjudged."
     assert data["systems"] == ["second"]
@@ -213,7 +213,7 @@ def test_caveats_recommend_bootstrapped_measures_only_if_computed(written, small
 def test_no_caveats_without_unjudged_documents(written, small):
     page, _, _ = written({"first": small[0]["first"]}, small[1])
     families, (subject, text, *_) = page.caveats
-    assert (subject, text) == ("Unjudged documents", "None: all of the first 10 documents of all systems are judged.")
+    assert (subject, text) == ("Unjudged documents", "All of the first 10 documents of all systems are judged.")
     assert families.about == "Unjudged documents in scores"
     assert "ENDCG@10 estimates the scores that complete judgments would give" in families.text
 

@@ -356,7 +356,9 @@ class Layout:
                 return f"this looks like the header of a table that lacks columns: name them, as {columns}"
             return f"this looks like CSV: name its columns in a first line, as {columns}"
         if self.numeric and not re.search(rb"\d", line.replace(b"Q0", b"")):
-            return f"this looks like a header: {self.for_header}"
+            are_intents = "label" in self.numeric and {"entity_id", "prob"} <= set(fields)
+            use = f"these are candidate intents: give them as {remedies.INTENTS.text()}"
+            return use if are_intents else f"this looks like a header: {self.for_header}"
         return ""
 
 

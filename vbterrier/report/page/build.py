@@ -19,7 +19,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, path_of, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.verdicts import counted
-from vbterrier.frames.answer import MARKS, Answer, caveats_of_warnings, counted_caveats
+from vbterrier.frames.answer import MARKS, Answer, with_warnings
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing, require_no_input, require_page_name
 from vbterrier.measures.unjudged import require_use
@@ -238,7 +238,7 @@ def write_report(
         verdict[0],
         " ".join(agreement(numbers)),
         _next(numbers, call),
-        counted_caveats([*caveats(numbers), *caveats_of_warnings(numbers.messages)]),
+        with_warnings(caveats(numbers), numbers.messages),
         # The folder of the page says nothing about it.
         made_by="" if call is None else call.again(**{"path" if call.options is None else "output": where.name}),
     )

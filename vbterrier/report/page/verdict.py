@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.verdicts import FLAGGED, NO_POWER, better, counted, listed, parsed, too_few, verdict_of
-from vbterrier.frames.answer import Caveat
+from vbterrier.evaluate.unjudged_shares import APART, UNJUDGED, spread
+from vbterrier.evaluate.verdicts import (
+    FLAGGED,
+    NO_POWER,
+    better,
+    counted,
+    listed,
+    means_sentence,
+    parsed,
+    too_few,
+    verdict_of,
+)
+from vbterrier.frames.answer import Caveat, text_key
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.page.evaluated import rows_of, wide_of
@@ -41,13 +51,8 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     said = []
     if numbers.comparison is None:
         # A single system, or measures by which systems are not compared.
-        for row in numbers.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
-            name, measure, value = printable(row["name"]), row["measure"], row["value"]
-            ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
-            ends = "" if math.isnan(row["low"]) else ends
-            means = f"{name} scores {value:.3f} by {measure}{ends} over {counted(row['n_qids'], 'topic')}."
-            said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
-        return said
+        rows = numbers.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records")
+        return [means_sentence(str(row["measure"]), [row]) for row in rows]
     pairs = numbers.comparison.pairs
     # No test finds a difference on one topic.
     single = pairs.groupby("measure")["n_qids"].max() < 2  # noqa: PLR2004
@@ -149,7 +154,7 @@ def test_sentence(result: Comparison) -> str:
 
 
 # A caveat is serious above these shares.
-UNJUDGED, APART, TAGGED, TIED, MISSING = 0.2, 0.1, 0.5, 0.05, 0.1
+TAGGED, TIED, MISSING = 0.5, 0.05, 0.1
 _SHOWN = 5
 
 
@@ -172,16 +177,18 @@ def _families(numbers: ReportNumbers) -> Caveat:
     if estimated:
         said.append(
             f"{listed(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
-            "judgments would give, from all runs and judgments of this page. They are the best estimate of the truth, "
-            "and change with the runs that are evaluated together."
+            "judgments would give, from all runs and judgments of this page. They change with the runs that are "
+            "evaluated together."
         )
     if bootstrapped:
         said.append(
             f"{listed(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's unjudged "
-            "documents from its own judgments and keep the ideal ranking of the pool. Report these scores beside "
+            "documents from its own judgments; the ideal ranking stays that of the pool. Report these scores beside "
             "published scores of the same judgments."
         )
-    notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.scores.notes]
+    # A note that is a warning, too, is a caveat of its own.
+    warned = set(map(text_key, numbers.messages))
+    notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.scores.notes if text_key(note) not in warned]
     return Caveat("Unjudged documents in scores", " ".join([*said, *notes]), serious=False)
 
 
@@ -199,21 +206,14 @@ def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
             yield Caveat("Empty topics", text + more * serious, serious)
 
 
-def _spread(shares: dict[str, float]) -> tuple[str, str, str]:
-    """The systems with the smallest and the largest share, and the range of the shares as text."""
-    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    least, most = f"{shares[low]:.1%}", f"{shares[high]:.1%}"
-    return low, high, most if least == most else f"{least} ({printable(low)}) to {most} ({printable(high)})"
-
-
 def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
     if not numbers.tops:
         return
     shares = {name: float(top.unjudged_share().mean()) for name, top in numbers.tops.items()}
-    low, high, span = _spread(shares)
+    low, high, span = spread(shares)
     where = f"the first {numbers.cutoff} documents"
     if not shares[high]:
-        yield Caveat("Unjudged documents", f"None: all of {where} of all systems are judged.", serious=False)
+        yield Caveat("Unjudged documents", f"All of {where} of all systems are judged.", serious=False)
         return
     of_all = " of all systems" * (len(shares) > 1)
     said = f"Of {where}, {span} are unjudged." if "(" in span else f"{span} of {where}{of_all} are unjudged."
@@ -240,7 +240,7 @@ def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
     tagged = {name: covered.tagged for name, covered in numbers.covered.items() if not np.isnan(covered.tagged)}
     if not tagged:
         return
-    low, _, span = _spread(tagged)
+    low, _, span = spread(tagged)
     said = f"{span} of the first {numbers.cutoff} documents have a candidate as a tag."
     ties = {name: covered.ties for name, covered in numbers.covered.items() if covered.ties.sentence()}
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
