@@ -129,7 +129,7 @@ def matched(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints
         kept = {"Link": ~one.is_nil, "Nil": one.is_nil}.get(kind, np.ones(len(one), dtype=bool))
         frame = pd.DataFrame({"doc": doc, "start": one.start, "end": one.end, "row": np.arange(len(one))})
         parts.append(frame[kept].sort_values(["doc", "start", "end"], ignore_index=True))
-    pairs = [part["row"].to_numpy()[rows] for part, rows in zip(parts, _pairs(*parts, match), strict=True)]
+    pairs = [part["row"].to_numpy()[rows] for part, rows in zip(parts, _pairs(parts[0], parts[1], match), strict=True)]
     # Of the candidates of a mention, any may be right.
     n_codes = len(codes) + 2
     is_right = np.isin(pairs[1] * n_codes + entity[pairs[0]] + 1, system.mention * n_codes + candidate + 1)
