@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOCNOS = ("docno", "doc_id", "docid", "docId", "pid", "qid", "doc", "id")
 
 
-_N_TRIPLE = 3
+_TRIPLE = [int, int, str]
 
 
 class AnswerMention(NamedTuple):
@@ -258,9 +258,12 @@ def _fragment(item: Any) -> Iterable[AnswerMention]:
 
 
 def _triples(answer: Any) -> Items:
-    """The list of spans with entities that is an answer of GENRE, (start, length, title)."""
-    fits = isinstance(answer, list) and all(isinstance(each, list) and len(each) == _N_TRIPLE for each in answer)
-    return answer if fits else None
+    """The list of spans with entities that is an answer of GENRE, (start, length, title).
+
+    Rankings are lists of three, too, with the document first.
+    """
+    rows = answer if isinstance(answer, list) else [None]
+    return rows if all(isinstance(each, list) and list(map(type, each)) == _TRIPLE for each in rows) else None
 
 
 def _triple(item: Any) -> Iterable[AnswerMention]:
@@ -356,8 +359,8 @@ UNREAD = {
     '"tokenFragment"': "Babelfy that does not name its document",
 }
 _TABLE = "write its links as lines of docno, start, end (of the last character) and entity between tabs"
-# Start, length, mention and title of a link of REL.
-_REL = (int, int, str, str)
+# Start, length, mention and title of a link of REL, and its number of members.
+_REL, _N_REL = (int, int, str, str), 7
 
 
 def recognised(record: dict[str, Any], head: bytes) -> Answers | None:
@@ -383,6 +386,6 @@ def refuse_unnamed(source: Source, first: Any) -> None:
         return
     if first and all(isinstance(each, dict) and {"text", "score"} <= set(each) for each in first):
         raise FileError(source.path, f"is an answer of GENRE without offsets; {_TABLE}")
-    if len(first) > len(_REL) and all(isinstance(*pair) for pair in zip(first, _REL, strict=False)):
+    if len(first) == _N_REL and all(isinstance(*pair) for pair in zip(first, _REL, strict=False)):
         message = "is an answer of REL that does not name its document; save one object of answers by docno"
         raise FileError(source.path, message)
