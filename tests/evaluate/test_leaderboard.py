@@ -276,6 +276,18 @@ def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
         leaderboard(runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, inference=FEW)
 
 
+@pytest.mark.parametrize(
+    ("measure", "call"), [("ENDCG@10", "qrels, 'ENDCG@10', budget=20)"), ("AP", "qrels, budget=20)")]
+)
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_the_next_call_has_a_measure_that_plans_judgments(measure, call):
+    pool = pd.DataFrame({"qid": np.repeat([*"abcdef"], 4), "docno": [*"wxyz"] * 6})
+    rng = np.random.default_rng(0)
+    runs = {name: pool.assign(score=rng.random(24)) for name in ("one", "two")}
+    board = leaderboard(runs, pool.iloc[::2].assign(label=[1, 0] * 6), measure)
+    assert f"vbterrier.judge_next(runs, {call}" in str(board)
+
+
 def test_the_batch_is_that_of_judge_next(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)

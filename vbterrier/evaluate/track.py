@@ -181,9 +181,12 @@ class Leaderboard(Shown):
     def _next(self, call: Call) -> str:
         if not (self.systems["n_unjudged_share"] > 0).any() or "qrels" not in call.words:
             return ""
+        (measure,) = measures_from(self.systems["measure"].iloc[0])
+        # Only measures of the B and E families have plans of judgments.
+        same = [name for name in _SAME if name != "measure" or isinstance(measure, UnjudgedMeasure)]
         if len(self.batch) and call.options is not None:
-            return call.next("judge", "judge_next", _SAME, budget=len(self.batch), output="judge.tsv")
-        return call.next("judge", "judge_next", _SAME, budget=20)
+            return call.next("judge", "judge_next", same, budget=len(self.batch), output="judge.tsv")
+        return call.next("judge", "judge_next", same, budget=20)
 
     def _picture(self) -> IntervalPicture:
         rows = self.systems.head(_MOST_DRAWN)
