@@ -160,9 +160,10 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
         for first in range(0, n_draws, step):
             rng = stream(seed, self.topics[topic], str(first))
             n = min(step, n_draws - first)
-            numbers = urn(rng, n, int(self.n_union[topic]), float(self.strength[topic]))
+            # Rows of documents, which are contiguous for each system.
+            numbers = urn(rng, n, int(self.n_union[topic]), float(self.strength[topic])).T.copy()
             for system, (distribution, places) in enumerate(zip(self._of_complete, self.places, strict=True)):
-                drawn = numbers[:, places[topic, : distribution.n_unjudged[topic]]]
+                drawn = numbers[places[topic, : distribution.n_unjudged[topic]]].T
                 scores[system, first : first + n] = scores_of(distribution.model, topic, drawn)
         return scores
 

@@ -258,7 +258,7 @@ def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     scores = np.empty(n_draws)
     for first in range(0, n_draws, BLOCK):
         block = slice(first, first + BLOCK)
-        drawn = np.zeros(uniforms[block].shape, dtype=np.int64)
+        drawn = np.zeros_like(uniforms[block], dtype=_small(ends.shape[1]))
         for level in range(ends.shape[1] - 1):
             drawn += uniforms[block] >= ends[:, level]
         scores[block] = _score(model, topic, drawn)
