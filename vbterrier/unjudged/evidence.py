@@ -13,7 +13,7 @@ from vbterrier.frames.ids import Ids, Lookup, release_unused
 from vbterrier.kernels import fingerprints
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -28,8 +28,8 @@ POOL_COUNT = 3.0
 TRUSTED_SHARE, LEAST_TRUST = 0.2, 0.02
 # The power of the cosine that makes runs copies of each other, and the steps towards the weights.
 COPY_POWER, WEIGHT_STEPS = 4, 200
-# Documents of the evidence whose temporary arrays take much memory.
-MANY = 1 << 17
+# Documents of the evidence whose temporary arrays take much memory, and entries whose documents are text at a time.
+MANY, _ENTRIES = 1 << 17, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class Evidence:
     @cached_property
     def fused(self) -> Floats:
         """``Σ 1/(3 + rank)`` over the distinct runs of each document, shape (m,)."""
-        return np.asarray(np.bincount(self.item, 1 / (3.0 + self.rank), minlength=len(self)), dtype=np.float64)
+        return self.sums(lambda part: 1 / (3.0 + self.rank[part]))
 
     @cached_property
     def unjudged(self) -> Ints:
@@ -187,7 +187,7 @@ class Evidence:
     def n_retrieving(self) -> Ints:
         """Number of runs that retrieve each document, copies included, shape (m,)."""
         n_copies = np.bincount(self.distinct[self.distinct >= 0], minlength=self.n_distinct)
-        return np.bincount(self.item, n_copies[self.run], minlength=len(self)).astype(np.int64)
+        return self.sums(lambda part: n_copies[self.run[part]]).astype(np.int64)
 
     @cached_property
     def in_cut(self) -> Bools:
@@ -233,14 +233,16 @@ class Evidence:
     def trust(self) -> Floats:
         """The largest trust of the runs that retrieve each document, shape (m,)."""
         trust = np.zeros(len(self))
-        np.maximum.at(trust, self.item, self.run_trust[self.run])
+        for part in self._parts():
+            np.maximum.at(trust, self.item[part], self.run_trust[self.run[part]])
         return trust
 
     @cached_property
     def trusted_rank(self) -> Floats:
         """The best rank of each document, in which runs of less trust count as deeper ones, shape (m,)."""
         best = np.full(len(self), np.inf)
-        np.minimum.at(best, self.item, self.rank / self.run_trust[self.run])
+        for part in self._parts():
+            np.minimum.at(best, self.item[part], self.rank[part] / self.run_trust[self.run[part]])
         return np.asarray(np.minimum(best * self.trust, self.depth))
 
     @cached_property
@@ -258,6 +260,18 @@ class Evidence:
     def n_effective(self) -> float:
         """The effective number of runs, the sum of weights by copies: runs without judged documents hardly count."""
         return float(self.weights.by_copies.sum())
+
+    def _parts(self) -> Iterator[slice]:
+        """Yield parts of the entries whose temporary arrays take little memory."""
+        return (slice(start, start + _ENTRIES) for start in range(0, len(self.item), _ENTRIES))
+
+    def sums(self, values: Callable[[slice], Floats], *, by_rank: bool = False) -> Floats:
+        """Sums of values of entries, given some entries at a time, by document, shape (m,), or rank, (depth + 1,)."""
+        total = np.zeros(self.depth + 1 if by_rank else len(self))
+        for part in self._parts():
+            # In the order of the entries, so that parts of any size have the same sums.
+            np.add.at(total, (self.rank if by_rank else self.item)[part], values(part))
+        return total
 
     def by_ranking(self, values: Floats) -> Floats:
         """Sums of entries up to the cutoff by distinct run and topic, shape (n_distinct, n_topics)."""
@@ -313,12 +327,14 @@ class _Entries(NamedTuple):
 def _distinct(keys: Words, n_runs: int, run: Ints, rank: Ints, item: Ints) -> _Entries:
     """Merge runs with equal documents and ranks; ``keys``: those of documents; ``run``: that of each entry."""
     of_run = np.zeros(n_runs, dtype=np.uint64)
-    np.add.at(of_run, run, fingerprints.mix(keys[item] + rank.astype(np.uint64)))
+    for start in range(0, len(run), _ENTRIES):
+        part = slice(start, start + _ENTRIES)
+        np.add.at(of_run, run[part], fingerprints.mix(keys[item[part]] + rank[part].astype(np.uint64)))
     full = np.flatnonzero(np.bincount(run, minlength=n_runs))
     run_keys, first, place = np.unique(of_run[full], return_index=True, return_inverse=True)
     distinct = np.full(n_runs, -1)
     distinct[full] = place.reshape(-1)
-    chosen = np.full(n_runs, -1)
+    chosen: Ints = _narrow(np.full(n_runs, -1))
     chosen[full[first]] = np.arange(len(first))
     # Sorted by key, so that sums do not depend on names, not even by rounding.
     order = np.argsort(chosen[run], kind="stable")
@@ -330,21 +346,53 @@ def evidence_of(
     runs: Mapping[str, Run], judgments: Judgments, cutoff: int, depth: int, labels: MachineLabels | None = None
 ) -> Evidence:
     """Return the evidence of the first ``depth`` documents of some checked runs on the judged topics."""
-    entries = retrieved(runs, judgments, depth, checked=True)
-    first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
-    first = _narrow(first[np.argsort(entries.topic[first], kind="stable")])
-    topic, level, docno = entries.topic[first], np.maximum(entries.level[first], -1), entries.docno.take(first)
-    # The lookup compares ids, not only fingerprints.
-    item = Lookup(topic, docno).find_one(entries.topic, entries.docno)
-    machine = np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, topic, docno)
-    names, topics = list(entries.runs), entries.topics
-    distinct = _distinct(_document_keys(topics, topic, docno), len(names), entries.run, entries.rank, item)
-    about = (names, topics, entries.counts, cutoff, depth)
+    names, union = sorted(runs, key=str), _Union()
+    n_runs = max(_ENTRIES // max(len(judgments.topics) * depth, 1), 1)
+    parts = []
+    for start in range(0, len(names), n_runs):
+        entries = retrieved(
+            {name: runs[name] for name in names[start : start + n_runs]}, judgments, depth, checked=True
+        )
+        parts.append((entries.run + np.int32(start), entries.rank, union.places(entries)))
+    run, rank, item = (column[0] if len(parts) == 1 else np.concatenate(column) for column in zip(*parts, strict=True))
+    del parts
+    topics, counts = entries.topics, entries.counts
+    order = np.lexsort((union.keys, union.topic))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    item = place[item]
+    topic, level, docno = union.topic[order], np.maximum(union.level[order], -1), union.docno.take(order)
+    machine = np.empty((0, len(order))) if labels is None else labels.lookup(topics, topic, docno)
+    distinct = _distinct(_document_keys(topics, topic, docno), len(names), run, rank, item)
+    about = (names, topics, counts, cutoff, depth)
     evidence = Evidence(*about, topic, level, docno, *distinct, machine)
-    del entries, item
-    if len(first) > MANY:
+    del entries, run, rank, item
+    if len(order) > MANY:
         release_unused()
     return evidence
+
+
+class _Union:
+    """Distinct documents of several runs, in the order in which their runs are added."""
+
+    def __init__(self) -> None:
+        self.keys: Words = np.empty(0, dtype=np.uint64)
+        self.topic: Ints = np.empty(0, dtype=np.int32)
+        self.level: Ints = np.empty(0, dtype=np.int32)
+        self.docno = Ids(pa.array([], pa.large_string()))
+
+    def places(self, entries: Retrieved) -> Ints:
+        """Add the documents of some entries, and return the place of each entry's document, shape (m,)."""
+        keys, first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)
+        is_new = ~np.isin(keys, self.keys)
+        new = first[is_new]
+        self.keys = np.concatenate([self.keys, keys[is_new]])
+        self.topic = np.concatenate([self.topic, entries.topic[new]])
+        self.level = np.concatenate([self.level, entries.level[new]])
+        self.docno = Ids(pa.concat_arrays([self.docno.text, entries.docno.take(new).text]))
+        # The lookup compares ids, not only fingerprints.
+        places: Ints = _narrow(Lookup(self.topic, self.docno).find_one(entries.topic, entries.docno))
+        return places
 
 
 def _document_keys(topics: list[str], topic: Ints, docno: Ids) -> Words:

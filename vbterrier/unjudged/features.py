@@ -88,8 +88,8 @@ def features_of(evidence: Evidence) -> Features:
     design = np.zeros((m, len(names) + n_columns))
     columns = dict(zip(names, design.T, strict=False))
     columns["intercept"][:] = 1.0
-    weight = by_copies[evidence.run]
-    fused = np.bincount(evidence.item, weight / (3.0 + evidence.rank), minlength=m)
+    run, rank = evidence.run, evidence.rank
+    fused = evidence.sums(lambda part: by_copies[run[part]] / (3.0 + rank[part]))
     # Weights of runs that other runs make superfluous can be 0.
     columns["rank"][:] = _standardised(np.log(np.maximum(fused / trust, LEAST_SPREAD)), trust)
     columns["curvature"][:] = _standardised(columns["rank"] ** 2, trust)
@@ -102,7 +102,7 @@ def features_of(evidence: Evidence) -> Features:
         columns["below"][:] = np.maximum(below / max(_moments(below, trust)[1], LEAST_SPREAD), -MOST_DEVIATIONS)
     columns["neighbours"][:] = _standardised(neighbours(evidence), trust)
     if of_two:
-        share = np.bincount(evidence.item, weight, minlength=m) / trust / by_copies.sum()
+        share = evidence.sums(lambda part: by_copies[run[part]]) / trust / by_copies.sum()
         columns["share"][:] = of_two * _standardised(share, trust, LEAST_SHARE_SPREAD)
         support = np.zeros(m)
         support[near] = evidence.members[near] @ by_overlap / trust[near]
@@ -122,8 +122,8 @@ def features_of(evidence: Evidence) -> Features:
         columns["outside"][:] = richness[evidence.topic]
     if n_columns:
         entry = near[evidence.item]
-        of_rank = 1 - np.log(evidence.rank[entry]) / np.log(evidence.depth + 1)
-        design[evidence.item[entry], len(names) + evidence.run[entry]] = of_rank * np.sqrt(weight[entry])
+        of_rank = 1 - np.log(rank[entry]) / np.log(evidence.depth + 1)
+        design[evidence.item[entry], len(names) + run[entry]] = of_rank * np.sqrt(by_copies[run[entry]])
     return Features(design[:, : len(names)], names, design[:, len(names) :], design)
 
 

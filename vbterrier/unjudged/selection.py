@@ -142,12 +142,10 @@ def judging_of(evidence: Evidence, features: Features) -> Judging:
 
 def _by_rank(evidence: Evidence) -> tuple[Floats, Floats]:
     """Weighted documents and judged documents at each rank over all runs and topics, shape (depth,)."""
-    weight = evidence.weights.by_copies[evidence.run]
-    judged = weight * (evidence.level[evidence.item] >= 0)
-    n, n_judged = (
-        np.bincount(evidence.rank, of, minlength=evidence.depth + 1)[1:].astype(np.float64) for of in (weight, judged)
-    )
-    return n, n_judged
+    weight, run, is_judged = evidence.weights.by_copies, evidence.run, evidence.level >= 0
+    n = evidence.sums(lambda part: weight[run[part]], by_rank=True)
+    judged = evidence.sums(lambda part: weight[run[part]] * is_judged[evidence.item[part]], by_rank=True)
+    return n[1:], judged[1:]
 
 
 def judged_shares(evidence: Evidence) -> Floats:

@@ -260,7 +260,7 @@ def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
         block = slice(first, first + BLOCK)
         drawn = np.zeros_like(uniforms[block], dtype=_small(ends.shape[1]))
         for level in range(ends.shape[1] - 1):
-            drawn += uniforms[block] >= ends[:, level]
+            drawn += (uniforms[block] >= ends[:, level]).view(np.uint8)
         scores[block] = _score(model, topic, drawn)
     return scores
 
@@ -299,9 +299,10 @@ def land(drawn: Ints, caps: Ints) -> Ints:
         if caps[level] < n_documents:
             n_here = np.zeros(len(drawn), dtype=small)
             for place in range(n_documents):
-                here = landed[place] == level
+                # Views need no conversion in sums of bytes.
+                here = (landed[place] == level).view(np.uint8)
                 n_here += here
-                landed[place] -= here & (n_here > caps[level])
+                landed[place] -= here & (n_here > caps[level]).view(np.uint8)
     return landed.T
 
 
