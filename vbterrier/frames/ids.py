@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(np.float64).max)
 # Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
 _NARROW_SEARCHES, FEW = 8, 1 << 14
+# A search that has this many times as many pairs as the index looks at their last bytes first.
+_MANY_OF = 4
 # Matches whose ids are compared at a time: comparing copies the ids of both sides.
 COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
@@ -445,8 +447,31 @@ class Lookup:
     def _all(self) -> tuple[Words, Ints, bool]:
         return _sorted(self._keys)
 
+    @cached_property
+    def _marks(self) -> Bools:
+        """Marks of the rough keys of all pairs."""
+        return fingerprints.marked(_rough_keys(self.topics, self.ids, slice(None)))
+
+    def _roughly(self, topics: Ints | None, ids: Ids) -> Ints | None:
+        """Return the positions of pairs whose rough keys may occur; ``None`` if that rules out few pairs.
+
+        Most documents of a long run are unjudged: the last bytes of an id cost a fraction of its fingerprint.
+        """
+        if "fingerprints" in vars(ids) or len(ids) < _MANY_OF * max(len(self.ids), FEW):
+            return None
+        positions = []
+        for start in range(0, len(ids), COMPARED):
+            key = _rough_keys(topics, ids, slice(start, start + COMPARED))
+            positions.append(start + np.flatnonzero(self._marks[fingerprints.marks(key)]))
+        rough = np.concatenate(positions)
+        return rough if _MANY_OF * len(rough) <= len(ids) else None
+
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
+        rough = self._roughly(topics, ids)
+        if rough is not None:
+            pairs, rows = self.find(None if topics is None else topics[rough], ids.take(rough))
+            return rough[pairs], rows
         prints = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         keys, order, repeats = self._near(prints)
         # Most documents of a run are unjudged: bisection is left to those whose leading bits a key has.
@@ -485,9 +510,15 @@ class Lookup:
 
 def _near_keys(keys: Words, others: Words) -> Ints:
     """Return the positions of the keys whose leading bits one of the others has."""
-    marks = np.zeros(1 << fingerprints.MARKS, dtype=bool)
-    marks[fingerprints.marks(others)] = True
-    return np.flatnonzero(marks[fingerprints.marks(keys)])
+    return np.flatnonzero(fingerprints.marked(others)[fingerprints.marks(keys)])
+
+
+def _rough_keys(topics: Ints | None, ids: Ids, part: slice) -> Words:
+    """Keys of some pairs from the last bytes of their ids; equal pairs have equal keys."""
+    data, bounds = ids.utf8_bytes()
+    start, stop, _ = part.indices(len(ids))
+    codes = np.zeros(stop - start, dtype=np.int64) if topics is None else topics[start:stop]
+    return fingerprints.rough_keys(codes, data, bounds[start : stop + 1])
 
 
 def _sorted(keys: Words) -> tuple[Words, Ints, bool]:

@@ -429,6 +429,13 @@ class Run:
         ranks[rows] = np.arange(len(rows)) - np.repeat(starts, sizes)
         return ranks
 
+    def ranks_of(self, rows: Ints) -> Ints:
+        """Return :meth:`ranks` of some rows, shape (n,)."""
+        starts, stops, order, score = self._descending
+        if order is None and not rankings.tied_groups(score, starts, stops, self._longest).any():
+            return rows - starts[self.topic[rows]]
+        return self.ranks()[rows]
+
     def ranks_by_docno(self) -> Ints:
         """Return ranks as :meth:`ranks`, with ties of scores in double precision by ascending docno."""
         rows, starts, sizes = self.ordered()

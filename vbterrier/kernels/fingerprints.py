@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Ints, Words
+    from vbterrier.annotations import Bools, Ints, Words
 
 
 # Odd multipliers and shifts of splitmix64 (Steele et al. 2014).
@@ -109,6 +109,13 @@ def of_named_groups(names: Sequence[str], words: Words) -> bytes:
 def marks(key: Words) -> Ints:
     """The leading bits of keys, below ``2^MARKS``: keys with different marks differ."""
     return (key >> np.uint64(64 - MARKS)).astype(np.int64)
+
+
+def marked(key: Words) -> Bools:
+    """A table of the leading bits that keys have, shape (2^MARKS,)."""
+    table = np.zeros(1 << MARKS, dtype=bool)
+    table[marks(key)] = True
+    return table
 
 
 def repeated(key: Words | NDArray[np.uint32]) -> Ints:

@@ -87,14 +87,13 @@ class Judgments(LabelFrame):
         """
         run.refuse_duplicates()
         place = places(run.topics, self.topics)
-        topic = place[run.topic]
-        row = self.lookup.find_one(topic, run.docno)
-        judged = np.flatnonzero((row >= 0) & (topic >= 0))
-        rank, topic = (run.ranks() if ranks is None else ranks)[judged], topic[judged]
+        judged, row = self.lookup.find(place[run.topic], run.docno)
+        topic = place[run.topic[judged]]
+        rank = run.ranks_of(judged) if ranks is None else ranks[judged]
         order = np.lexsort((rank, topic))
         sizes = np.zeros(len(self.topics), dtype=np.int64)
         sizes[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
-        return JudgedRanks(self, topic[order], rank[order], self.level[row[judged[order]]], sizes)
+        return JudgedRanks(self, topic[order], rank[order], self.level[row[order]], sizes)
 
     def judge(self, run: Run, cutoff: int | None, *, checked: bool = False) -> JudgedTop:
         """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
