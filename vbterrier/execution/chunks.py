@@ -163,9 +163,7 @@ def values_of(
         return values
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
-    names, number = target.qid.codes()
-    kept = np.array([name in target_topics for name in names], dtype=bool)[number]
-    judgments = target.part(kept)
+    judgments = target.of_topics(target_topics)
     run = run.only(target_topics)
     rows = _evaluated(internal, judgments, run, longest) if internal else []
     # Measures that may depend on other topics need all judgments, and so do judgments made from intents.

@@ -31,6 +31,7 @@ from vbterrier.frames.pool_links import COLUMNS
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
+from vbterrier.kernels import rankings
 from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS, SUBTOPICS
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import JudgedTop, Judgments
@@ -143,6 +144,20 @@ class EvaluationTarget:
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
         return replace(self, frame=self.frame[rows].reset_index(drop=True))
+
+    def of_topics(self, topics: Collection[str]) -> EvaluationTarget:
+        """Return :meth:`part` with the rows of some topics; costs as much as they are, after a first call."""
+        order, stops, place = self.memo("rows by topic", self._rows_by_topic)
+        wanted = np.array([place[topic] for topic in topics if topic in place], dtype=np.int64)
+        starts = np.append(0, stops)[wanted]
+        rows = np.sort(order[rankings.spans(starts, stops[wanted])[1]])
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True))
+
+    def _rows_by_topic(self) -> tuple[Ints, Ints, dict[str, int]]:
+        """Rows by topic, the end of the rows of each topic, and the number of each topic."""
+        names, number = self.qid.codes()
+        stops = np.cumsum(np.bincount(number, minlength=len(names)))
+        return np.argsort(number, kind="stable"), stops, {name: place for place, name in enumerate(names)}
 
     def only(self, topics: Collection[str]) -> EvaluationTarget:
         """Return the target restricted to some topics."""
