@@ -186,7 +186,7 @@ class Evidence:
     @cached_property
     def n_retrieving(self) -> Ints:
         """Number of runs that retrieve each document, copies included, shape (m,)."""
-        n_copies = np.bincount(self.distinct[self.distinct >= 0], minlength=self.n_distinct)
+        n_copies = np.bincount(self.distinct[self.distinct >= 0], minlength=self.n_distinct).astype(np.float64)
         return self.sums(lambda part: n_copies[self.run[part]]).astype(np.int64)
 
     @cached_property
