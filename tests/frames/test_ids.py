@@ -240,6 +240,20 @@ def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
     assert seldom.find(*parts(many))[1].tolist() == [row for row in range(1500) if row % 3 != 1]
 
 
+@pytest.mark.parametrize("has_topics", [True, False])
+def test_long_searches_fingerprint_few_ids_and_find_the_same_rows(monkeypatch, has_topics):
+    monkeypatch.setattr(ids_module, "FEW", 0)
+    monkeypatch.setattr(ids_module, "COMPARED", 100)
+    (topic, rows), (wanted_topic, wanted) = (
+        parts([(number % 2, f"document-{number}") for number in numbers])
+        for numbers in (range(7, 900, 99), range(1000))
+    )
+    index = Lookup(topic if has_topics else None, rows)
+    found = index.find(wanted_topic if has_topics else None, wanted)
+    assert [array.tolist() for array in found] == [list(range(7, 900, 99)), list(range(10))]
+    assert "fingerprints" not in vars(wanted)
+
+
 @given(PAIRS, PAIRS)
 def test_lookup_of_ids_alone_finds_them_in_every_topic(rows, wanted):
     expected = [(i, j) for i, (_, word) in enumerate(wanted) for j, (_, row) in enumerate(rows) if word == row]

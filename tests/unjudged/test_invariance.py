@@ -11,6 +11,7 @@ import pytest
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.settings import Data
+from vbterrier.unjudged import evidence, fit
 from vbterrier.unjudged.incomplete import shallow_pool, subsample_qrels
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -186,3 +187,15 @@ def test_a_run_of_all_judged_documents_in_random_order_changes_means_of_a_shallo
     runs = {name: pd.DataFrame(run, columns=["qid", "docno", "score"]) for name, run in runs.items()}
     qrels = shallow_pool(runs, pd.DataFrame(rows, columns=["qid", "docno", "label"]), cutoff=5)
     assert change(scored({**runs, "judged": judged(qrels)}, qrels), scored(runs, qrels)) <= 0.045
+
+
+def test_evidence_united_run_by_run_is_that_of_all_runs_at_once(monkeypatch):
+    runs, qrels = demo()
+    runs["copy"] = runs["dense"]
+    at_once = fit(runs, qrels, cutoff=10).at(10)
+    monkeypatch.setattr(evidence, "_ENTRIES", 1)
+    by_run = fit(runs, qrels, cutoff=10).at(10)
+    for name in ("counts", "topic", "level", "distinct", "run_keys", "run", "rank", "item", "fused", "trust", "keys"):
+        np.testing.assert_array_equal(getattr(at_once.evidence, name), getattr(by_run.evidence, name), name)
+    assert at_once.evidence.docno.text.equals(by_run.evidence.docno.text)
+    np.testing.assert_array_equal(at_once.features.design, by_run.features.design)

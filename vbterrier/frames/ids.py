@@ -457,7 +457,7 @@ class Lookup:
 
         Most documents of a long run are unjudged: the last bytes of an id cost a fraction of its fingerprint.
         """
-        if "fingerprints" in vars(ids) or len(ids) < _MANY_OF * max(len(self.ids), FEW):
+        if "fingerprints" in vars(ids) or len(ids) <= _MANY_OF * max(len(self.ids), FEW):
             return None
         positions = []
         for start in range(0, len(ids), COMPARED):
