@@ -8,6 +8,7 @@ the values of all topics are compared: peers must agree with ``vbterrier.score``
 import json
 import os
 import sys
+import tempfile
 from datetime import datetime, timezone
 from functools import partial
 from importlib import metadata
@@ -201,14 +202,24 @@ def whole(measure, run, qrels):
 
 
 def of_calls(size, run, qrels, rounds):
-    """Each call that README recommends, of two runs and nDCG@10."""
+    """Each call that README recommends, of two runs and nDCG@10 (the default measures where intents need them)."""
     draw = np.random.default_rng(0)
     other = run.assign(score=run["score"] + draw.normal(0, 1, len(run)))
     runs, topics = {"a": run, "b": other}, run[["qid"]].drop_duplicates().assign(query="")
+    # Three intents a topic, and one tag of each of its first 20 documents.
+    n, first = len(topics), run[run["rank"] < 20]
+    intents = topics.loc[topics.index.repeat(3), ["qid"]].assign(entity_id=["x", "y", "z"] * n, prob=1 / 3)
+    names = np.array(["x", "y", "z"])[draw.integers(0, 3, len(first))]
+    tags = first[["docno"]].assign(entity_id=names, weight=1.0).drop_duplicates("docno")
+    folder = tempfile.mkdtemp(prefix="vbterrier-bench-")
     calls = {
         "score": partial(vbterrier.score, runs, qrels, ["nDCG@10"]),
         "Experiment": partial(vbterrier.Experiment, runs, topics, qrels, ["nDCG@10"]),
         "compare": partial(vbterrier.compare, runs, qrels, ["nDCG@10"]),
+        "rank_systems": partial(vbterrier.rank_systems, runs, qrels, "ENDCG@10"),
+        "evaluate_intents": partial(vbterrier.evaluate_intents, runs, topics, intents=intents, tagger=tags),
+        "write_report": partial(vbterrier.write_report, runs, qrels, ["nDCG@10"], path=Path(folder, "report.html")),
+        "release_gate": partial(vbterrier.evaluate.release_gate, run, qrels, "nDCG@10", baseline=other, margin=0.02),
     }
     return records(size, "str", "two runs, nDCG@10", calls, rounds)
 

@@ -311,5 +311,5 @@ def test_what_is_no_path_is_refused_by_readers_in_one_line(path):
 
 
 def test_a_line_without_the_constant_of_a_run_is_refused_among_lines_that_have_it(stored):
-    with pytest.raises(FileError, match="2: wanted 6 fields, .*; found 5"):
+    with pytest.raises(FileError, match=r"2: wanted 6 fields, .*; found 5"):
         read_run(stored(b"q1 Q0 d1 1 2.5 t\nq1  d2 2 1.5 t\n"))
