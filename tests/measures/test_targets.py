@@ -7,6 +7,7 @@ import pytest
 
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning
+from vbterrier.measures.target import EvaluationTarget
 
 QIDS = ["q1", "q2"]
 QRELS = pd.DataFrame(
@@ -35,3 +36,9 @@ def test_unjudged_documents_are_no_other_spelling():
         warnings.simplefilter("error")
         values = score({"a": run_of("New York", "Newark")}, QRELS, ["P@2"]).values
     assert values["value"].tolist() == [0.5, 0.5]
+
+
+def test_judgments_of_topics_are_their_rows_in_order():
+    target = EvaluationTarget(QRELS.iloc[[0, 3, 1, 4, 2, 5]].reset_index(drop=True))
+    pd.testing.assert_frame_equal(target.of_topics({"q2", "missing"}).frame, QRELS[3:].reset_index(drop=True))
+    pd.testing.assert_frame_equal(target.of_topics({"q2", "q1"}).frame, target.frame)
