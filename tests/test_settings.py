@@ -49,6 +49,15 @@ def used(call):
     return {name: part.default.given() for name, part in parameters.items() if isinstance(part.default, Options)}
 
 
+def test_the_refusal_of_queries_names_all_calls_that_honour_them():
+    calls = {name.rpartition(".")[2] for name, call in WITH_SETTINGS.items() if "queries" in used(call).get("data", {})}
+    with pytest.raises(ParameterError) as refused:
+        vbterrier.evaluate.leaderboard({}, None, ["P@1"], data=Data(queries="traffic.csv"))
+    named = str(refused.value).partition("weights, clusters and segments are for ")[2]
+    assert set(named.split(", ")) == calls
+    assert len(calls) > 3
+
+
 def stated(call, argument):
     """The settings and defaults that the documentation of a call states."""
     entry = re.search(

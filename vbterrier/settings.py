@@ -59,7 +59,8 @@ S = TypeVar("S", bound=Options)
 
 # Calls that honour settings which others refuse.
 _HONOURED = {
-    "queries": "; weights, clusters and segments are for score, compare, rank_systems, queries_needed, release_gate"
+    "queries": "; weights, clusters and segments are for score, compare, rank_systems, queries_needed, "
+    "detectable_difference, release_gate"
 }
 
 

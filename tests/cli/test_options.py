@@ -78,6 +78,8 @@ def test_parameters_are_named_as_options(said, wanted):
 def test_options_are_those_of_the_command_that_was_called():
     command = typer.main.get_command(app)
     assert in_options("n_jobs=2", command, ["doctor", "a.run"]) == "n_jobs=2"
+    assert in_options("guardrails['RR@10']=2: too much", command, ["gate"]) == "--guardrail RR@10=2: too much"
+    assert in_options("guardrails['RR@10']=2", command, ["score"]) == "guardrails['RR@10']=2"
     assert in_options("seed=-1:", command, ["queries", "sample", "--seed", "-1"]) == "--seed=-1:"
     assert in_options("seed=-1:", command, ["nonsense"]) == "seed=-1:"
     assert in_options("seed=-1:", command, []) == "seed=-1:"

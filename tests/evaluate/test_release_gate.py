@@ -345,9 +345,24 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         ),
         (lambda: {"options": GateOptions(large_loss=0)}, ParameterError, "large_loss=0: wanted a number above 0"),
         (
-            lambda: {"options": GateOptions(worst_loss=0.05)},
+            lambda: {"options": GateOptions(worst_loss=0.02)},
             ParameterError,
-            "worst_loss=0.05: wanted a number above 0.05",
+            "worst_loss=0.02: wanted more than margin=",
+        ),
+        (
+            lambda: {"options": GateOptions(worst_loss=0.06, guardrails={"RR@10": 0.06})},
+            ParameterError,
+            "more than guardrails['RR@10']=0.06",
+        ),
+        (
+            lambda: {"options": GateOptions(guardrails={"RR@10": 2})},
+            ParameterError,
+            "guardrails['RR@10']=2: means of RR@10 differ by at most 1",
+        ),
+        (
+            lambda: {"options": GateOptions(guardrails={"RR@10": -1})},
+            ParameterError,
+            "guardrails['RR@10']=-1: wanted a number of at least 0",
         ),
         (lambda: {"measure": "INSQ(max_rel=3)"}, ParameterError, "its range of scores is unknown"),
         (lambda: {"options": GateOptions(look=1, daily=True)}, ParameterError, "give one of them"),

@@ -48,7 +48,8 @@ def table(**columns):
 
 
 def limit(d, **about):
-    return float(lower_limit(moments(d.to_numpy()[:, None], **about), 0.05, 1.0, special.stdtrit)[0])
+    of = moments(d.to_numpy()[:, None], **about).heaviest_unseen
+    return float(lower_limit(of, 0.05, 1.0, special.stdtrit)[0])
 
 
 def test_weights_and_clusters_enter_the_limits_of_the_gate():
@@ -92,8 +93,66 @@ def test_too_few_clusters_or_heavy_queries_decide_nothing(columns, words):
 def test_the_promise_for_weights_without_draws_by_traffic_excludes_heavier_queries(columns, misses):
     found = gate(*collection(), table(**columns))
     assert found.pairs["misses_heavy"].tolist() == [misses]
-    assert ("unless they weigh more than those sampled" in found.guarantee()) == misses
-    assert ("Sample by traffic" in gate_report(found, "markdown")) == misses
+    assert ("unless they weigh more than the heaviest of the sample" in found.guarantee()) == misses
+    assert ("or sample by traffic" in gate_report(found, "markdown")) == misses
+
+
+def test_a_heavy_query_that_is_not_rated_prevents_a_pass_until_it_is_rated():
+    new, old, qrels = collection()
+    weight = np.where(np.arange(N) == 7, 60.0, 1.0)
+    rated = qrels[qrels["qid"] != "q007"]
+    found = gate(new, old, rated, table(weight=weight))
+    assert (found.decision, found.pairs.loc[0, "reason"]) == ("UNKNOWN", "more queries")
+    advice = found.advice()[0]
+    assert "up to 33.5% of the weight may be unrated queries of the table without one among the 119 queries" in advice
+    assert "sample by traffic (design.sample_by_traffic)" in advice
+    assert "or rate the 1 heaviest unrated queries as well" in advice
+    assert "unless they weigh more" not in found.guarantee()
+    # Two light queries remain without ratings; the heavy one is known for certain.
+    light = qrels[~qrels["qid"].isin(["q001", "q002"])]
+    decided = gate(new, old, light, table(weight=weight))
+    assert decided.decision == "PASS"
+    d = differences(new, old, qrels).drop(["q001", "q002"])
+    rest = d.drop("q007")
+    share = 60 / weight.sum()
+    row = decided.pairs.loc[0]
+    assert row["diff"] == pytest.approx(share * d["q007"] + (1 - share) * rest.mean())
+    assert row["unseen"] == pytest.approx(2 / weight.sum(), rel=1e-6)
+    assert row["low"] > share * d["q007"] + (1 - share) * limit(rest)
+
+
+def test_the_heaviest_queries_alone_are_no_sample_of_the_others():
+    new, old, qrels = collection()
+    weight = np.where(np.arange(N) < 100, 5.0, 1.0)
+    found = gate(new, old, qrels[qrels["qid"] < "q100"], table(weight=weight), margin=0.5)
+    assert found.decision == "UNKNOWN"
+    assert "weigh more than the 20 unrated queries of the table: rate a random sample of these" in found.advice()[0]
+
+
+def test_unequal_weights_ask_for_draws_by_traffic():
+    new, old, qrels = collection()
+    w = np.random.default_rng(2).lognormal(0, 1, N)
+    found = gate(new, old, qrels, table(weight=w), margin=0.06)
+    row = found.pairs.loc[0]
+    assert (found.decision, row["reason"]) == ("UNKNOWN", "more queries")
+    assert row["unseen"] == pytest.approx(1 - 0.05 ** (w.max() / w.sum()))
+    assert "may be queries that weigh as much as the heaviest without one among the 120 queries" in found.advice()[0]
+    assert 30 < row["n_needed"] < 2000
+    assert "heaviest unrated" not in found.advice()[0]
+
+
+def test_a_covariate_has_a_weighted_mean_if_weights_are_unequal():
+    new, old, qrels = collection(worse=range(0, N, 6))
+    d = differences(new, old, qrels).to_numpy()
+    w = np.where(np.arange(N) % 2, 1.0, 2.0)
+    more = pd.DataFrame({"qid": [f"other {i}" for i in range(N)], "covariate": d, "weight": w[::-1]})
+    known = pd.concat([table(covariate=d, weight=w), more], ignore_index=True)
+    found = gate(new, old, qrels, known, covariate="earlier").pairs.loc[0]
+    # The covariate is the difference itself, so that the mean of all queries is known.
+    assert found["diff"] == pytest.approx(np.average(np.r_[d, d], weights=np.r_[w, w[::-1]]))
+    rows = qrels[qrels["qid"] < "q060"]
+    with pytest.raises(InputError, match="covariate: known for 60 queries without a weight"):
+        gate(new, old, rows, table(weight=w)[:60], labels=qrels, covariate="labels")
 
 
 def test_queries_taken_for_certain_have_no_error_in_the_gate():
@@ -450,7 +509,7 @@ BOTH = {"new": RUNS[0], "old": RUNS[1]}
         (
             lambda: leaderboard(BOTH, RUNS[2], "nDCG@4", data=Data(queries=table(weight=1.0))),
             ParameterError,
-            "weights, clusters and segments are for score, compare, rank_systems, queries_needed, release_gate",
+            "weights, clusters and segments are for score, compare, rank_systems, queries_needed",
         ),
         (lambda: sample_by_traffic(table(segment="a"), 10), InputError, "wanted a column weight"),
         (lambda: sample_by_traffic(table(weight=1.0), 1), ParameterError, "n=1"),

@@ -218,6 +218,34 @@ def test_resamples_keep_queries_that_were_taken_for_certain():
     np.testing.assert_allclose(means, 0.4)
 
 
+def test_unsampled_queries_bound_the_share_that_no_sample_has_seen():
+    rng = np.random.default_rng(10)
+    weights, others = rng.lognormal(0, 1, 50), np.sort(rng.lognormal(0, 1, 950))[::-1]
+    sample, exponent = SampledQueries(weights, unsampled=others), np.linspace(0, 3, 7)
+    # A share f of all queries has no sampled one with probability (1 - f)^50.
+    number = 1000 * (1 - np.exp(-exponent / 50))
+    mass = [others[: int(k)].sum() + (k - int(k)) * others[int(k)] for k in number]
+    np.testing.assert_allclose(sample.unseen(exponent), np.array(mass) / (weights.sum() + others.sum()))
+    assert sample.drawn.unseen(exponent).tolist() == sample.unseen(exponent).tolist()
+    # All queries equal: Clopper and Pearson's limit, up to the queries that are rated.
+    equal = SampledQueries(np.ones(100), unsampled=np.ones(10**6))
+    of = moments(np.zeros((100, 1)))
+    low = lower_limit(of, 0.05, 1.0, special.stdtrit, equal.unseen)
+    assert low[0] == pytest.approx(lower_limit(of, 0.05, 1.0, special.stdtrit)[0], abs=1e-6)
+    few = SampledQueries(np.ones(100), unsampled=np.ones(1))
+    assert lower_limit(of, 0.05, 1.0, special.stdtrit, few.unseen)[0] == pytest.approx(-1 / 101)
+    with pytest.raises(ValueError, match="weights of unsampled queries are unknown"):
+        SampledQueries(weights).unseen(exponent)
+
+
+def test_the_heaviest_query_bounds_the_weight_of_unsampled_ones():
+    w = np.array([3.0, 1.0, 1.0, 1.0])
+    of = moments(np.zeros((4, 1)), w).heaviest_unseen
+    assert float(of.n_effective[0]) == pytest.approx(2)
+    assert lower_limit(of, 0.05, 1.0, special.stdtrit)[0] == pytest.approx(-(1 - 0.05**0.5))
+    assert float(moments(np.zeros((4, 1)), w, copies=np.array([0.0, 2, 1, 1])).n_heaviest[0]) == pytest.approx(4)
+
+
 def test_no_number_below_the_limit_is_none():
     assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 6) is None
     assert smallest_number(lambda n: 1 - 0.9**n, 0.5, 1, 7) == 7

@@ -10,9 +10,13 @@ from vbterrier.errors import ParameterError
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
 from vbterrier.stats import confidence_sequence
 from vbterrier.stats.noninferiority import (
+    FAIL,
+    PASS,
     PRIOR,
+    UNKNOWN,
     Criteria,
     Limits,
+    decisions,
     limits,
     number_that_decides,
     passing_worst_loss,
@@ -71,9 +75,9 @@ def test_limits_of_the_share_of_large_losses_are_those_of_clopper_and_pearson(n_
     low, high = ends(BOTH, d)[2:]
     assert high == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.9, "exact").high)
     assert low == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.95, "exact").low)
-    # Equal weights are no weights; unequal ones leave as many queries as Kish counts.
+    # Equal weights are no weights; of unequal ones, unsampled queries may weigh as much as the heaviest.
     w = np.where(np.arange(80) == 79, 20.0, 1.0)
-    worth, share = w.sum() ** 2 / (w**2).sum(), (w * (d < -0.5)).sum() / w.sum()
+    worth, share = w.sum() / w.max(), (w * (d < -0.5)).sum() / w.sum()
     expected = special.betaincinv(worth * share + 1, max(worth * (1 - share), 1e-9), 0.95) if share < 1 else 1
     assert ends(BOTH, d, w)[3] == pytest.approx(expected)
 
@@ -201,3 +205,56 @@ def test_the_largest_worst_loss_that_passes_is_found():
         tried = replace(criteria, worst=factor * worst)
         assert limits(tried, d[:, None], sample).decisions(tried) == [decision]
     assert np.isnan(passing_worst_loss(criteria, d - 0.05, sample, 0 * d))
+
+
+WEIGHTS = {"log-normal": np.random.default_rng(5).lognormal(0, 1, 20_000), "Zipf": np.arange(1, 20_001) ** -0.7}
+
+
+# The largest shares that tests/bench/decisions.py measures, of a nominal 5 %, are .08; Kish's number passes up to .3.
+@pytest.mark.parametrize(("traffic", "head", "loss"), [("log-normal", 60, 0.4), ("Zipf", 20, 0.4), ("Zipf", 60, 0.4)])
+def test_uniform_samples_without_the_heavy_queries_that_lose_do_not_pass(traffic, head, loss):
+    weight, m, n = WEIGHTS[traffic], 600, 400
+    d = np.random.default_rng(6).normal(0, 0.1, len(weight))
+    d[np.argsort(-weight)[:head]] -= loss
+    d -= (weight * d).sum() / weight.sum() + 0.02
+    rows = np.random.default_rng(7).integers(len(weight), size=(n, m))
+    of, criteria = moments(d[rows], weight[rows]), Criteria(0.02, 0.05)
+    kish = (lower_limit(of, 0.05, 1.0, special.stdtrit) > -0.02) & (of.df >= 8)
+    assert kish.mean() > 0.12
+    found = limits(criteria, d[rows], SampledQueries(weight[rows]))
+    assert stats.binom.sf(int((found.low > -0.02).sum()) - 1, m, 0.05) > 1e-3
+    # With the weights of all queries, the limit counts those that are not sampled.
+    sample = SampledQueries(weight[rows[:, 0]], unsampled=np.sort(np.delete(weight, rows[:, 0]))[::-1])
+    assert limits(criteria, d[rows[:, :1]], sample).decisions(criteria) == [UNKNOWN]
+
+
+def test_samples_of_nearly_equal_weights_pass():
+    weight = np.where(np.arange(400) % 2, 1.0, 2.0)
+    d = np.random.default_rng(8).normal(0, 0.1, (400, 200))
+    criteria = Criteria(0.02, 0.05)
+    for unsampled in (None, np.sort(np.tile([1.0, 2.0], 5000))[::-1]):
+        passed = limits(criteria, d, SampledQueries(weight, unsampled=unsampled)).decisions(criteria).count(PASS)
+        assert stats.binom.cdf(passed, 200, 0.95) > 1e-3
+    # One unrated query with a tenth of the weight could lose all.
+    heavy = np.array([70.0, *[1.0] * 20])
+    assert limits(criteria, d, SampledQueries(weight, unsampled=heavy)).decisions(criteria).count(PASS) == 0
+
+
+@pytest.mark.parametrize("worst", [None, 0.5])
+@pytest.mark.parametrize("away", [(0.0,) * 4, (0.02, 0.03, 0.01, 0.02)])
+def test_decisions_of_sequences_are_those_of_their_limits(worst, away):
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = np.clip(rng.normal(rng.choice([-0.1, 0.0, 0.1, 0.3]), rng.choice([0.02, 0.1]), 150), -1, 1)
+        x[rng.random(150) < rng.choice([0.0, 0.01, 0.2])] = -0.9
+        for weights in (np.ones(150), rng.lognormal(0, 0.4, 150)):
+            sample = SampledQueries(weights).resampled(int(rng.integers(50, 500)), 4, rng)
+            criteria = Criteria(rng.choice([0.05, 0.0371]), 0.05, worst=worst, max_share=0.1, sequential=True)
+            values, lost = np.repeat(x[:, None], 4, axis=1), np.repeat((x < -0.5)[:, None] * 1.0, 4, axis=1)
+            interval = limits(criteria, values, sample, lost)
+            cut = np.maximum(values, -criteria.worst_loss)
+            expected = interval.widened(sample.mean(cut), away).decisions(criteria)
+            assert decisions(criteria, values, sample, lost, away) == expected
+            found += expected
+    assert set(found) == {PASS, FAIL, UNKNOWN}

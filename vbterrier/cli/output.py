@@ -31,12 +31,14 @@ SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
 _COLOURS = {PASS: "32", FAIL: "31", UNKNOWN: "33"}
 
 # Parameters whose options have other names.
-_OPTIONS = {"client": "dask", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool"}
+_OPTIONS = {"client": "dask", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool", "guardrails": "guardrail"}
 # Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
 # A settings object with one parameter, as in TagOptions(on_ties='drop') or Data(labels=).
 _SETTING = re.compile(r"\b(?:Data|Inference|Execution|EntityPriors|[A-Z]\w*Options)\(([a-z_]+)=([^()=,]*)\)")
+# A part of a parameter, as in guardrails['RR@10']=2.
+_PART = re.compile(r"(?<![\w.])([a-z_]+)\['([^']+)'\]=")
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
@@ -63,7 +65,11 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         option, value = option_of(match[1]), match[2]
         return match[0] if option is None else f"{option}={value}" if value else option
 
-    return _PARAMETER.sub(worded, _SETTING.sub(unwrapped, message))
+    def of_part(match: re.Match[str]) -> str:
+        option = option_of(match[1])
+        return match[0] if option is None else f"{option} {match[2]}="
+
+    return _PARAMETER.sub(worded, _SETTING.sub(unwrapped, _PART.sub(of_part, message)))
 
 
 def require_format(style: str, output: Path | None = None) -> str:

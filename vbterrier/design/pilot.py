@@ -133,35 +133,33 @@ class Pilot:
         scale = self.std / np.sqrt(len(self) * (self._parts**2).sum())
         return np.asarray((self.values - self.mean) * scale)
 
-    def assured(self, assurance: float) -> tuple[float, float]:
-        """The upper confidence limit of the standard deviation at one level, and the part of it that weights explain.
+    def assured(self, assurance: float) -> float:
+        """The upper confidence limit of the standard deviation at one level.
 
         The largest of three limits: Bonett's with at least the normal kurtosis, which small samples underestimate; the
         limit of the mean square of the parts of units by steps 1 and 2 of
         :func:`~vbterrier.kernels.mean_limits.lower_limit`, for skewed squares; and, for unequal weights, that of
         ``σ² exp(v)`` with the variances σ² of deviations and v of logarithms of weights, for log-normal weights that
-        are unrelated to the deviations: a pilot of 50 rarely has the queries that weigh most. The part is the factor
-        from the observed ``k Σ a²`` to the limit of ``exp(v)``, at least 1. At .5, the observed standard deviation.
+        are unrelated to the deviations: a pilot of 50 rarely has the queries that weigh most. At .5, the
+        observed standard deviation.
         """
         from scipy import special
 
         if assurance == 0.5:  # noqa: PLR2004 - no limit
-            return self.std, 1.0
+            return self.std
 
         k, z = len(self), float(special.ndtri(assurance))
         limit = max(self._std_limits(2 * assurance - 1, max(self.kurtosis, _NORMAL))[1], self._square_limit(assurance))
         share = self._shares
         if self.is_equal or np.ptp(share) == 0:
-            return limit, 1.0
+            return limit
         deviations, spread = self._parts / share, float(np.log(share).var(ddof=1))
         c = k / (k - z)
         of_weights = 2 * spread**2 / (k - 1)
         of_deviations = (max(kurtosis_of(deviations), _NORMAL) - (k - 3) / k) / (k - 1)
         half_width = z * c * (of_weights + of_deviations) ** 0.5
         log_normal = (deviations**2).sum() / (k - 1) * c * np.exp(spread + half_width)
-        of_share = half_width * of_weights / (of_weights + of_deviations)
-        factor = np.exp(spread + of_share) / (k * (share**2).sum())
-        return max(limit, math.sqrt(log_normal)), float(max(factor, 1.0))
+        return max(limit, math.sqrt(log_normal))
 
     def _square_limit(self, assurance: float) -> float:
         """The upper limit of the standard deviation as the root of a mean of squares."""

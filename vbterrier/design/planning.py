@@ -318,7 +318,8 @@ def queries_needed(
     ParameterError
         A difference of 0 without a margin, or of at most ``-margin``; unknown or ambiguous systems or measures; without
         a pilot, a measure without a standard deviation, or an assurance; a measure without range for a margin without
-        ``worst_loss``; a column of queries other than weight and cluster.
+        ``worst_loss``; a column of queries other than weight and cluster; unequal weights and a margin, since no pilot
+        shows the heaviest queries, on which the number depends (draws by traffic have equal weights).
 
     Notes
     -----
@@ -372,6 +373,11 @@ def queries_needed(
     n_simulations = n_slow if n_simulations is None else whole("n_simulations", n_simulations)
     assurance = assurance or (np.nan if sample is None else ASSURANCE)
     if margin is not None:
+        if sample is not None and np.ptp(sample.sample.weights) > 0:
+            raise ParameterError(
+                f"margin={margin:g}: a pilot does not show the heaviest queries of unequal weights, which decide how "
+                "many the gate needs; draw queries by traffic (design.sample_by_traffic), and plan without weights"
+            )
         gate = _gate_of(margin, worst_loss, of, level, n_systems)
         number("delta", delta, low=-gate.margin, open_low=True)
         return _for_margin(sample, gate, delta, of, power, level, n_systems, assurance, n_simulations, seed)
@@ -408,7 +414,7 @@ def _for_difference(
     sample = sample if delta > 0 else sample.mirrored
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = sample.std_interval(level)
-    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, sample.assured(assurance)[0]])
+    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, sample.assured(assurance)])
     smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
@@ -445,10 +451,10 @@ class _Gate:
         from scipy import special
 
         of = sample.moments(np.maximum(values, -self.worst))
-        is_equal = np.ptp(sample.weights) == 0 and sample.clusters is None
-        suffice = True if is_equal else of.df >= LEAST_DF
-        # Fewer do not pass, and their quantiles cost most.
-        of = of if is_equal else of._replace(df=np.maximum(of.df, LEAST_DF))
+        # Clusters of fewer degrees of freedom do not pass, and their quantiles cost most.
+        suffice = True if sample.clusters is None else of.df >= LEAST_DF
+        of = of if sample.clusters is None else of._replace(df=np.maximum(of.df, LEAST_DF))
+        of = of.heaviest_unseen
         low = lower_limit(of, self.tail, self.worst, special.stdtrit)
         lost = sample.mean((values < -_LARGE_LOSS).astype(np.float64))
         _, share = clopper_pearson(lost, of.n_effective, self.tail, self.tail, special.betaincinv)
@@ -485,12 +491,10 @@ def _for_margin(
     """A plan for a release gate; without a pilot, by normal differences with the standard deviations of collections."""
     if sample is None:
         usual, largest, smallest = _spreads(measure)
-        pilot, scales, factor = _normal_pilot(), np.array([usual, largest, smallest, usual]), 1.0
+        pilot, scales = _normal_pilot(), np.array([usual, largest, smallest, usual])
     else:
         narrow, wide = sample.std_interval(level)
-        # More queries replace the part of the standard deviation that weights explain, which has no other effect.
-        std, factor = sample.assured(assurance)
-        pilot, scales = sample, np.array([sample.std, wide, narrow, std / factor**0.5]) / sample.std
+        pilot, scales = sample, np.array([sample.std, wide, narrow, sample.assured(assurance)]) / sample.std
 
     def drawn(size: int) -> SampledQueries:
         return pilot.sample.resampled(size, n_simulations, stream(seed, "non-inferiority", str(size)))
@@ -513,7 +517,7 @@ def _for_margin(
     # Neighbours, with independent simulations, reduce the Monte Carlo error.
     around = sorted({max(round(part * n_units), least) for part in np.linspace(1 - _WITHIN, 1 + _WITHIN, _N_WITHIN)})
     powers = np.array([passing(float(scales[3]), size) for size in around])
-    n_units = math.ceil(factor * (_crossing(around, powers, power, least) or n_units))
+    n_units = math.ceil(_crossing(around, powers, power, least) or n_units)
     n_equal = math.ceil(math.log(gate.tail) / math.log1p(-gate.margin / gate.worst)) if gate.margin < gate.worst else 2
     sizes = np.unique(np.geomspace(max(2, _AROUND[0] * low), _AROUND[1] * high, _N_OF_MARGIN).round().astype(int))
     about = (level, f"non-inferiority (margin {gate.margin:g})", "bonferroni", n_systems, assurance)

@@ -470,8 +470,8 @@ def sample_by_traffic(traffic: Any, n: int, *, seed: int = 0) -> pd.DataFrame:
 
     Notes
     -----
-    A uniform sample of queries lacks most of the head: of releases that lose there, up to .08 pass falsely, and few
-    harmless ones pass; by traffic, as many pass as with equal weights. See docs/how-to/release-gate.md.
+    A uniform sample of queries lacks most of the head, which could lose everything, so that hardly any release passes;
+    by traffic, as many pass as with equal weights. See docs/how-to/release-gate.md.
 
     Source: Hansen and Hurwitz, Annals of Mathematical Statistics 14, 1943 (draws by size).
 

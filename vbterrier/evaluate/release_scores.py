@@ -32,6 +32,7 @@ from vbterrier.stats.noninferiority import (
     Limits,
     decisions,
     limits,
+    n_unseen,
     number_that_decides,
     passing_worst_loss,
     welch_p,
@@ -69,8 +70,9 @@ _COMPLETE = {name.upper(): estimate for name, estimate in ESTIMATED.items()}
 class ReleaseScores:
     """Scores of the new system and its baselines, and the distributions of measures of unjudged documents.
 
-    ``queries`` is the W frame by id, with weights above 0; ``criteria`` are those of one test, whose tail is divided by
-    the number of tests; ``covariates`` are those of pairs, by query, if there are any.
+    ``queries`` is the W frame by id, with weights above 0; ``unrated`` that of all other queries, if their weights are
+    known; ``criteria`` are those of one test, whose tail is divided by the number of tests; ``covariates`` are those of
+    pairs, by query, if there are any.
     """
 
     def __init__(
@@ -83,9 +85,10 @@ class ReleaseScores:
         criteria: Criteria,
         covariates: Mapping[tuple[str, str], pd.Series[float]] | None = None,
         pool_cutoff: int | None = None,
+        unrated: pd.DataFrame | None = None,
     ) -> None:
         self.measure, self._criteria, self.estimand = measure, criteria, ""
-        self._table, self._covariates = queries, covariates or {}
+        self._table, self._unrated, self._covariates = queries, unrated, covariates or {}
         self._target, self._runs, self._labels, self._pool_cutoff = target, runs, labels, pool_cutoff
         self._place = {qid: at for at, qid in enumerate(target.topics)}
         self._is_predicted = isinstance(measure, UnjudgedMeasure)
@@ -130,7 +133,7 @@ class ReleaseScores:
     def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
         criteria = replace(self._criteria, tail=self._criteria.tail / n_tests)
-        pair, places, sample = (name, baseline), *self._queries(qids, (name, baseline) if not part else None)
+        pair, places, sample = (name, baseline), *self._queries(qids, (name, baseline) if not part else None, part)
         differences, lost, away = self._differences(pair, places, sample, criteria)
         interval = limits(criteria, differences[:, None], sample, lost[:, None], part)
         diff = float(sample.estimate(differences[:, None])[0])
@@ -163,8 +166,9 @@ class ReleaseScores:
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
             "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
-            "misses_heavy": bool(sample.certain is None and np.ptp(sample.weights) > 0),
+            "misses_heavy": bool(sample.unsampled is None and np.ptp(sample.weights) > 0),
             "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
+            "unseen": _unseen_share(sample, criteria),
             "decision": decision, "withheld": withheld, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
             "losses": float(interval.share[0]) if large else np.nan,
@@ -174,20 +178,40 @@ class ReleaseScores:
             "max_share": criteria.max_share if large else np.nan, "n_tests": n_tests, "method": f"one-sided, {method}",
         }  # fmt: skip
 
-    def _queries(self, qids: list[str], pair: tuple[str, str] | None = None) -> tuple[list[int], SampledQueries]:
+    def _queries(
+        self, qids: list[str], pair: tuple[str, str] | None = None, segment: str = ""
+    ) -> tuple[list[int], SampledQueries]:
         """The places of queries, whose order matters for sequences alone, and how they were sampled.
 
-        ``pair``: with the covariate of this pair.
+        ``pair``: with the covariate of this pair; ``segment``: that of the queries, if they are one.
         """
-        order = qids if self._criteria.sequential else sorted(qids)
-        sample = sampled_queries(self._table.loc[order])
+        order, others = qids if self._criteria.sequential else sorted(qids), None
+        if self._unrated is not None and not self._criteria.sequential and self._criteria.guarantee != ANY:
+            unrated = self._unrated[self._unrated["segment"] == segment] if segment else self._unrated
+            others = unrated["weight"].to_numpy()
+        sample = sampled_queries(self._table.loc[order], unsampled=others)
         covariate = self._covariates.get(pair) if pair is not None else None
         if covariate is not None:
-            known = Covariate(
-                np.asarray(covariate.loc[order], dtype=np.float64), float(covariate.mean()), len(covariate)
-            )
-            sample = sample._replace(covariate=known)
+            known = self._known_covariate(covariate, order)
+            sample = sample._replace(certain=None, covariate=known)
         return [self._place[qid] for qid in order], sample
+
+    def _known_covariate(self, values: pd.Series[float], qids: list[str]) -> Covariate:
+        """A covariate of sampled queries, with its weighted mean over all queries for which it is known."""
+        weights = self._table["weight"]
+        if np.ptp(weights) > 0 or (self._unrated is not None and np.ptp(self._unrated["weight"]) > 0):
+            weights = weights if self._unrated is None else pd.concat([weights, self._unrated["weight"]])
+            lacking = values.index.difference(weights.index)
+            if len(lacking):
+                raise InputError(
+                    f"covariate: known for {len(lacking)} queries without a weight ({examples(list(lacking))}); wanted "
+                    "their rows, with weights, in queries"
+                )
+            weights = weights.loc[values.index]
+            mean, n_all = np.average(values, weights=weights), float(weights.sum() ** 2 / (weights**2).sum())
+        else:
+            mean, n_all = values.mean(), len(values)
+        return Covariate(np.asarray(values.loc[qids], dtype=np.float64), float(mean), n_all)
 
     def by_query(self, pair: tuple[str, str], qids: list[str]) -> Floats:
         """The difference of two systems on each query, in the given order."""
@@ -202,11 +226,11 @@ class ReleaseScores:
         first = first.merge(labels.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left")
         return first.assign(rank=first["rank"] + 1)[["qid", "rank", "docno", "label"]]
 
-    def p_equal(self, pair: tuple[str, str], parts: list[list[str]]) -> float:
+    def p_equal(self, pair: tuple[str, str], parts: Mapping[str, list[str]]) -> float:
         """P-value of equal mean differences in all segments, by Welch's test; NaN for fewer than two segments."""
         moments = []
-        for qids in parts:
-            places, sample = self._queries(qids)
+        for segment, qids in parts.items():
+            places, sample = self._queries(qids, segment=segment)
             differences = self._differences(pair, places, sample, self._criteria)[0]
             _, left, rest = sample.split(differences[:, None])
             of = sample.drawn.moments(rest)
@@ -275,6 +299,9 @@ class ReleaseScores:
         differences, lost, away = self._differences(pair, places, sample, criteria)
         if shortage := _shortage(sample, differences, criteria):
             return QUERIES, shortage, np.nan, None
+        is_equal = sample.unsampled is None and np.ptp(sample.weights) == 0
+        if not is_equal and _is_decided_by_unseen(row, criteria):
+            return QUERIES, *_if_drawn_by_traffic(row, criteria, differences, sample, lost, away), None
         needed = number_that_decides(criteria, differences, sample, lost, away)
         also = f"; the ratings {rated}" if rated else ""
         instead = _instead(row, criteria, differences, sample, lost, away)
@@ -356,12 +383,70 @@ def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -
     n = len(differences)
     if sample.clusters is not None and (n_clusters := int(sample.clusters.max()) + 1) < LEAST_CLUSTERS:
         return f"more clusters are needed: at least {LEAST_CLUSTERS}, {n_clusters} now"
-    if sample.certain is None and np.ptp(sample.weights) > 0:
-        of = sample.moments(differences[:, None])
+    if sample.unsampled is not None and (sample.weights <= sample.unsampled[0]).sum() < LEAST_DF:
+        return (
+            f"the rated queries weigh more than the {counted(len(sample.unsampled), 'unrated query')} of the table: "
+            f"rate a random sample of these as well, at least {LEAST_DF}"
+        )
+    if np.ptp(sample.drawn.weights) > 0:
+        of = sample.drawn.moments(sample.split(differences[:, None])[2])
         if of.df[0] < LEAST_DF:
             worth, use = max(round(float(of.n_effective[0])), 1), "sample by traffic (design.sample_by_traffic)"
             return f"by their weights, {counted(n, 'query')} count as {worth}; {use}"
     return ""
+
+
+def _unseen_share(sample: SampledQueries, criteria: Criteria) -> float:
+    """The largest share of the weight without a sampled query, at the level of the limit; NaN for other guarantees."""
+    if criteria.sequential or criteria.guarantee == ANY:
+        return np.nan
+    rest, left = sample.drawn, 1.0 if sample.certain is None else float(1 - sample.certain.sum())
+    n = n_unseen(rest, rest.moments(np.zeros((len(rest.weights), 1))), criteria.tails[0])
+    return float(left * (1 - criteria.tails[0] ** (1 / n[0])))
+
+
+def _is_decided_by_unseen(row: Mapping[Any, Any], criteria: Criteria) -> bool:
+    """Return True if queries without a sampled one prevent a PASS, whatever the spread of the others."""
+    return bool(row["diff"] > -criteria.margin >= row["diff"] - row["unseen"] * (row["diff"] + criteria.worst_loss))
+
+
+def _if_drawn_by_traffic(
+    row: Mapping[Any, Any],
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats,
+    away: tuple[float, float, float, float],
+) -> tuple[str, float]:
+    """The text for a sample that may lack too much of the traffic, and the number of queries to draw by traffic."""
+    n, weights = len(differences), sample.weights
+    by_traffic = SampledQueries(np.ones(n), copies=weights * n / weights.sum())
+    needed = number_that_decides(criteria, differences, by_traffic, lost, away)
+    which = "queries that weigh as much as the heaviest" if sample.unsampled is None else "unrated queries of the table"
+    text = (
+        f"unequal weights: up to {row['unseen']:.1%} of the weight may be {which} without one among the "
+        f"{counted(n, 'query')}, and may lose {criteria.worst_loss:g}, where margin {criteria.margin:g} permits "
+        f"{criteria.margin / criteria.worst_loss:.1%}; sample by traffic (design.sample_by_traffic)"
+    )
+    if needed is not None:
+        text += f": about {_rounded(needed)} queries decide with a probability of {SURE:g}"
+    if (head := _heaviest_to_rate(sample, criteria)) is not None and head <= n:
+        text += f"; or rate the {head} heaviest unrated queries as well"
+    worst = passing_worst_loss(criteria, differences, sample, lost, away)
+    if worst >= criteria.margin:
+        text += f"; these queries pass with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"
+    return text, np.nan if needed is None else float(needed)
+
+
+def _heaviest_to_rate(sample: SampledQueries, criteria: Criteria) -> int | None:
+    """The least number of the heaviest unsampled queries after which the unseen share is within the margin."""
+    if sample.unsampled is None:
+        return None
+    n, weights = len(sample.weights), sample.unsampled
+    number = min(math.ceil((1 - criteria.tails[0] ** (1 / n)) * (n + len(weights))), len(weights))
+    mass = np.append(0.0, np.cumsum(weights)) / (sample.weights.sum() + weights.sum())
+    heaviest = mass[number:] - mass[: len(mass) - number]
+    return int(np.argmax(np.append(heaviest, 0.0) * criteria.worst_loss < criteria.margin))
 
 
 def _plain(measure: ir_measures.Measure) -> str:

@@ -67,11 +67,9 @@ N_RESAMPLES = 10_000
 _LEAST_QUERIES = 2
 # Queries whose rankings are shown side by side.
 _N_SHOWN = 5
-# Measured: docs/how-to/release-gate.md, tests/bench/decisions.py --part "unseen heads".
 _HEAVY = (
-    "The sample is not drawn by traffic, so no limit covers heavy queries that it lacks: of releases whose mean loss "
-    "is the margin, up to 29% passed with Zipf traffic, and up to 17% with log-normal traffic. Sample by traffic "
-    "(vbterrier.design.sample_by_traffic): at most 6% passed."
+    "The weights of unrated queries are unknown: limits do not cover queries that weigh more than the heaviest rated "
+    "one. Add all queries with their weights to queries, or sample by traffic (vbterrier.design.sample_by_traffic)."
 )
 _OF_QUERIES = ["baseline", "qid", "segment", "diff"]
 _OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
@@ -88,8 +86,10 @@ class ReleaseGate(Shown):
       losses_high (the share of queries that lose more than large_loss, and its limits), large_loss, max_share (NaN
       under ``guarantee="any"``), worst_loss (the largest loss that counts), withheld (a decision of the limits that may
       be due to unjudged documents, which the measure treats as non-relevant, so that it is UNKNOWN; else empty),
-      misses_heavy (weights are unequal and not those of draws by traffic, so that limits do not cover heavier queries
-      that were not sampled), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit),
+      misses_heavy (weights are unequal, not those of draws by traffic, and unknown for queries without ratings, so that
+      limits do not cover unsampled queries that weigh more than the heaviest sampled one), unseen (the largest share of
+      the weight that may have no sampled query, at the level of the limit), low_full (the lower limit if all losses
+      count in full, NaN if ``low`` is that limit),
       n_effective (queries of equal weight that the sample is worth), correlation and low_without (of a covariate: its
       correlation with the differences, and the lower limit without it; NaN without one), n_tests (baselines corrected
       for), method, guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more queries"``, ``"ratings"`` or
@@ -168,7 +168,7 @@ class ReleaseGate(Shown):
         if "unseen" in row["method"]:
             how = f"even if some queries outside the sample lose {row['worst_loss']:g}"
         if row["misses_heavy"]:
-            how += " (unless they weigh more than those sampled)"
+            how += " (unless they weigh more than the heaviest of the sample)"
         guards = self.pairs[self.pairs["role"] == "guardrail"].drop_duplicates("measure")
         mean += "".join(f", by {one['measure']} below {one['margin']:g}" for one in guards.to_dict("records"))
         losses = f"; and at most {100 * row['max_share']:g}% of queries lose more than {row['large_loss']:g}"
@@ -412,8 +412,8 @@ def release_gate(
     ``max_share``; else UNKNOWN, with a reason. The nominal probability of a false PASS (:math:`\Delta \le -margin` or
     :math:`\pi > max\_share`) and that of a false FAIL (neither) are each ``1 - level``, for several baselines
     together and, with ``look`` or ``daily``, for all looks together. For false PASS, at most .063 was measured with
-    independent queries of equal weight, .060 with samples by traffic, and up to .29 with uniform samples of Zipf
-    traffic, which lack heavy queries; see docs/how-to/release-gate.md.
+    independent queries of equal weight, .061 with samples by traffic, .07 with uniform samples of unequal weights if
+    the weights of all queries are known, and .10 if they are not; see docs/how-to/release-gate.md.
 
     Parameters
     ----------
@@ -438,8 +438,10 @@ def release_gate(
         ``scale``, ``unit`` (1.0), for measures that are proportional to ratings. ``queries``: weights, clusters,
         segments, draws and a covariate of all rated queries. Queries of weight 0 are left out; clusters replace queries
         in all limits; with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries with an inclusion
-        probability of 1 count as known, and all of them must be rated. UNKNOWN for unequal weights with fewer than 8
-        degrees of freedom, and for fewer than 10 clusters.
+        probability of 1 count as known, and all of them must be rated. Without ``drawn``, rows of unrated queries are
+        the rest of the population, by whose weights the limits count what the sample may lack; without such rows,
+        unsampled queries weigh as much as the heaviest rated one. UNKNOWN for unequal weights with fewer than 8 degrees
+        of freedom, and for fewer than 10 clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.
@@ -467,9 +469,10 @@ def release_gate(
     The error of predicted ratings is added to that of the sample of queries as independent errors are: the distance of
     a limit from the difference is ``√(a² + b²)``, with b the standard deviation of the weighted mean difference in
     joint draws of the grades of unjudged documents, times a normal quantile; likewise for π. With unequal weights, the
-    number of queries in limits of π is Kish's, ``(Σw)²/Σw²``. Without any spread, limits of Δ are ``Δ ± B (1 - (1 -
-    level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149 queries. FAIL has
-    two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
+    number of queries in limits is ``Σw/max w``, or that at which as large a share of the known population has no
+    sampled query (:meth:`vbterrier.kernels.mean_limits.SampledQueries.unseen`). Without any spread, limits of Δ are ``Δ
+    ± B (1 - (1 - level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149
+    queries. FAIL has two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
 
     Ratings are the reason of an UNKNOWN if those of all unjudged documents, drawn from the model, decide with a
     probability of at least .1; otherwise more queries are, if ten times as many, or 1,000, resampled from these, decide
@@ -500,7 +503,12 @@ def release_gate(
     if len(margins) != 1 + len(options.guardrails or ()):
         raise ParameterError("guardrails: wanted measures other than that of the decision, each once")
     criteria = {
-        each: replace(_criteria(options, each, at, level, n_resamples, seed), n_failures=len(margins))
+        each: replace(
+            _criteria(
+                options, each, at, level, n_resamples, seed, "margin" if each == wanted else f"guardrails['{each}']"
+            ),
+            n_failures=len(margins),
+        )
         for each, at in margins.items()
     }
     if unit != 1:
@@ -517,6 +525,7 @@ def release_gate(
     every = None if data.queries is None else queries_frame(data.queries).set_index("qid")
     rated = target_of(ratings.labels, None, None)
     queries, notes = _queries(rated.topics, every, loaded)
+    unrated = _unrated(every, rated.topics)
     _check_sampling(options, queries)
     pairs = [(newest[0][0], name) for name, _ in others]
     covariates = {
@@ -531,7 +540,9 @@ def release_gate(
         # Labels are evidence about unjudged documents, or a covariate.
         evidence = labels_of(labels) if options.covariate != "labels" else None
         releases = [
-            ReleaseScores(target, loaded, each, queries, evidence, criteria[each], covariates[each], pool_cutoff)
+            ReleaseScores(
+                target, loaded, each, queries, evidence, criteria[each], covariates[each], pool_cutoff, unrated
+            )
             for each in margins
         ]
         require_use([each.complete or each.measure for each in releases], pool_cutoff=pool_cutoff)
@@ -549,25 +560,33 @@ def release_gate(
 
 
 def _criteria(
-    options: GateOptions, measure: ir_measures.Measure, margin: float, level: float, n_resamples: int, seed: int
+    options: GateOptions,
+    measure: ir_measures.Measure,
+    margin: float,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    name: str,
 ) -> Criteria:
-    """The criteria of one test of a measure."""
+    """The criteria of one test of a measure; ``name``: the parameter of its margin."""
     guarantee, worst_loss, look = choice("guarantee", options.guarantee, GUARANTEES), options.worst_loss, options.look
     max_share = number("max_share", options.max_share, low=0, high=1, open_low=True)
     large_loss = number("large_loss", options.large_loss, low=0, open_low=True)
-    margin = number("margin", margin, low=0)
+    margin = number(name, margin, low=0)
     if options.daily and look is not None:
         raise ParameterError("look= and daily=True: give one of them; daily limits are valid for any number of looks")
     require_means([str(measure)])
     refuse_ratios([str(measure)], "vbterrier.compare(margin=)")
     if getattr(measure, "better", "higher") != "higher":
         raise ParameterError(f"{measure}: wanted a measure of which higher values are better")
-    require_difference("margin", margin, str(measure))
+    require_difference(name, margin, str(measure))
     require_difference("large_loss", large_loss, str(measure))
     bounds = score_bounds(f"{measure} - ")
     is_bounded = bool(np.isfinite(bounds).all())
     if worst_loss is not None:
-        worst_loss = number("worst_loss", worst_loss, low=margin, high=bounds[1], open_low=True)
+        worst_loss = number("worst_loss", worst_loss, low=0, high=bounds[1], open_low=True)
+        if worst_loss <= margin:
+            raise ParameterError(f"worst_loss={worst_loss:g}: wanted more than {name}={margin:g}")
     elif not is_bounded:
         raise ParameterError(
             f"{measure}: its range of scores is unknown, so that losses are not bounded; give worst_loss="
@@ -623,7 +642,7 @@ def _decided(
                 {"segment": part, **release.row(*pair, list(weights.index), n_tests, part), "role": role, **constants}
                 for part, weights in parts.items()
             ]
-            p_equal = release.p_equal(pair, [list(weights.index) for weights in parts.values()])
+            p_equal = release.p_equal(pair, {part: list(weights.index) for part, weights in parts.items()})
             of_segments += [{**each, "weight": shares[each["segment"]], "p_equal": p_equal} for each in of_parts]
     pairs = pd.DataFrame(rows)
     columns = ["segment", *pairs.columns.drop(["reason", "advice", "n_needed"]), "weight", "p_equal"]
@@ -664,6 +683,15 @@ def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
     require_scale(frame, scale, "qrels")
     require_spelling("qrels", frame["qid"].astype(str).unique())
     return RatedList(frame if unit == 1 else in_units(frame, unit))
+
+
+def _unrated(table: pd.DataFrame | None, rated: list[str]) -> pd.DataFrame | None:
+    """Weights and segments of the queries that are not rated; ``None`` if their weights are unknown or all 0."""
+    if table is None or "weight" not in table.columns or "drawn" in table.columns or "cluster" in table.columns:
+        return None
+    others = table[~table.index.isin(rated) & (table["weight"] > 0)]
+    segments = others["segment"] if "segment" in table.columns else ""
+    return pd.DataFrame({"weight": others["weight"]}).assign(segment=segments) if len(others) else None
 
 
 def _queries(

@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
 from vbterrier.frames.pipelines import input_of
-from vbterrier.kernels.mean_limits import SampledQueries
+from vbterrier.kernels.mean_limits import LEAST_DF, SampledQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -174,8 +174,11 @@ def require_unweighted(topics: pd.DataFrame, call: str, remedy: str = "leave it 
             raise ParameterError(f"{call}: column {name!r} of topics has no effect; {remedy}")
 
 
-def sampled_queries(frame: pd.DataFrame, what: str = "queries") -> SampledQueries:
+def sampled_queries(frame: pd.DataFrame, what: str = "queries", unsampled: Floats | None = None) -> SampledQueries:
     """Sample that the queries of a checked W frame are: its weights, clusters, and draws by traffic.
+
+    ``unsampled``: the weights of all other queries of the population, if they are known. Queries that weigh more than
+    all of these are known for certain, if others remain as a sample of the rest.
 
     With ``drawn``, weights are shares of the mean as :func:`vbterrier.design.sample_by_traffic` states them: those of
     queries that were taken for certain are known, those of drawn queries are proportional to their draws.
@@ -190,11 +193,20 @@ def sampled_queries(frame: pd.DataFrame, what: str = "queries") -> SampledQuerie
     >>> table = pd.DataFrame({"qid": ["a", "b", "c"], "weight": [0.4, 0.2, 0.4], "drawn": [0, 1, 2]})
     >>> sampled_queries(queries_frame(table)).certain.tolist()
     [0.4, 0.0, 0.0]
+    >>> table = pd.DataFrame({"qid": list("abcdefghij"), "weight": [9, *[1] * 9]})
+    >>> sampled_queries(queries_frame(table), unsampled=np.array([1.0, 1.0])).certain[:2].tolist()
+    [0.45, 0.0]
     """
     weights = frame["weight"].to_numpy() if "weight" in frame.columns else np.ones(len(frame))
     clusters = pd.factorize(frame["cluster"])[0] if "cluster" in frame.columns else None
     if "drawn" not in frame.columns:
-        return SampledQueries(weights, clusters=clusters)
+        if unsampled is None or not len(unsampled) or clusters is not None:
+            return SampledQueries(weights, clusters=clusters)
+        unsampled = np.sort(unsampled)[::-1]
+        certain = np.where(weights > unsampled[0], weights / (weights.sum() + unsampled.sum()), 0.0)
+        if not (certain > 0).any() or (certain == 0).sum() < LEAST_DF:
+            return SampledQueries(weights, unsampled=unsampled)
+        return SampledQueries(weights, certain=certain, unsampled=unsampled)
     draws = frame["drawn"].to_numpy()
     if clusters is not None:
         raise InputError(f"{what}: columns drawn and cluster; wanted one of them: draws are of single queries")

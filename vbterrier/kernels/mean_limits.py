@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     OfT = Callable[[Any, Any], Any]
     # The quantile of a Beta distribution at (a, b, probability).
     OfBeta = Callable[[Any, Any, Any], Any]
+    # The share of the weight that has no sampled query, at an exponent.
+    OfExponent = Callable[[Floats], Floats]
 
 
 # Unequal weights or clusters leave fewer degrees of freedom, or clusters, than limits of decisions need.
@@ -51,6 +53,8 @@ class Moments(NamedTuple):
     - ``third``: the third moment of the mean, Σ a³ e³
     - ``n_effective``: the number of queries of equal weight that the sample is worth, 1/Σ a² (Kish)
     - ``df``: degrees of freedom of the variance, by Satterthwaite; n - 1 for equal weights
+    - ``n_heaviest``: the number of queries that weigh as much as the heaviest one and together as the sample, 1/max a;
+      n for equal weights
     """
 
     mean: Floats
@@ -58,6 +62,15 @@ class Moments(NamedTuple):
     third: Floats
     n_effective: Floats
     df: Floats
+    n_heaviest: Floats
+
+    @property
+    def heaviest_unseen(self) -> Moments:
+        """The moments for limits of decisions: queries that the sample lacks weigh as much as the heaviest one in it.
+
+        Kish's number takes them for an average of the sample, which a uniform sample of unequal weights lacks.
+        """
+        return self._replace(n_effective=self.n_heaviest)
 
     @property
     def mirrored(self) -> Moments:
@@ -69,12 +82,13 @@ class Covariate(NamedTuple):
     """A covariate of sampled queries, with its mean over all queries for which it is known.
 
     - ``values``: shape (n,) or (n, m)
-    - ``mean``: the mean over all ``n_all`` queries, the sampled ones included
+    - ``mean``: the mean over all queries, the sampled ones included, and ``n_all``, the number of these (Kish's for
+      unequal weights)
     """
 
     values: Floats
     mean: Any
-    n_all: int
+    n_all: float
 
 
 class SampledQueries(NamedTuple):
@@ -87,6 +101,7 @@ class SampledQueries(NamedTuple):
     - ``certain``: for samples by traffic, the share of the mean of each query that was taken for certain, and 0 for
       queries that were drawn, shape (n,)
     - ``covariate``: a covariate of the queries
+    - ``unsampled``: weights of all other queries of the population, the heaviest first, if they are known, shape (k,)
     """
 
     weights: Floats
@@ -94,6 +109,7 @@ class SampledQueries(NamedTuple):
     copies: Floats | None = None
     certain: Floats | None = None
     covariate: Covariate | None = None
+    unsampled: Floats | None = None
 
     @classmethod
     def equal(cls, n: int) -> SampledQueries:
@@ -106,7 +122,27 @@ class SampledQueries(NamedTuple):
         if self.certain is None:
             return self
         rows = self.certain == 0
-        return SampledQueries(self.weights[rows], copies=None if self.copies is None else self.copies[rows])
+        copies = None if self.copies is None else self.copies[rows]
+        return SampledQueries(self.weights[rows], copies=copies, unsampled=self.unsampled)
+
+    def unseen(self, exponent: Floats) -> Floats:
+        """The largest share of the weight of a set of queries that no sampled one belongs to with probability ``e^-l``.
+
+        A uniform sample of n queries lacks a set of a share ``1 - e^{-l/n}`` of the population with that probability.
+        Its weight is at most that of as many of the heaviest unsampled queries.
+
+        - ``exponent``: l, at least 0
+
+        >>> sample = SampledQueries(np.ones(10), unsampled=np.array([5.0, *np.ones(85)]))
+        >>> sample.unseen(np.array([0.0, 0.105, 3.0])).round(3).tolist()
+        [0.0, 0.05, 0.289]
+        """
+        if self.unsampled is None:
+            raise ValueError("the weights of unsampled queries are unknown")
+        n = float(len(self.weights) if self.copies is None else self.copies.sum(axis=0).flat[0])
+        number = -np.expm1(-exponent / n) * (len(self.weights) + len(self.unsampled))
+        mass = np.append(0.0, np.cumsum(self.unsampled))
+        return np.asarray(np.interp(number, np.arange(len(mass)), mass) / (self.weights.sum() + mass[-1]))
 
     def split(self, values: Floats) -> tuple[Floats, float, Floats]:
         """The known part of the mean, shape (m,), the share of the drawn queries in it, and the values of these.
@@ -235,7 +271,8 @@ def moments(
     if len(of_units) < len(often):
         often = often.sum(axis=0, keepdims=True)
     n_effective = (often * of_units).sum(axis=0) / (often * of_units**2).sum(axis=0)
-    return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost)
+    n_heaviest = 1 / np.where(often > 0, of_units, 0.0).max(axis=0)
+    return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost, n_heaviest)
 
 
 def drawn_errors(values: Floats, sample: SampledQueries, n_draws: int, draws: np.random.Generator) -> Floats:
@@ -277,7 +314,7 @@ def _freedom(share: Floats, often: Floats) -> Floats:
     return np.asarray((weight * factor).sum(axis=0) ** 2 / (squares + others))
 
 
-def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Floats:
+def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
     r"""Lower limit of the mean over the population that the queries are a sample of, shape (m,).
 
     1. One more query such as those that lost: :math:`c = \min(0, m/v)` for the variance v and the third moment m of the
@@ -299,6 +336,7 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Float
     - ``tail``: α, the nominal probability that the mean is below the limit, between 0 and 1; a number or shape (m,)
     - ``worst``: B, the largest loss of a query: no value of the population is below -B; a number or shape (m,)
     - ``quantile_of_t``: such as ``scipy.special.stdtrit``
+    - ``unseen``: p as a function of l, such as :meth:`SampledQueries.unseen`; by default that of step 3
 
     Steps 1 and 3 have no theorem; tests/bench/decisions.py simulates error rates, docs/explanation/statistics.md states
     them. Cost: 161 quantiles of t for all columns if they share their degrees of freedom, else at most 3,864, and 161
@@ -316,8 +354,8 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT) -> Float
     t = _quantiles_of_t(of.df, tail, quantile_of_t)
 
     def limits_at(t: Floats, exponent: Floats) -> Floats:
-        unseen = -np.expm1(-exponent / of.n_effective)
-        return np.asarray((1 - unseen) * (mean - spread * skewed(t, skewness)) - unseen * worst)
+        share = -np.expm1(-exponent / of.n_effective) if unseen is None else unseen(exponent)
+        return np.asarray((1 - share) * (mean - spread * skewed(t, skewness)) - share * worst)
 
     # Every fourth share first, then those around the lowest one. A second minimum can only be at the end.
     rows = np.arange(0, _N_SHARES, _STEP)
@@ -339,9 +377,9 @@ def limit_of_seen(of: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
     return np.asarray(mean - spread * skewed(-quantile_of_t(of.df, tail), skewness))
 
 
-def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT) -> Floats:
+def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
     """Upper limit of the mean if no value of the population is above ``best``; see :func:`lower_limit`."""
-    return -lower_limit(of.mirrored, tail, best, quantile_of_t)
+    return -lower_limit(of.mirrored, tail, best, quantile_of_t, unseen)
 
 
 def exponents(tail: Floats) -> Floats:

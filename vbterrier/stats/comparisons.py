@@ -437,11 +437,12 @@ def _effects(
 def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
     """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
 
-    Topics that were not sampled may differ by up to the bounds; NaN without bounds. See
-    :func:`~vbterrier.kernels.mean_limits.p_value`.
+    Topics that were not sampled may differ by up to the bounds, and weigh as much as the heaviest sampled one; NaN
+    without bounds. See :func:`~vbterrier.kernels.mean_limits.p_value`.
     """
     if not np.isfinite(bounds).all():
         return np.full(len(of.mean), np.nan)
+    of = of.heaviest_unseen
     low, high = (p_value(each, -margin, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1])))
     return np.maximum(low, high)
 

@@ -277,6 +277,27 @@ def confidence_sequence(
     return pd.DataFrame({"n_qids": n, "value": value, "low": limits[:, 0], "high": limits[:, 1], "level": level})
 
 
+def sequences_exceed(values: Floats, weights: Floats, tail: float, bounds: Bounds, means: Floats) -> Bools:
+    """True for each column whose :func:`confidence_sequence` has its last lower limit above a mean, shape (m,).
+
+    Capital against the means alone, since it decreases with the mean: as fast as a sum, for any number of columns. The
+    sequences have the level ``1 - 2 tail``. Upper limits below a mean: those of the negative values.
+
+    - ``values``, ``weights``: shape (n, m), a row a topic in its order
+    - ``means``: shape (m,); may be outside of the bounds
+    """
+    low, high = bounds
+    x, w = (values - low) / (high - low), weights / weights.max(axis=0)
+    # Limits are rounded outwards to the tested means.
+    tested = (np.floor((np.minimum(means, high) - low) / (high - low) * (_N_MEANS - 1) + _ROUNDING) + 1) / (
+        _N_MEANS - 1
+    )
+    within = np.clip(tested, 1 / (_N_MEANS - 1), 1.0)
+    bets = np.minimum(bets_of(x, w, 2 * tail), _LARGEST_BET / within)
+    capital = np.cumsum(np.log1p(bets * w * (x - within)), axis=0).max(axis=0)
+    return np.asarray((tested <= 0) | ((tested < 1) & (capital >= np.log(1 / tail))))
+
+
 def bets_of(x: Floats, w: Floats, alpha: float) -> Floats:
     """Bets of :func:`confidence_sequence` on scores from 0 to 1 with weights up to 1, for each column, shape (n, k)."""
     n = np.arange(1, len(x) + 1)[:, None]

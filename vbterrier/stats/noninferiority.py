@@ -10,6 +10,7 @@ import numpy as np
 
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.mean_limits import (
+    Moments,
     SampledQueries,
     clopper_pearson,
     lower_limit,
@@ -17,12 +18,12 @@ from vbterrier.kernels.mean_limits import (
     upper_limit,
 )
 from vbterrier.kernels.resample import bounded_limits, stream
-from vbterrier.stats.inverted_intervals import confidence_sequence
+from vbterrier.stats.inverted_intervals import confidence_sequence, sequences_exceed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.contracts import Bounds
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
@@ -37,6 +38,10 @@ _MOST_TIMES, _MOST_QUERIES = 10, 1000
 # The prior of the share of large losses in confidence sequences: Beta(1/2, 8), most sensitive to shares near .05.
 PRIOR = (0.5, 8.0)
 _HALVINGS = 50
+# The weight of a set of queries has no logarithm of the rest at 1, and no number at 0.
+_LARGEST_SHARE, _SMALLEST_SHARE = 1 - 1e-9, 1e-9
+# A part of the distance of tested shares.
+_ROUNDING = 1e-6
 # The smallest worst loss that is tried.
 _LEAST = 1e-3
 # The probability of a decision with the number of queries that is stated as needed, and the resamples that estimate it.
@@ -153,11 +158,11 @@ def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries
     else:
         from scipy import special
 
-        of = rest.moments(values)
-        low = lower_limit(of, above, -bounds[0], special.stdtrit)
+        of, unseen = rest.moments(values).heaviest_unseen, None if rest.unsampled is None else rest.unseen
+        low = lower_limit(of, above, -bounds[0], special.stdtrit, unseen)
         # Without a range, queries that were not sampled gain at most what they may lose.
         best = bounds[1] if np.isfinite(bounds[1]) else -bounds[0]
-        high = upper_limit(of, below, best, special.stdtrit)
+        high = upper_limit(of, below, best, special.stdtrit, unseen)
     return known + left * low, known + left * high
 
 
@@ -181,8 +186,8 @@ def _of_each(criteria: Criteria, values: Floats, weights: Floats, tails: Floats,
 def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> tuple[Floats, Floats]:
     """Limits of shares of large losses, each of shape (m,); the upper limit leads to PASS.
 
-    Clopper and Pearson's, with expected counts of queries whose loss is predicted, and for unequal weights and clusters
-    with Kish's number of queries instead of n.
+    Clopper and Pearson's, with expected counts of queries whose loss is predicted. For unequal weights and clusters,
+    the number of queries is that of :func:`n_unseen`.
     """
     above, below = criteria.tails
     known, left, values = sample.split(lost)
@@ -193,9 +198,20 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
     else:
         from scipy import special
 
-        n = rest.moments(values).n_effective
+        n = n_unseen(rest, rest.moments(values), above)
         low, high = clopper_pearson(rest.mean(values), n, below, above, special.betaincinv)
     return known + left * low, known + left * high
+
+
+def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
+    """The number of queries of equal weight that leave as large a share without a sampled query, with a probability.
+
+    The heaviest sampled query bounds the weight of unsampled ones if these are unknown.
+    """
+    if sample.unsampled is None:
+        return of.n_heaviest
+    share = sample.unseen(np.array([-np.log(tail)]))
+    return np.asarray(-np.log(tail) / -np.log1p(-np.clip(share, _SMALLEST_SHARE, _LARGEST_SHARE)))
 
 
 def _bounded(criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str) -> Floats:
@@ -225,19 +241,15 @@ def share_sequences(lost: Floats, weights: Floats, below: float, above: float) -
     A share p is excluded at a level 1 - α once ``B(a + k, b + n - k)/B(a, b) > p^k (1 - p)^(n - k)/α`` after n queries
     of which k lost: the left side over the likelihood is a martingale under p (Robbins, Ann. Math. Stat. 41, 1970).
     """
-    from scipy import special
-
     if np.ptp(weights) > 0:
         return _sequences(lost, weights, np.array([below, 1 - above]), (0.0, 1.0))
     n, k = np.arange(1, len(lost) + 1)[:, None], np.cumsum(lost, axis=0)
-    a, b = PRIOR
-    evidence = special.betaln(a + k, b + n - k) - special.betaln(a, b)
-    ends = []
+    evidence, ends = _evidence(n, k), []
     for tail, outer in ((below, 0.0), (above, 1.0)):
         inside, outside = k / n, np.full(k.shape, outer)
         for _ in range(_HALVINGS):
             middle = (inside + outside) / 2
-            kept = evidence - special.xlogy(k, middle) - special.xlog1py(n - k, -middle) <= np.log(1 / tail)
+            kept = evidence - _log_likelihood(n, k, middle) <= np.log(1 / tail)
             inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
         ends.append(outside)
     # Intervals only narrow.
@@ -252,8 +264,87 @@ def decisions(
     away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
 ) -> list[str]:
     """PASS, FAIL or UNKNOWN of m samples; ``away``: further errors, see :meth:`Limits.widened`."""
+    if criteria.sequential:
+        return _sequential_decisions(criteria, differences, sample, lost, away)
     interval = limits(criteria, differences, sample, lost)
     return interval.widened(sample.estimate(differences), away).decisions(criteria)
+
+
+def _sequential_decisions(
+    criteria: Criteria,
+    differences: Floats,
+    sample: SampledQueries,
+    lost: Floats | None,
+    away: tuple[float, float, float, float],
+) -> list[str]:
+    """Decisions by confidence sequences, from the capital against the margin and the largest share alone.
+
+    They are those of :func:`limits`, unless a sequence has excluded all means before.
+    """
+    lost = (differences < -criteria.large_loss).astype(np.float64) if lost is None else lost
+    bounds = (-criteria.worst_loss, criteria.bounds[1])
+    values, lost, weights = _in_order(np.maximum(differences, bounds[0]), lost, sample)
+    mean, share = ((weights * each).sum(axis=0) / weights.sum(axis=0) for each in (values, lost))
+    margin, (above, below) = np.full(len(mean), -criteria.margin), criteria.tails
+    passed = sequences_exceed(values, weights, above, bounds, _before(margin, mean, away[0]))
+    negative = (-bounds[1], -bounds[0])
+    failed = sequences_exceed(-values, weights, below, negative, _before(-margin, -mean, away[1]))
+    if criteria.counts_losses:
+        most = np.full(len(mean), criteria.max_share)
+        passed &= _share_is_excluded(lost, weights, above, -_before(-most, -share, away[3]), is_above=True)
+        failed |= _share_is_excluded(lost, weights, below, _before(most, share, away[2]), is_above=False)
+    return [PASS if good else FAIL if bad else UNKNOWN for good, bad in zip(passed, failed, strict=True)]
+
+
+def _in_order(values: Floats, lost: Floats, sample: SampledQueries) -> tuple[Floats, Floats, Floats]:
+    """Values, losses and weights with a row for each draw, shape (n, m); the draws of a query follow each other."""
+    n, m = values.shape
+    weights, lost = np.broadcast_to(sample.weights[:, None], (n, m)), np.broadcast_to(lost, (n, m))
+    if sample.copies is None:
+        return values, lost, weights
+    copies = np.broadcast_to(sample.copies.reshape(n, -1), (n, m)).T.astype(np.int64)
+    rows = np.repeat(np.tile(np.arange(n), m), copies.ravel()).reshape(m, -1).T
+    return (
+        np.take_along_axis(values, rows, axis=0),
+        np.take_along_axis(lost, rows, axis=0),
+        np.take_along_axis(weights, rows, axis=0),
+    )
+
+
+def _before(least: Floats, value: Floats, reach: float) -> Floats:
+    """The lower limit that :meth:`Limits.widened` moves to ``least``; infinite if the reach alone passes it."""
+    if reach <= 0:
+        return least
+    away = value - least
+    return np.where(away > reach, value - np.sqrt(np.maximum(away**2 - reach**2, 0.0)), np.inf)
+
+
+def _share_is_excluded(lost: Floats, weights: Floats, tail: float, share: Floats, *, is_above: bool) -> Bools:
+    """True for each column whose sequence has excluded a share, which is above, or below, the observed ones."""
+    if np.ptp(weights) > 0:
+        if is_above:
+            # A limit that equals the share excludes larger ones.
+            return sequences_exceed(-lost, weights, tail, (-1.0, 0.0), -share - _ROUNDING)
+        return sequences_exceed(lost, weights, tail, (0.0, 1.0), share)
+    n, k = np.arange(1, len(lost) + 1)[:, None], np.cumsum(lost, axis=0)
+    is_outside = (k < n * share) if is_above else (k > n * share)
+    evidence = _evidence(n, k) - _log_likelihood(n, k, np.clip(share, 0.0, 1.0))
+    return np.asarray((is_outside & (evidence > np.log(1 / tail))).any(axis=0))
+
+
+def _evidence(n: Ints, k: Floats) -> Floats:
+    """The logarithm of the probability of k losses in n queries, averaged over the prior of their share."""
+    from scipy import special
+
+    a, b = PRIOR
+    return np.asarray(special.betaln(a + k, b + n - k) - special.betaln(a, b))
+
+
+def _log_likelihood(n: Ints, k: Floats, share: Floats) -> Floats:
+    """The logarithm of the probability of k losses in n queries with a share."""
+    from scipy import special
+
+    return np.asarray(special.xlogy(k, share) + special.xlog1py(n - k, -share))
 
 
 def probability_of_decision(
