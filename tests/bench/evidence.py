@@ -61,8 +61,8 @@ MEASURES = {
         "E": "EAP@100",
     },
 }
-# Regimes and samples of each that other measures are evaluated on.
-OTHER_REGIMES, MOST_PARTS = ("a group left out", "thinned by 30%", "judged by topic", "hidden half, depth 10"), 2
+# Regimes that other measures are evaluated on.
+OTHER_REGIMES = ("a group left out", "thinned by 30%", "judged by topic", "hidden half, depth 10")
 # The lowest and the highest score of bootstrapped nDCG.
 RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
@@ -374,8 +374,8 @@ def every_regime(frame):
     return pd.DataFrame(estimates), pd.DataFrame(alone)
 
 
-def other_measures(data, names):
-    """A row per measure, collection and regime: RMSE of each estimator, bias and coverage of E."""
+def other_measures(data, names, n_parts):
+    """A row per measure, collection and regime of some samples: RMSE of each estimator, bias and coverage of E."""
     rows = []
     for name in names:
         found = COLLECTIONS[name](data)
@@ -385,7 +385,7 @@ def other_measures(data, names):
             for measure, each in MEASURES.items():
                 estimators = {estimator: text for estimator, text in each.items() if estimator != "truth"}
                 result = vbterrier.simulate(
-                    found.runs, found.qrels, incomplete=parts[:MOST_PARTS], measure=each["truth"], estimators=estimators
+                    found.runs, found.qrels, incomplete=parts[:n_parts], measure=each["truth"], estimators=estimators
                 ).unjudged()
                 errors = result.errors().set_index("estimator")
                 if errors.empty:
@@ -453,6 +453,7 @@ def main():
     parser.add_argument("--only", choices=[*COLLECTIONS, "labels", "measures"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
     parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
+    parser.add_argument("--parts", type=int, default=2, help="samples of each regime for other measures (2)")
     parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -471,7 +472,7 @@ def main():
             write_table(pages / "evidence.md", "estimates", markdown(estimates))
             write_table(pages / "evidence-one-run.md", "one run", markdown(one_run))
     if given.only in (None, "measures"):
-        others = other_measures(given.data, COLLECTIONS)
+        others = other_measures(given.data, COLLECTIONS, given.parts)
         print(f"Other measures: RMSE\n\n{markdown(others)}\n")
         if given.write:
             write_table(pages / "evidence-measures.md", "other measures", markdown(by_measure(others)))
