@@ -177,12 +177,12 @@ def score_by_size(
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     frames = [pd.DataFrame(columns=list(SIZE_COLUMNS))]
     for measure, names, table, figure in _tables(values, by_id=order == "random"):
-        wanted, n_all = checked_sizes(sizes, len(table), 1), len(table)
+        n_topics, n_all = checked_sizes(sizes, len(table), 1), len(table)
         blocks = orders_of(n_all, order, n_subsets, seed, n_all)
-        parts = [np.stack([_membership(block[:, :n], n_all) @ table / n for n in wanted], axis=1) for block in blocks]
+        parts = [np.stack([_membership(block[:, :n], n_all) @ table / n for n in n_topics], axis=1) for block in blocks]
         means = figure(np.concatenate(parts))
         low, high = band(means, level, order)
-        keys = pd.MultiIndex.from_product([names, wanted], names=["name", "n_qids"])
+        keys = pd.MultiIndex.from_product([names, n_topics], names=["name", "n_qids"])
         summary = {"mean": means.mean(axis=0), "low": low, "high": high}
         columns = {column: numbers.T.ravel() for column, numbers in summary.items()}
         frames.append(pd.DataFrame(columns, index=keys).reset_index().assign(measure=measure))
@@ -271,9 +271,9 @@ def discriminative_power(
             continue
         top = int(np.nan_to_num(figure(table.mean(axis=0)), nan=-np.inf).argmax()) if best == "whole" else None
         held = table.shape[1] * max(n_resamples, len(table), len(names))
-        wanted = checked_sizes(sizes, len(table), 2)
+        n_topics = checked_sizes(sizes, len(table), 2)
         orders = orders_of(len(table), order, n_subsets, seed, held)
-        subsets = ([np.sort(block[:, :n]) for n in wanted] for block in orders)
+        subsets = ([np.sort(block[:, :n]) for n in n_topics] for block in orders)
         tested = [
             [_significant(table[rows], figure, top, level, n_resamples, seed) for rows in block] for block in subsets
         ]
@@ -283,7 +283,7 @@ def discriminative_power(
         about = (order, n_subsets, level, test, n_resamples, seed)
         rows += [
             (measure, n, len(names), *counted, *about, share, best)
-            for n, *counted, share in zip(wanted, not_worse, low, high, share_significant, strict=True)
+            for n, *counted, share in zip(n_topics, not_worse, low, high, share_significant, strict=True)
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

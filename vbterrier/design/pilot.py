@@ -227,14 +227,14 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
     tables = {view.measure: view for view in table_on_own_topics(source).views()}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
-    chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
+    chosen = next(iter(tables)) if measure is None else _listed_word("measure", measure, tables)
     names = tables[chosen].names
     if pair is None and len(names) != 2:  # noqa: PLR2004 - a pair
         raise ParameterError(f"values contain {len(names)} systems ({examples(names)}); select two with pair=")
     pair = names if pair is None else pair
     if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:  # noqa: PLR2004 - a pair
         raise ParameterError(f"pair={excerpt(pair)}: wanted the names of two systems, as ('a', 'b')")
-    one, other = (names.index(_known("pair", name, names)) for name in pair)
+    one, other = (names.index(_listed_word("pair", name, names)) for name in pair)
     values = tables[chosen].values
     differences = values[:, one] - values[:, other]
     if queries is None:
@@ -248,16 +248,16 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
 def pilot_pairs(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str]]:
     """Measure and names of all pairs of systems of a V frame, or of all systems with the baseline."""
     tables = {view.measure: view.names for view in ScoreTable.of_frame(values).views()}
-    for chosen in tables if measure is None else [_known("measure", measure, tables)]:
+    for chosen in tables if measure is None else [_listed_word("measure", measure, tables)]:
         names = tables[chosen]
         if baseline is None:
             yield from ((chosen, *pair) for pair in combinations(names, 2))
         else:
-            _known("baseline", baseline, names)
+            _listed_word("baseline", baseline, names)
             yield from ((chosen, name, baseline) for name in names if name != baseline)
 
 
-def _known(parameter: str, word: str, words: Iterable[str]) -> str:
+def _listed_word(parameter: str, word: str, words: Iterable[str]) -> str:
     words = list(words)
     if word not in words:
         raise ParameterError(f"{parameter}={excerpt(word)} is unknown; found {examples(words)}.{nearest(word, words)}")

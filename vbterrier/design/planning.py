@@ -409,12 +409,12 @@ def _for_difference(
     seed: int,
 ) -> QueryPlan:
     """A plan that detects a difference by tests at the level ``each``."""
-    level, assurance, wanted = about[0], about[4], abs(delta)
+    level, assurance, difference = about[0], about[4], abs(delta)
     # Power of skewed differences depends on the sign.
     sample = sample if delta > 0 else sample.mirrored
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = sample.std_interval(level)
-    deltas = wanted * sample.std / np.array([sample.std, wide, narrow, sample.assured(assurance)])
+    deltas = difference * sample.std / np.array([sample.std, wide, narrow, sample.assured(assurance)])
     smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
@@ -426,8 +426,10 @@ def _for_difference(
         if all(n is not None for n in needed):
             break
         largest *= 2
-        require_possible(largest, wanted)
-    numbers = [sample.n_queries(n or 0) for n in [*needed, needed_by_formula(wanted, sample.std, power, each, least)]]
+        require_possible(largest, difference)
+    numbers = [
+        sample.n_queries(n or 0) for n in [*needed, needed_by_formula(difference, sample.std, power, each, least)]
+    ]
     rows = [
         (delta, sample.n_queries(size), *row, *about, len(sample.values), n_simulations, seed)
         for size, *row in zip(sizes, *powers[:3].tolist(), strict=True)
@@ -719,17 +721,17 @@ def _thresholds(
         yield np.where((n >= least) & (error > _CONSTANT * pilot.std / n**0.5), smallest, np.inf)
 
 
-def _crossing(sizes: Sequence[int], powers: Floats, wanted: float, least: int) -> int | None:
+def _crossing(sizes: Sequence[int], powers: Floats, target: float, least: int) -> int | None:
     """The smallest number of queries with the wanted power, at least ``least``, or ``None``."""
     from sklearn.isotonic import isotonic_regression
 
     rising, roots = isotonic_regression(powers), np.sqrt(sizes)
-    above = int(np.argmax(rising >= wanted))
-    if rising[above] < wanted:
+    above = int(np.argmax(rising >= target))
+    if rising[above] < target:
         return None
     if above == 0:
         return sizes[0]
     low, high = rising[above - 1], rising[above]
-    root = roots[above - 1] + (wanted - low) / (high - low) * (roots[above] - roots[above - 1])
+    root = roots[above - 1] + (target - low) / (high - low) * (roots[above] - roots[above - 1])
     # Rounding must not exceed the next size, and no test is significant with fewer than the least number.
     return max(min(int(np.ceil(root**2 - 1e-9)), sizes[above]), least)

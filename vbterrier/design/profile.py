@@ -92,11 +92,11 @@ def query_profile(
     """
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     nil = [checked_nil(word) for word in ([nil] if isinstance(nil, str) else nil)]
-    own = MentionCorpus(queries.queries if isinstance(queries, QuerySample) else queries, "queries")
+    query_mentions = MentionCorpus(queries.queries if isinstance(queries, QuerySample) else queries, "queries")
     corpus = None if mentions is None else MentionCorpus(mentions)
-    place = np.arange(len(own)) if corpus is None else _places(own, corpus)
-    frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
-    entity = _Entities.of(own, nil)
+    place = np.arange(len(query_mentions)) if corpus is None else _places(query_mentions, corpus)
+    frequency = _whole(query_mentions, "n_documents") if corpus is None else corpus.frequency[place]
+    entity = _Entities.of(query_mentions, nil)
     reference = entity if corpus is None else _Entities.of(corpus, nil)
     if entity is not None and not any(
         reference_mentions.is_nil.any() for reference_mentions in (entity, reference) if reference_mentions is not None
@@ -105,11 +105,11 @@ def query_profile(
             f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; set nil= to the "
             "spelling of NIL"
         )
-    n_draws = _whole(own, "n_draws")
-    weights = np.ones(len(own)) if n_draws is None else n_draws.astype(np.float64)
-    rows = _counts(own, entity, weights)
+    n_draws = _whole(query_mentions, "n_draws")
+    weights = np.ones(len(query_mentions)) if n_draws is None else n_draws.astype(np.float64)
+    rows = _counts(query_mentions, entity, weights)
     per_mention = None if entity is None else entity.per_mention if reference is None else reference.per_mention[place]
-    rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
+    rows += _shares(query_mentions.frequency if frequency is None else frequency, entity, per_mention, weights)
     expected = []
     if corpus is not None:
         # Expected values by sampling method; the first includes counts of the corpus.
@@ -153,16 +153,16 @@ def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
     return numbers
 
 
-def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
+def _places(query_mentions: MentionCorpus, corpus: MentionCorpus) -> Ints:
     """A query of the corpus with the same mention, for each query."""
     _, first = np.unique(corpus.mention, return_index=True)
     mentions = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
-    asked = ids_of(own.column("mention"), "queries column 'mention'").text.to_pylist()
-    place = pd.Index(mentions).get_indexer(asked)
+    texts = ids_of(query_mentions.column("mention"), "queries column 'mention'").text.to_pylist()
+    place = pd.Index(mentions).get_indexer(texts)
     if (place < 0).any():
-        unknown = asked[int(np.argmax(place < 0))]
+        unknown = texts[int(np.argmax(place < 0))]
         raise InputError(
-            f"queries: mention {unknown!r} is not in mentions ({int((place < 0).sum())} of {len(asked)} are missing); "
+            f"queries: mention {unknown!r} is not in mentions ({int((place < 0).sum())} of {len(texts)} are missing); "
             "use the corpus that queries were drawn from"
         )
     places: Ints = first[place]

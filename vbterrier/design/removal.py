@@ -239,7 +239,7 @@ def simulate_query_removal(
     >>> found.loc["F1", ["mean", "std", "worst", "best"]].astype(float).round(4).tolist()
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
-    kind, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
+    kind, counts = _decision_cells(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
     n = len(counts)
     if (n_removed is None) == (fraction is None):
         raise ParameterError("wanted either n_removed or fraction")
@@ -276,14 +276,14 @@ def _with_shares(
     a, b, c = (number(f"shares: {name}", share, low=0, high=1) for name, share in zip("abc", shares, strict=True))
     n_links = round(a * m)
     n_resolved, n_recognised = round(b * n_links), round(c * (m - n_links))
-    for what, wanted, available in (
+    for what, n_removed, available in (
         ("gold links that were resolved to an entity", n_resolved, counts.right + counts.wrong),
         ("gold links that were resolved to NIL", n_links - n_resolved, counts.missed),
         ("recognised NILs", n_recognised, counts.recognised),
         ("NILs that were resolved to an entity", m - n_links - n_recognised, counts.taken),
     ):
-        if wanted > available:
-            raise ParameterError(f"shares={shares}: {wanted} {what} cannot be removed, there are {available}")
+        if n_removed > available:
+            raise ParameterError(f"shares={shares}: {n_removed} {what} cannot be removed, there are {available}")
     fewest, most = max(n_resolved - counts.wrong, 0), min(n_resolved, counts.right)
     right = np.append(draws.hypergeometric(counts.right, counts.wrong, n_resolved, n_draws), [fewest, most])
     fixed = np.array([0, n_resolved, n_links - n_resolved, n_recognised, m - n_links - n_recognised])
@@ -339,7 +339,7 @@ def simulate_query_addition(
     >>> found.loc["F1", ["value", "mean", "std", "low", "high"]].astype(float).round(4).tolist()
     [0.8755, 0.8755, 0.0011, 0.8733, 0.8776]
     """
-    _, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
+    _, counts = _decision_cells(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
     n_added, n_draws, n = whole("n_added", n_added), whole("n_draws", n_draws), len(counts)
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     if not n:
@@ -352,7 +352,7 @@ def simulate_query_addition(
     return summary.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
 
 
-def _known(
+def _decision_cells(
     gold: Any, system: Any, *, nil: str, multiple_answers: str, unanswered: str
 ) -> tuple[Ints | None, DecisionCounts]:
     """The cell of each query, from 0 (``None`` if only counts are known), and the counts."""

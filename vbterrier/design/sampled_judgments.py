@@ -101,7 +101,7 @@ def score_sampled(
     >>> score_sampled({"mine": run}, judged, ["P@4", "R@2", "AP"])["value"].round(3).tolist()
     [0.75, 0.667, 0.583]
     """
-    wanted = [_estimable(measure) for measure in measures]
+    estimable = [_estimable(measure) for measure in measures]
     frame = _judged(judgments, methods)
     topics = frame["qid"].unique()
     values = []
@@ -109,12 +109,12 @@ def score_sampled(
         placed = _placed(run, frame)
         if n := len(set(topics) - set(run.topics)):
             warn(f"run {name!r}: {n} of {len(topics)} judged topics have no documents, and get 0")
-        for measure in wanted:
-            found = _estimates(placed, frame, measure).reindex(topics, fill_value=0.0)
+        for measure in estimable:
+            estimates = _estimates(placed, frame, measure).reindex(topics, fill_value=0.0)
             values.append(
-                pd.DataFrame({"name": name, "qid": topics, "measure": measure.text, "value": found.to_numpy()})
+                pd.DataFrame({"name": name, "qid": topics, "measure": measure.text, "value": estimates.to_numpy()})
             )
-    lowest = min((measure.rel for measure in wanted), default=1)
+    lowest = min((measure.rel for measure in estimable), default=1)
     bare = set(topics) - set(frame.loc[frame["label"] >= lowest, "qid"])
     if bare:
         some = agreeing(len(bare), "topics have no judged relevant document")
@@ -122,15 +122,15 @@ def score_sampled(
     return pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
 
-def _estimable(given: Any) -> _Measure:
-    text = str(given).replace(" ", "")
-    found = _ESTIMABLE.fullmatch(text)
-    if found is None or (found["name"] == "NumRel" and found["cutoff"]):
+def _estimable(measure: Any) -> _Measure:
+    text = str(measure).replace(" ", "")
+    match = _ESTIMABLE.fullmatch(text)
+    if match is None or (match["name"] == "NumRel" and match["cutoff"]):
         raise ParameterError(
-            f"{given}: is not estimated from sampled documents; wanted one of P@k, R@k, AP, AP@k and NumRel, with "
+            f"{measure}: is not estimated from sampled documents; wanted one of P@k, R@k, AP, AP@k and NumRel, with "
             "rel= at most; for other measures judge all documents of a pool"
         )
-    return _Measure(text, found["name"], int(found["rel"] or 1), float(found["cutoff"] or np.inf))
+    return _Measure(text, match["name"], int(match["rel"] or 1), float(match["cutoff"] or np.inf))
 
 
 def _judged(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
@@ -141,8 +141,8 @@ def _judged(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
         require(frame, ("method",), "judgments")
         kept = frame["method"].astype(str).isin(list(map(str, methods)))
         if not kept.any():
-            found = examples(frame["method"].astype(str).unique())
-            raise InputError(f"judgments: none has a method of {examples(methods)}; found {found}")
+            methods_present = examples(frame["method"].astype(str).unique())
+            raise InputError(f"judgments: none has a method of {examples(methods)}; found {methods_present}")
         frame = frame[kept].reset_index(drop=True)
     prob = numbers_of(frame["prob"], "judgments column 'prob'")
     bad = ~((prob > 0) & (prob <= 1))
@@ -177,12 +177,12 @@ def _estimates(placed: pd.DataFrame, judged: pd.DataFrame, measure: _Measure) ->
     total: pd.Series[float] = relevant.groupby("qid")["weight"].sum()
     if measure.kind == "NumRel":
         return total
-    found = placed[placed["label"] >= measure.rel]
-    rank, weight = found["rank"], found["weight"]
+    relevant_rows = placed[placed["label"] >= measure.rel]
+    rank, weight = relevant_rows["rank"], relevant_rows["weight"]
     parts: Floats = weight.to_numpy()
     if measure.kind == "AP":
-        before = weight.groupby(found["qid"]).cumsum() - weight
+        before = weight.groupby(relevant_rows["qid"]).cumsum() - weight
         parts = (weight * (1 + before) / rank).to_numpy()
-    kept = pd.Series(np.where(rank <= measure.cutoff, parts, 0.0), index=found["qid"])
+    kept = pd.Series(np.where(rank <= measure.cutoff, parts, 0.0), index=relevant_rows["qid"])
     sums: pd.Series[float] = kept.groupby(level=0).sum()
     return sums / (measure.cutoff if measure.kind == "P" else total.loc[sums.index])

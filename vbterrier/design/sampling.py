@@ -414,9 +414,9 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
     require(frame, ("name", "qid", "measure", "value"), "values")
     if not len(frame):
         return pd.DataFrame({"name": pd.Series(dtype=str), "measure": pd.Series(dtype=str)}), np.empty((len(sample), 0))
-    qid, wanted = ids_of(frame["qid"], "values column 'qid'"), ids_of(sample.queries["qid"], "sample column 'qid'")
-    require_same_kind(qid, wanted, "values column 'qid'", "sample column 'qid'")
-    row = pd.Index(wanted.text.to_pylist()).get_indexer(qid.text.to_pylist())
+    qid, sampled = ids_of(frame["qid"], "values column 'qid'"), ids_of(sample.queries["qid"], "sample column 'qid'")
+    require_same_kind(qid, sampled, "values column 'qid'", "sample column 'qid'")
+    row = pd.Index(sampled.text.to_pylist()).get_indexer(qid.text.to_pylist())
     if (row < 0).any():
         at = int(np.argmax(row < 0))
         raise InputError(f"values: query {qid.text[at].as_py()!r} (row {at}) was not sampled; remove its values")
@@ -431,7 +431,7 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
         first, place = (int(index) for index in np.argwhere(times != 1)[0])
         name, measure = keys.iloc[place]
         raise InputError(
-            f"values: {name!r}, {measure!r} has {times[first, place]} values of query {wanted.text[first].as_py()!r}, "
+            f"values: {name!r}, {measure!r} has {times[first, place]} values of query {sampled.text[first].as_py()!r}, "
             f"wanted one of each of the {len(sample)} sampled queries; a query without judgments is not a zero"
         )
     if not np.isfinite(y).all():
@@ -506,5 +506,5 @@ def sample_by_traffic(traffic: Any, n: int, *, seed: int = 0) -> pd.DataFrame:
         draws[n_certain:] = source.multinomial(n_draws, rest / rest.sum())
         share[n_certain:] = draws[n_certain:] / n_draws * rest.sum() / weight.sum()
     kept = (np.arange(len(frame)) < n_certain) | (draws > 0)
-    found = frame.assign(weight=share, drawn=draws)[kept].reset_index(drop=True)
-    return found[["qid", "weight", "drawn", *found.columns.difference(["qid", "weight", "drawn"], sort=False)]]
+    sample = frame.assign(weight=share, drawn=draws)[kept].reset_index(drop=True)
+    return sample[["qid", "weight", "drawn", *sample.columns.difference(["qid", "weight", "drawn"], sort=False)]]

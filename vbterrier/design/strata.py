@@ -152,7 +152,7 @@ def allocate(
     ``shares``: expected share of the draws of each stratum without stratification.
     """
     if not isinstance(how, str):
-        return _given(names, n, how, capacity)
+        return _stated_sizes(names, n, how, capacity)
     choice("allocation", how, ALLOCATIONS)
     if (variances is not None) != (how == "neyman"):
         raise ParameterError("variances of strata and allocation='neyman' go together; give both or neither")
@@ -168,7 +168,7 @@ def allocate(
     return allocated(weights, n, low if low.sum() <= n else np.ones_like(low), capacity)
 
 
-def _given(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
+def _stated_sizes(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
     sizes = _by_stratum("allocation", names, how, low=1).astype(np.int64)
     if sizes.sum() != n:
         raise ParameterError(f"allocation: the sizes of the strata sum to {sizes.sum()}, wanted n={n}")

@@ -39,9 +39,9 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
             meta = json_of(content_of(self.path / META, _MOST_BYTES))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(self.path, f"has no {META} that can be read ({error})") from error
-        wanted = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
-        if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
-            raise FileError(self.path / META, f"wanted {wanted}, found {meta!r:.200}; use pt.Artifact.load")
+        identity = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
+        if not isinstance(meta, dict) or {name: meta.get(name) for name in identity} != identity:
+            raise FileError(self.path / META, f"wanted {identity}, found {meta!r:.200}; use pt.Artifact.load")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

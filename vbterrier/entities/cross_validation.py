@@ -130,13 +130,13 @@ class Folds:
             made = [list(map(str, part)) for part in self.given]
         if len(made) < 2:  # noqa: PLR2004 - one to score, one to learn from
             raise ParameterError(f"folds: found {len(made)} fold, wanted at least 2")
-        n_folds, own = Counter(topic for part in made for topic in part), set(self.topics)
+        n_folds, topics = Counter(topic for part in made for topic in part), set(self.topics)
         if twice := sorted(topic for topic, n in n_folds.items() if n > 1):
-            said = agreeing(len(twice), "topics are in several folds")
-            raise ParameterError(f"folds: {said} ({examples(twice)})")
-        if lost := sorted(own - set(n_folds)):
+            problem = agreeing(len(twice), "topics are in several folds")
+            raise ParameterError(f"folds: {problem} ({examples(twice)})")
+        if lost := sorted(topics - set(n_folds)):
             raise InputError(f"folds: {agreeing(len(lost), 'topics of the run are in no fold')} ({examples(lost)})")
-        return [[topic for topic in part if topic in own] for part in made]
+        return [[topic for topic in part if topic in topics] for part in made]
 
     def _refuse_few(self, why: str) -> None:
         n = len(self.topics)

@@ -85,13 +85,13 @@ def of_encoder(encode: Callable[[str], Any]) -> list[list[float]]:
     return made
 
 
-def require_same_inputs(stage: str, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def require_same_inputs(stage: str, saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """Refuse inputs other than those of the training.
 
     Tables of entities are compared on the entities that both have: a table for other documents may have others.
     """
     for name, before in saved.items():
-        now = given.get(name)
+        now = current.get(name)
         if (before is None) != (now is None):
             state = "without" if before is None else "with"
             raise InputError(f"{stage}: trained {state} {name}=; load it {state} {name}= as well")

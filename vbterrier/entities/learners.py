@@ -95,13 +95,13 @@ def _require_same_space(stage: str, before: str, now: str) -> None:
         )
 
 
-def _require_digest(path: Path, wanted: str) -> None:
+def _require_digest(path: Path, expected: str) -> None:
     """Refuse a model that is not the one saved with the parameters: readers of models crash on damaged ones."""
     try:
         content = content_of(path, MOST_BYTES)
     except OSError as error:
         raise FileError(path, f"is not a saved model ({error.strerror or error}); write it with save") from error
-    if _digest(content) != wanted:
+    if _digest(content) != expected:
         raise FileError(path, "is not the model that was saved with these parameters; save the stage again")
 
 
@@ -154,8 +154,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         labels = self._labels(prepared, qrels)
         lost = [qid for qid, label in zip(prepared.run.topics, labels, strict=True) if label is None]
         if lost:
-            said = agreeing(len(lost), "topics are not in qrels and are not used")
-            warn(f"{prepared.run.name}: {said} ({examples(lost)})")
+            problem = agreeing(len(lost), "topics are not in qrels and are not used")
+            warn(f"{prepared.run.name}: {problem} ({examples(lost)})")
         parts = zip(prepared.run.topics, prepared.features, labels, strict=True)
         return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
 
@@ -212,11 +212,14 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         prepared = self._prepared(topics_and_res)
         for source in prepared.sources:
             require_independent(source, "entities", folds=True)
-        known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
+        examples_by_topic = {topic.qid: topic for topic in self._examples(prepared, qrels)}
         score = np.full(len(prepared.run), np.nan)
         divided = Folds(folds, prepared.run.topics, self.seed, validated=self.patience is not None)
         for fold in divided:
-            training, checked = ([known[q] for q in known if q in part] for part in (fold.training, fold.validation))
+            training, checked = (
+                [examples_by_topic[q] for q in examples_by_topic if q in part]
+                for part in (fold.training, fold.validation)
+            )
             with divided.located(fold):
                 learned = self._train(training, checked)
             tested = [at for at, qid in enumerate(prepared.run.topics) if qid in fold.test]
@@ -345,8 +348,8 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made = stored(folder)
         parameters, name = made["parameters"], made["weights"]
         if made["stage"] != cls.__name__ or set(parameters) != set(cls.STORED) or not cls._is_model(name):
-            wanted = f"{cls.__name__} of format {_VERSION}"
-            raise FileError(folder / _PARAMETERS, f"is not a saved {wanted}; write it with save")
+            kind = f"{cls.__name__} of format {_VERSION}"
+            raise FileError(folder / _PARAMETERS, f"is not a saved {kind}; write it with save")
         _require_digest(folder / name, made["digest"])
         learned = cls._unpacked(folder / name)
         try:

@@ -111,14 +111,14 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
 def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
     """Return the document and the row of tags of every mention in the pool."""
     _, code = tags.docno.codes()
-    group, own, place = code, None, None
+    group, tag_topic, place = code, None, None
     if tags.topics is not None and tags.topic is not None:
         group = tags.topic * (int(code.max(initial=0)) + 1) + code
-        own, place = tags.topic, places(run.topics, tags.topics)[topic]
+        tag_topic, place = tags.topic, places(run.topics, tags.topics)[topic]
     rows = np.argsort(group, kind="stable") if (np.diff(group) < 0).any() else np.arange(len(group))
     first = np.flatnonzero(np.concatenate([[True], np.diff(group[rows]) != 0])) if len(rows) else rows
     heads = rows[first]
-    pairs = Lookup(None if own is None else own[heads], tags.docno.take(heads)).find_one(place, docno)
+    pairs = Lookup(None if tag_topic is None else tag_topic[heads], tags.docno.take(heads)).find_one(place, docno)
     stops = np.append(first, len(rows))
     has = np.flatnonzero(pairs >= 0)
     owner, place = spans(stops[pairs[has]], stops[pairs[has] + 1])
@@ -247,9 +247,9 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
             require_columns(source.path, schema.names, COLUMNS)
             for field in _SCHEMA:
                 if field.name in schema.names and pa.types.is_nested(schema.field(field.name).type):
-                    wanted = "ids as text" if field.name in _IDS else "numbers"
+                    requirement = "ids as text" if field.name in _IDS else "numbers"
                     column_type = schema.field(field.name).type
-                    raise FileError(source.path, f"column {field.name!r} holds {column_type}, wanted {wanted}")
+                    raise FileError(source.path, f"column {field.name!r} holds {column_type}, wanted {requirement}")
             raw.seek(0)
             file = pq.ParquetFile(raw, read_dictionary=list(_IDS))
             _require_size(source, file.metadata)

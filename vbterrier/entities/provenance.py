@@ -29,8 +29,8 @@ def marked(run: pd.DataFrame, value: str) -> pd.DataFrame:
 
 def of_fitted(run: pd.DataFrame, topics: frozenset[str], *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of a model that was fitted on some topics; its sources are its inputs."""
-    own = run["qid"].astype(str).isin(topics)
-    return carried(run, marked(run[own], OWN), marked(run[~own], OTHER), *sources)
+    of_same = run["qid"].astype(str).isin(topics)
+    return carried(run, marked(run[of_same], OWN), marked(run[~of_same], OTHER), *sources)
 
 
 def of_cross_validated(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def require_independent(run: Any, name: str, *, folds: bool) -> None:
         names = run.loc[rows, "qid"].astype(str).unique().tolist()
         return f"{len(names)} topics ({examples(names)})"
 
-    crossed, own = ((run[JUDGMENTS] == value).to_numpy(dtype=bool) for value in (CROSSED, OWN))
+    crossed, of_same = ((run[JUDGMENTS] == value).to_numpy(dtype=bool) for value in (CROSSED, OWN))
     if crossed.any():
         problem = (
             f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(crossed)} are cross-validated: through "
@@ -81,8 +81,8 @@ def require_independent(run: Any, name: str, *, folds: bool) -> None:
         if folds:
             raise InputError(f"{problem}; {remedy}")
         warn(f"{problem} if they include test topics; {remedy}")
-    if own.any():
+    if of_same.any():
         warn(
-            f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(own)} depend on judgments of the same "
+            f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(of_same)} depend on judgments of the same "
             "topics: scores of these topics do not evaluate a system"
         )

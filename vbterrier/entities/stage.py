@@ -127,7 +127,7 @@ class PoolLinks:
         if isinstance(self.given, LinkedPool):
             pool = documents.pool
             document = self.given.find_documents(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
-            return replace(documents, pool=linked_as(self.given, document, pool), known=document >= 0)
+            return replace(documents, pool=linked_as(self.given, document, pool), in_pool=document >= 0)
         return replace(documents, pool=link_pool(run, self.given)) if any_tagged(run, self.given) else documents
 
 
@@ -145,7 +145,7 @@ class Documents:
     run: Run
     pool: LinkedPool  # the documents of the run as a pool, by topic and in trec_eval's order
     row: Ints  # the row of the run of each document, shape (n_documents,)
-    known: Bools  # True for documents in the linked pool, shape (n_documents,)
+    in_pool: Bools  # True for documents in the linked pool, shape (n_documents,)
 
     @property
     def score(self) -> Floats:
@@ -202,16 +202,16 @@ class TopEntities:
     def of(cls, pool: LinkedPool, run: Run, cutoff: int | None) -> TopEntities:
         """Look up the first entities of each topic; topics that only the pool or only the run has are ignored."""
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
-        own = run.only(pool.topics)
-        top = own.top(cutoff)
+        pool_run = run.only(pool.topics)
+        top = pool_run.top(cutoff)
         place, rank = np.nonzero(top.rows >= 0)
         rows = top.rows[place, rank]
-        topic, ids = places(own.topics, pool.topics)[place], own.docno.take(rows)
+        topic, ids = places(pool_run.topics, pool.topics)[place], pool_run.docno.take(rows)
         ids = entity_ids(ids, run.name, space=pool.space).ids
         pair = pool.find(topic, pool.entities_of(ids))
         inside = np.flatnonzero(pair >= 0)
         owner, link = pool.mentioned(pair[inside])
-        return cls(pool, topic, rank, own.score[rows], ids, pair, link, inside[owner])
+        return cls(pool, topic, rank, pool_run.score[rows], ids, pair, link, inside[owner])
 
     @property
     def n(self) -> Ints:
@@ -300,9 +300,9 @@ class OnDocuments(OnEntities):
 
     def _top_entities(self, documents: Documents, run: Run, cutoff: int | None) -> TopEntities:
         require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
-        n = int((~documents.known).sum())
+        n = int((~documents.in_pool).sum())
         if n:
-            first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
+            first = documents.pool.docno.take(np.flatnonzero(~documents.in_pool)[:4]).text.to_pylist()
             warn(
                 f"run: {agreeing(n, 'documents are not in the pool of links and count as without entities')} "
                 f"({examples(first)})"

@@ -74,8 +74,8 @@ class VectorFile(Mapping[str, "Floats"]):
         except ValueError:
             numbers = np.empty(0)
         if len(numbers) != self.dimension:
-            wanted = f"wanted {self.dimension} numbers, found {text[:60]!r}"
-            raise FileError(self.path, f"the vector of {self._shown(row)}: {wanted}")
+            problem = f"wanted {self.dimension} numbers, found {text[:60]!r}"
+            raise FileError(self.path, f"the vector of {self._shown(row)}: {problem}")
         return numbers
 
     def __contains__(self, each: object) -> bool:
@@ -179,14 +179,14 @@ def _indexed(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFil
         stops = offsets + dimension * _FLOAT.itemsize
     else:
         names, offsets, stops, dimension = _of_text(path, data, 0 if header is None else header.end())
-        if header is not None and (len(names), dimension) != (wanted := tuple(map(int, header.groups()))):
+        if header is not None and (len(names), dimension) != (stated := tuple(map(int, header.groups()))):
             problem = f"found {len(names)} of {dimension}: was it written to its end?"
-            raise FileError(path, f"the header says {wanted[0]} vectors of {wanted[1]} numbers, {problem}", line=1)
+            raise FileError(path, f"the header says {stated[0]} vectors of {stated[1]} numbers, {problem}", line=1)
     kept = np.flatnonzero([name.startswith(prefix) for name in names])
     if not len(kept):
         raise FileError(path, f"no name begins with {prefix.decode()!r}; found {names[0].decode(errors='replace')!r}")
-    own = [names[place][len(prefix) :] for place in kept.tolist()]
-    return VectorFile(path, own, offsets[kept], stops[kept], dimension, is_binary=is_binary)
+    ids = [names[place][len(prefix) :] for place in kept.tolist()]
+    return VectorFile(path, ids, offsets[kept], stops[kept], dimension, is_binary=is_binary)
 
 
 def _is_text(data: mmap.mmap, header: re.Match[bytes]) -> bool:
@@ -221,8 +221,10 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
             raise FileError(path, f"vector {row + 1} of {n} has no name")
         # Bytes that are not UTF-8 become surrogates, which are not printable.
         if not name.decode("utf-8", "surrogateescape").isprintable():
-            wanted = f"wanted text without spaces, and {dimension} numbers of 32 bits: save titles with underscores"
-            raise FileError(path, f"vector {row + 1} of {n} has the name {name[:30]!r}; {wanted}")
+            requirement = (
+                f"wanted text without spaces, and {dimension} numbers of 32 bits: save titles with underscores"
+            )
+            raise FileError(path, f"vector {row + 1} of {n} has the name {name[:30]!r}; {requirement}")
         names.append(name)
         offsets[row] = stop + 1
         at = stop + 1 + size
@@ -255,8 +257,8 @@ def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints
             stops.append(stop)
             n_words = len(data[gap:stop].split())
             if n_words != (dimension := dimension or n_words):
-                wanted = f"wanted {agreeing(dimension, 'numbers')}; separate names with spaces by a tab"
-                raise FileError(path, f"has {agreeing(n_words, 'words')} after the name, {wanted}", line=number)
+                requirement = f"wanted {agreeing(dimension, 'numbers')}; separate names with spaces by a tab"
+                raise FileError(path, f"has {agreeing(n_words, 'words')} after the name, {requirement}", line=number)
         at = stop + 1
     if not names or not dimension:
         raise FileError(path, "has no vectors; wanted lines of a name and numbers")

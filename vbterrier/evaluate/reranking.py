@@ -149,7 +149,7 @@ class RerankContext:
         self.models = models or {}
         self.documents = PoolLinks(links).of(pool)
         require_finite(self.documents)
-        unknown = np.flatnonzero(~self.documents.known)
+        unknown = np.flatnonzero(~self.documents.in_pool)
         if len(unknown):
             first = self.documents.pool.docno.take(unknown[:4]).text.to_pylist()
             warn(

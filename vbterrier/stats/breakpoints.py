@@ -44,15 +44,15 @@ def explained_by_cuts(
     coef = inverse @ (weighted.swapaxes(1, 2) @ y[:, :, None])
     left = y - (beside @ coef)[:, :, 0]
     total = (weights * left**2).sum(axis=1, keepdims=True)
-    own = _above(weights[:, :, None, None] * terms[:, :, None] * terms[:, None, :], cuts)
+    squares = _above(weights[:, :, None, None] * terms[:, :, None] * terms[:, None, :], cuts)
     common = _above(weights[:, :, None, None] * terms[:, :, None] * beside[:, None, :], cuts)
-    gram = own - common @ inverse[:, None] @ common.swapaxes(2, 3)
+    gram = squares - common @ inverse[:, None] @ common.swapaxes(2, 3)
     cross = _above((weights * left)[:, :, None] * terms, cuts)
     # Enough weight in both segments, and some at the x of the breakpoint.
     above = _above(weights, cuts)
     below = weights.sum(axis=1, keepdims=True) - above
     at = above - np.concatenate([above[:, 1:], np.zeros((len(above), 1))], axis=1)
-    valid = (above >= least) & (below >= least) & (at > 0) & _independent(gram, own)
+    valid = (above >= least) & (below >= least) & (at > 0) & _independent(gram, squares)
     gram = np.where(valid[:, :, None, None], gram, np.eye(n_terms))
     reduction = (cross * np.linalg.solve(gram, cross[:, :, :, None])[:, :, :, 0]).sum(axis=2)
     # Residuals at the level of rounding errors are 0.
@@ -67,9 +67,9 @@ def _above(rows: Floats, cuts: Ints) -> Floats:
     return np.flip(np.cumsum(np.flip(rows, axis=1), axis=1), axis=1)[:, cuts]
 
 
-def _independent(gram: Floats, own: Floats) -> Bools:
+def _independent(gram: Floats, squares: Floats) -> Bools:
     """Breakpoints whose terms are not collinear with the common regressors or each other, shape (b, c)."""
-    size, before = (np.diagonal(matrix, axis1=2, axis2=3) for matrix in (gram, own))
+    size, before = (np.diagonal(matrix, axis1=2, axis2=3) for matrix in (gram, squares))
     apart = np.all(size > _COLLINEAR * before, axis=2)
     scale = np.sqrt(np.where(apart[:, :, None], size, 1.0))
     determinant = np.linalg.det(gram / (scale[:, :, :, None] * scale[:, :, None, :]))

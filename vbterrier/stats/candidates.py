@@ -183,8 +183,8 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
         bad |= np.abs(total - delta) > ROUNDING * np.maximum(total, 1)
     if bad.any():
         row = int(np.argmax(bad))
-        wanted = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"
-        raise InputError(f"{name}: row {row} has delta {delta[row]:g}, wanted {wanted}")
+        requirement = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"
+        raise InputError(f"{name}: row {row} has delta {delta[row]:g}, wanted {requirement}")
     return delta
 
 

@@ -334,8 +334,10 @@ def _of_family(
     else:
         p_values = np.concatenate(
             [
-                tests.p_value if test in {"t", "moderated"} else paired_p(unit, test, **options, ratios=own)
-                for unit, tests, own in zip(units, of_t, ratios, strict=True)
+                tests.p_value
+                if test in {"t", "moderated"}
+                else paired_p(unit, test, **options, ratios=resampled_ratios)
+                for unit, tests, resampled_ratios in zip(units, of_t, ratios, strict=True)
             ]
         )
         corrected = adjusted(p_values, correction)
@@ -461,9 +463,9 @@ def letters(different: Bools) -> list[str]:
         counts += np.outer(group, group)
     # Redundant letters are removed from the last, so that the first systems keep their letters.
     for at in range(len(groups) - 1, -1, -1):
-        own = np.outer(groups[at], groups[at])
-        if (counts[own] > 1).all():
-            counts -= own
+        pairs_of_group = np.outer(groups[at], groups[at])
+        if (counts[pairs_of_group] > 1).all():
+            counts -= pairs_of_group
             del groups[at]
     groups.sort(key=lambda group: np.flatnonzero(group).tolist())
     rounds = (divmod(at, len(ascii_lowercase)) for at in range(len(groups)))

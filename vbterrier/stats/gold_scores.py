@@ -96,7 +96,7 @@ class _Parts(NamedTuple):
     ``logit, log_none``: of pairs, shape (m, n_nodes). ``attested``: A, shape (n,). ``all_none, unseen_none``: log
     probability that no document, and no unlabelled one, is about the intent, shape (n, n_nodes). ``joint``: density of
     the labels at each node, divided by its maximum ``exp(log_scale)``. ``some``: probability that any document is about
-    the intent, shape (n,). ``found``: the same at each node, given the labels.
+    the intent, shape (n,). ``some_given_labels``: the same at each node, given the labels.
     """
 
     logit: Floats
@@ -107,7 +107,7 @@ class _Parts(NamedTuple):
     joint: Floats
     log_scale: Floats
     some: Floats
-    found: Floats
+    some_given_labels: Floats
 
 
 class Posterior:
@@ -148,11 +148,11 @@ class Posterior:
     def negative(self, coefficients: Floats) -> tuple[float, Floats]:
         """Negative logarithm of the density, and its gradient."""
         p, intent = self.parts(coefficients), self.pairs.intent
-        of_labels, of_found = p.joint.sum(axis=1), (p.joint * p.found).sum(axis=1)
+        of_labels, of_found = p.joint.sum(axis=1), (p.joint * p.some_given_labels).sum(axis=1)
         mixed = np.maximum((1 - p.attested) * of_labels + p.attested * of_found / p.some, 1e-300)
         ratio = p.attested / (p.some * mixed)
-        # Derivatives by the log density of the labels, the probability of found, and that of some.
-        by_labels = p.joint * (((1 - p.attested) / mixed)[:, None] + ratio[:, None] * p.found)
+        # Derivatives by the log density of the labels, that of some given the labels, and that of some.
+        by_labels = p.joint * (((1 - p.attested) / mixed)[:, None] + ratio[:, None] * p.some_given_labels)
         by_found = p.joint * np.where(self.seen, 0.0, ratio)[:, None] * np.exp(p.unseen_none)
         by_some = (ratio * of_found / p.some)[:, None] * np.exp(_LOG_WEIGHTS + p.all_none)
         r = sigmoid(p.logit)
@@ -193,7 +193,9 @@ class Posterior:
         """Probability that a document up to each cutoff is about each intent, given the labels, (n_cutoffs, n)."""
         p = self.parts(coefficients, repetition)
         if_found = 1 - p.attested + p.attested / p.some
-        total = (1 - p.attested) * p.joint.sum(axis=1) + p.attested * (p.joint * p.found).sum(axis=1) / p.some
+        total = (1 - p.attested) * p.joint.sum(axis=1) + p.attested * (p.joint * p.some_given_labels).sum(
+            axis=1
+        ) / p.some
         curves = []
         for cutoff in cutoffs:
             shown = (self.pairs.rank < (np.inf if cutoff is None else cutoff))[:, None]

@@ -269,12 +269,12 @@ def labels_of(labels: Any) -> pd.DataFrame:
     if frame.shape[1] < 2:  # noqa: PLR2004 - two judges
         raise InputError(f"labels: found {frame.shape[1]} columns; agreement needs at least two judges, a column each")
     try:
-        found = pd.unique(pd.Series(frame.to_numpy(dtype=object).ravel()).dropna())
+        distinct = pd.unique(pd.Series(frame.to_numpy(dtype=object).ravel()).dropna())
     except TypeError as error:
         raise InputError(f"labels: wanted numbers or texts: {error}") from None
-    texts = [label for label in found if isinstance(label, str)]
-    if texts and len(texts) < len(found):
-        number = next(label for label in found if not isinstance(label, str))
+    texts = [label for label in distinct if isinstance(label, str)]
+    if texts and len(texts) < len(distinct):
+        number = next(label for label in distinct if not isinstance(label, str))
         raise InputError(
             f"labels: found the text {texts[0]!r} and {_text(number)}, which never agree; wanted labels of one kind, "
             "and columns of judges only (drop columns of queries and documents)"

@@ -150,7 +150,7 @@ def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries
     bounds = (-criteria.worst_loss, criteria.bounds[1])
     above, below = criteria.tails
     tails = np.array([above, 1 - below])
-    known, left, values = sample.split(differences)
+    exact, left, values = sample.split(differences)
     rest = sample.drawn
     if criteria.sequential or criteria.guarantee == ANY:
         ends = [_of_each(criteria, *column, tails, bounds, name) for column in _columns(values, rest)]
@@ -163,7 +163,7 @@ def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries
         # Without a range, queries that were not sampled gain at most what they may lose.
         best = bounds[1] if np.isfinite(bounds[1]) else -bounds[0]
         high = upper_limit(of, below, best, special.stdtrit, unseen)
-    return known + left * low, known + left * high
+    return exact + left * low, exact + left * high
 
 
 def _columns(values: Floats, sample: SampledQueries) -> Iterator[tuple[Floats, Floats]]:
@@ -190,7 +190,7 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
     the number of queries is that of :func:`n_unseen`.
     """
     above, below = criteria.tails
-    known, left, values = sample.split(lost)
+    exact, left, values = sample.split(lost)
     rest = sample.drawn
     if criteria.sequential:
         ends = [share_sequences(*column, below, above) for column in _columns(values, rest)]
@@ -200,7 +200,7 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
 
         n = n_unseen(rest, rest.moments(values), above)
         low, high = clopper_pearson(rest.mean(values), n, below, above, special.betaincinv)
-    return known + left * low, known + left * high
+    return exact + left * low, exact + left * high
 
 
 def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
@@ -369,8 +369,8 @@ def probability_of_decision(
     scale = float(np.sqrt(n_observed / size))
     reach = (away[0] * scale, away[1] * scale, away[2] * scale, away[3] * scale)
     values, losses = columns
-    found = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
-    return 1 - found.count(UNKNOWN) / n_resamples
+    outcomes = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
+    return 1 - outcomes.count(UNKNOWN) / n_resamples
 
 
 def number_that_decides(
@@ -392,8 +392,8 @@ def number_that_decides(
     def probability(size: int) -> float:
         return probability_of_decision(criteria, differences, sample, lost, size, away)
 
-    found = smallest_number(probability, SURE, 1, max(_MOST_TIMES * n_units, _MOST_QUERIES))
-    return None if found is None else n_certain + ceil(found * n / n_units)
+    n_needed = smallest_number(probability, SURE, 1, max(_MOST_TIMES * n_units, _MOST_QUERIES))
+    return None if n_needed is None else n_certain + ceil(n_needed * n / n_units)
 
 
 def passing_worst_loss(

@@ -344,7 +344,7 @@ def rank_intervals(
     Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
     """
     n = len(means)
-    spread, own = np.zeros((n, n)), np.empty(n)
+    spread, factor = np.zeros((n, n)), np.empty(n)
     largest = np.zeros(draws.shape[1])
 
     def critical(statistic: Floats) -> float:
@@ -358,10 +358,10 @@ def rank_intervals(
         varies = spread[system] > EQUAL
         most = np.abs(gap[varies] / spread[system, varies, None]).max(axis=0, initial=0.0)
         np.maximum(largest, most, out=largest)
-        own[system] = critical(most)
+        factor[system] = critical(most)
     distance = means[:, None] - means
     better = distance > critical(largest) * spread + EQUAL
     # From the point of view of each system, a column.
-    low = 1 + (distance > own * spread + EQUAL).sum(axis=0)
-    high = n - (-distance > own * spread + EQUAL).sum(axis=0)
+    low = 1 + (distance > factor * spread + EQUAL).sum(axis=0)
+    high = n - (-distance > factor * spread + EQUAL).sum(axis=0)
     return RankIntervals(low, high, better)

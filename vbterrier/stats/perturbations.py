@@ -328,8 +328,8 @@ def check_number(perturbation: Any, name: str, low: float, high: float, also: st
     value = getattr(perturbation, name)
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not low <= value <= high:
-        wanted = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
-        raise ParameterError(f"{type(perturbation).__name__}({name}={excerpt(value)}): wanted {also}{wanted}")
+        interval = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
+        raise ParameterError(f"{type(perturbation).__name__}({name}={excerpt(value)}): wanted {also}{interval}")
 
 
 @with_usual_errors

@@ -214,17 +214,17 @@ def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[
         raise InputError(f"predicted: no scores, but {len(labels)} labels; give the scores of all queries")
     label_of = _paired(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
     pairs = pd.DataFrame(list(label_of.items()), columns=["measure", "label"])
-    wanted = labels.rename(columns={"measure": "label", "value": "truth"}).merge(pairs, on="label")
+    labelled = labels.rename(columns={"measure": "label", "value": "truth"}).merge(pairs, on="label")
     keys = ["name", "qid", "measure"]
-    unscored = wanted.merge(scores[keys], how="left", on=keys, indicator=True)["_merge"].to_numpy() == "left_only"
+    unscored = labelled.merge(scores[keys], how="left", on=keys, indicator=True)["_merge"].to_numpy() == "left_only"
     if unscored.any():
-        name, measure = wanted.loc[unscored, ["name", "measure"]].iloc[0]
+        name, measure = labelled.loc[unscored, ["name", "measure"]].iloc[0]
         raise InputError(
-            f"labelled: {unscored.sum()} labels are of queries ({examples(wanted.loc[unscored, 'qid'].unique())}) "
+            f"labelled: {unscored.sum()} labels are of queries ({examples(labelled.loc[unscored, 'qid'].unique())}) "
             f"without a score in predicted, the first of {measure} of {name!r}; score all queries, also the labelled "
             "ones"
         )
-    return scores.merge(pairs, on="measure").merge(wanted[[*keys, "truth"]], how="left", on=keys)
+    return scores.merge(pairs, on="measure").merge(labelled[[*keys, "truth"]], how="left", on=keys)
 
 
 def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, str] | None) -> dict[str, str]:
@@ -235,8 +235,8 @@ def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, s
         pairs = dict.fromkeys(scores, labels[0] if predicts is None else predicts)
     else:
         pairs = {name: name for name in [*scores, *labels]}
-    for wanted, present, frame in ((pairs, scores, "predicted"), (pairs.values(), labels, "labelled")):
-        for name in wanted:
+    for names, present, frame in ((pairs, scores, "predicted"), (pairs.values(), labels, "labelled")):
+        for name in names:
             if present and name not in present:
                 raise ParameterError(
                     f"{frame} has no measure {name!r}, but {examples(present)}; state the labels that each score "

@@ -355,10 +355,10 @@ def risk_table(
     tables = {view.measure: view for view in table_of_values.views(by_id=False)}
     if not tables:
         raise InputError("values: no rows; risk needs the scores of systems")
-    asked = next(iter(tables)) if measure is None else measure
-    if asked not in tables:
-        raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
-    view = tables[asked]
+    chosen = next(iter(tables)) if measure is None else measure
+    if chosen not in tables:
+        raise InputError(f"values: no {chosen}; found {examples(tables)}.{nearest(chosen, tables)}")
+    view = tables[chosen]
     names, qids, scores = view.names, view.qids, view.values
     if baseline is not None:
         require_system("baseline", baseline, names)
@@ -374,7 +374,7 @@ def risk_table(
     spread = gains.std(axis=0, ddof=1) if c > 1 else np.zeros(len(names))
     np.divide(urisk, spread / np.sqrt(c), out=trisk, where=spread > 10.0**-_DECIMALS)
     if (scores < 0).any():
-        warn(f"{asked}: scores below 0 have no ZRisk and GeoRisk, whose expected scores must be at least 0; use ES")
+        warn(f"{chosen}: scores below 0 have no ZRisk and GeoRisk, whose expected scores must be at least 0; use ES")
     else:
         total = max(float(scores.sum()), np.finfo(np.float64).tiny)
         expected = scores.sum(axis=0) * (scores.sum(axis=1, keepdims=True) / total)
@@ -389,7 +389,7 @@ def risk_table(
         TRisk=trisk,
         ZRisk=zrisk,
         GeoRisk=np.sqrt(scores.mean(axis=0).clip(0.0) * special.ndtr(zrisk / c)),
-        measure=asked,
+        measure=chosen,
         baseline="mean of systems" if baseline is None else baseline,
         alpha=alpha,
         n_qids=len(qids),

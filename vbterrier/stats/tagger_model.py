@@ -106,9 +106,9 @@ class TaggerErrors:
 
         rates = tagged.candidates.cached(("tagger rates", id(self.model)), self._rates)
         here = tagged.candidates.span.start + tagged.intent
-        unit, own = tagged.keys["entity"], tagged.keys["mention"]
-        threshold = betaincinv(rates.found[here], rates.missed[here], draws.keyed("rate", unit))
-        wrong = draws.keyed("wrong", own) >= threshold
+        unit, mention = tagged.keys["entity"], tagged.keys["mention"]
+        threshold = betaincinv(rates.detected[here], rates.missed[here], draws.keyed("rate", unit))
+        wrong = draws.keyed("wrong", mention) >= threshold
         lost = wrong & (draws.keyed("lost", unit) < self.model.lost)
         other = rates.taken_for(here, draws.keyed("which", unit), draws.keyed("other", unit))
         lost |= wrong & (tagged.candidates.sizes[tagged.topic] == 1)
@@ -148,7 +148,7 @@ class _Rates:
     probability of each candidate, and the first and last candidate of its query.
     """
 
-    found: Floats
+    detected: Floats
     missed: Floats
     confused: Floats
     cumulated: Floats
@@ -295,21 +295,21 @@ def _probabilities(candidates: CandidateArrays) -> Floats:
 
 def _documents(documents: Any, gold: TagFrame) -> pd.DataFrame:
     """Return the labelled documents, ids as text."""
-    own = pd.Series(gold.docno.text.to_pylist(), dtype=object)
+    docnos = pd.Series(gold.docno.text.to_pylist(), dtype=object)
     if documents is not None:
         ids = ids_of(documents_of(documents)["docno"], "documents column 'docno'")
         require_same_kind(gold.docno, ids, "gold column 'docno'", "documents column 'docno'")
-        asked = pd.Series(ids.text.to_pylist(), dtype=object)
-        strange = own[~own.isin(asked)]
+        listed = pd.Series(ids.text.to_pylist(), dtype=object)
+        strange = docnos[~docnos.isin(listed)]
         if len(strange):
             raise InputError(
                 f"gold has tags of {strange.nunique()} documents ({examples(strange.unique())}) that are not among "
                 "documents=; name all labelled documents"
             )
-        own = asked
-    if not len(own):
+        docnos = listed
+    if not len(docnos):
         raise InputError("gold has no rows; label at least two documents")
-    return pd.DataFrame({"docno": np.sort(own.unique())})
+    return pd.DataFrame({"docno": np.sort(docnos.unique())})
 
 
 def _pairs(table: TagFrame, labelled: pd.DataFrame) -> pd.DataFrame:

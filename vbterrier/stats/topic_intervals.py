@@ -191,17 +191,17 @@ def _recompute_ratios(
         figure, slopes = (partial(each, place=place) for each in (linking.figure, linking.slopes))
         for system, name in enumerate(scores.names):
             values, cells = scores.values[at, system], answers.rows(of_answers, [name], scores.qids)[0]
-            known = ~np.isnan(values)
-            if np.isnan(cells[known]).any():
+            has_value = ~np.isnan(values)
+            if np.isnan(cells[has_value]).any():
                 raise InputError(
                     f"values: {measure} of {name!r} is a ratio of sums, which resamples of values do not give; keep "
                     "the columns gold and answer of vbterrier.score, or use method='unseen'"
                 )
-            if known.sum() < 2:  # noqa: PLR2004 - resamples of one topic do not differ
+            if has_value.sum() < 2:  # noqa: PLR2004 - resamples of one topic do not differ
                 continue
-            of_known = np.where(known, cells, np.nan)[None, None]
-            ((_, qids, own),) = ScoreTable([of_answers], [name], scores.qids, of_known).columns()
-            limits = np.clip(ratio_limits(own[:, 0], qids, figure, slopes, method, **drawn), 0, 1)
+            of_known = np.where(has_value, cells, np.nan)[None, None]
+            ((_, qids, answer_counts),) = ScoreTable([of_answers], [name], scores.qids, of_known).columns()
+            limits = np.clip(ratio_limits(answer_counts[:, 0], qids, figure, slopes, method, **drawn), 0, 1)
             if np.isfinite(limits).all():
                 head, resampled = rows[system, at][:3], (drawn["n_resamples"], drawn["seed"])
                 rows[system, at] = (*head, *limits, drawn["level"], f"topics ({method})", len(qids), *resampled)
@@ -327,11 +327,11 @@ def _topics_intervals(
 
 def _of_unseen(values: Floats, tail: float, bounds: Floats, sample: SampledQueries) -> Floats:
     """Limits of :mod:`vbterrier.kernels.mean_limits` on both sides, shape (2, m); NaN without bounds."""
-    known, left, rest = sample.split(values)
+    exact, left, rest = sample.split(values)
     of, finite = sample.drawn.moments(rest), np.isfinite(bounds).all(axis=0)
     worst, best = -np.where(finite, bounds[0], 0.0), np.where(finite, bounds[1], 0.0)
     low, high = lower_limit(of, tail, worst, t_quantile), upper_limit(of, tail, best, t_quantile)
-    return np.where(finite, np.stack([known + left * low, known + left * high]), np.nan)
+    return np.where(finite, np.stack([exact + left * low, exact + left * high]), np.nan)
 
 
 def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:

@@ -314,14 +314,14 @@ class PooledScores:
             limits = self._limits_of(resampled_means(self.rows, n_resamples, stream(seed, "")), tails, method)
         bounds = np.array([mean_bounds(measure) for measure in self.statistics]).T
         limits = np.clip(limits, *bounds[:, None, :])
-        asked = f"topics ({method})", self.n, 0 if method == "normal" else n_resamples
+        description = f"topics ({method})", self.n, 0 if method == "normal" else n_resamples
         constant = np.ptp(self.rows, axis=0).reshape(self.shape) == 0
         rows = []
         for (at, name), (column, (measure, statistic)) in product(
             enumerate(self.names), enumerate(self.statistics.items())
         ):
             is_bounded = constant[at][self._moment_of(statistic)] and self.n > 1
-            about = (OF_CONSTANT, self.n, 0) if is_bounded else asked
+            about = (OF_CONSTANT, self.n, 0) if is_bounded else description
             rows.append((name, measure, point[at, column], *limits[:, at, column].tolist(), level, *about, seed))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -345,13 +345,13 @@ class PooledScores:
         of_means[:, constant] = constant_limits(table[0, constant], self.n, (0.0, 1.0), tails)
         of_means = np.clip(of_means, 0.0, 1.0)
         for column, statistic in enumerate(self.statistics.values()):
-            own = (slice(None), *self._moment_of(statistic))
-            low, high = of_means[0][own], of_means[1][own]
+            column_of_moment = (slice(None), *self._moment_of(statistic))
+            low, high = of_means[0][column_of_moment], of_means[1][column_of_moment]
             # Penalties are extreme at the ends, at one half, or at the minimum of VB.
             at = np.stack([low, high, *(np.clip(peak, low, high) for peak in (0.5, lowest_point(statistic.alpha)))])
             # Gains may differ between intents as much as those of 0 and 1, or not at all.
             scores = np.concatenate([statistic.of(PooledSuccess(at, square, at)) for square in (at, at**2)])
-            chosen = constant[own] | (statistic.variance == "bernoulli")
+            chosen = constant[column_of_moment] | (statistic.variance == "bernoulli")
             limits[:, chosen, column] = np.stack([scores.min(axis=0), scores.max(axis=0)])[:, chosen]
         return limits
 

@@ -141,13 +141,13 @@ class GradeDraws:
 
     def blocks(self, topics: Ints | None = None) -> Iterator[DrawnTopics]:
         """Yield the draws of all topics, or of the blocks with some topics (positions, increasing), block by block."""
-        wanted = self._blocks
+        blocks = self._blocks
         if topics is not None:
-            wanted = [one for one in wanted if np.diff(np.searchsorted(topics, [one.start, one.stop]))[0]]
+            blocks = [one for one in blocks if np.diff(np.searchsorted(topics, [one.start, one.stop]))[0]]
         if self._kept:
-            yield from (block for block in self._kept if block.topics in wanted)
+            yield from (block for block in self._kept if block.topics in blocks)
             return
-        parts: Iterable[tuple[slice, _Retrieved]] = ((each, self._retrieved(each)) for each in wanted)
+        parts: Iterable[tuple[slice, _Retrieved]] = ((each, self._retrieved(each)) for each in blocks)
         if self.is_kept:
             parts = list(parts)
             overall = self._overall(parts)
@@ -213,9 +213,9 @@ class GradeDraws:
         run, item = evidence.run[cut], evidence.item[cut]
         order = np.lexsort((run_keys[run], evidence.rank[cut], item))
         leading = run[order[np.searchsorted(item[order], rows)]]
-        cells, own = np.unique(evidence.topic[rows] * evidence.n_distinct + leading, return_inverse=True)
+        cells, cell_of_row = np.unique(evidence.topic[rows] * evidence.n_distinct + leading, return_inverse=True)
         topic, run = np.divmod(cells, max(evidence.n_distinct, 1))
-        return own.reshape(-1), fingerprints.mix(self._topic_keys[topic] + run_keys[run])
+        return cell_of_row.reshape(-1), fingerprints.mix(self._topic_keys[topic] + run_keys[run])
 
     def _of_call(self) -> list[_StepDraws]:
         """Draws of what all topics share, for each step."""
@@ -353,7 +353,7 @@ class GradeDraws:
         ends = np.searchsorted(documents, self._ends[topics.start : topics.stop + 1]).tolist()
         # Documents in a cut are the first kinds.
         near = evidence.near[items]
-        cells, own = np.unique(self._cell[kind[near]], return_inverse=True)
+        cells, cell_of_row = np.unique(self._cell[kind[near]], return_inverse=True)
         keys = fingerprints.mix(evidence.keys[items] + self._seed_key) ^ _OF_DOCUMENT
         support, trust = evidence.members[items], self._trust[documents, None]
         all_count = bool((trust >= 1).all())
@@ -371,7 +371,7 @@ class GradeDraws:
             counted = drawn if all_count else np.zeros_like(drawn)
             for number, of_topic in enumerate(steps):
                 value = self._logits(number, designs[number], of_topic, ends, part)
-                value[near] += errors[own.reshape(-1)] * np.float32(constants.higher if number else 1.0)
+                value[near] += errors[cell_of_row.reshape(-1)] * np.float32(constants.higher if number else 1.0)
                 # The probability of a level at least, which the uniform number of a document falls below.
                 reached = reached * _sigmoid(value)
                 drawn += uniform < reached

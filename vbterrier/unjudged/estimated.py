@@ -102,8 +102,8 @@ class EstimatedDistribution(ScoreDistributions):
         The draws of a topic are contiguous, so that their sum does not depend on the number of topics.
         """
         scores = np.empty((len(self), n_draws))
-        for own, part in self._scored(n_draws, seed):
-            scores[own] = part
+        for topics, part in self._scored(n_draws, seed):
+            scores[topics] = part
         return scores.T
 
     def _scored(self, n_draws: int, seed: int) -> Iterator[tuple[Ints, Floats]]:
@@ -126,12 +126,12 @@ class EstimatedDistribution(ScoreDistributions):
                 part = slice(start, min(start + step, high))
                 these = slice(*np.searchsorted(topic, [part.start, part.stop]).tolist())
                 levels = block.levels[stored[these] - block.documents.start]
-                own, place = order[part], by_owner[part] - block.topics.start
+                topics, place = order[part], by_owner[part] - block.topics.start
                 if self._terms is None:
-                    yield own, self._whole(own, block.counts[place], (topic[these] - start, rank[these]), levels)
+                    yield topics, self._whole(topics, block.counts[place], (topic[these] - start, rank[these]), levels)
                     continue
                 gain, weights = self._terms
-                judged_part = weighted_sums(at(gain, judged.levels[own]), weights)
+                judged_part = weighted_sums(at(gain, judged.levels[topics]), weights)
                 scores = np.repeat(judged_part[:, None], n_draws, axis=1)
                 if len(levels):
                     with_documents, starts = np.unique(topic[these] - start, return_index=True)
@@ -148,11 +148,11 @@ class EstimatedDistribution(ScoreDistributions):
                     scores /= norm[place]
                     # Sums in another order differ by rounding.
                     np.minimum(scores, 1.0, out=scores)
-                yield own, scores
+                yield topics, scores
 
-    def _whole(self, own: Ints, counts: Ints, where: Pair, levels: Levels) -> Floats:
+    def _whole(self, topics: Ints, counts: Ints, where: Pair, levels: Levels) -> Floats:
         """Scores of a metric of whole rankings, shape (t, n_draws)."""
-        every = np.repeat(self.judged.levels[own][:, None], levels.shape[1] or counts.shape[2], axis=1)
+        every = np.repeat(self.judged.levels[topics][:, None], levels.shape[1] or counts.shape[2], axis=1)
         topic, rank = where
         every[topic, :, rank] = levels
         return self.metric.scores(self.judged, every, np.moveaxis(counts, 1, 2).astype(np.int64))
@@ -174,8 +174,8 @@ class EstimatedDistribution(ScoreDistributions):
     def distributions(self) -> list[ScoreDistribution]:
         """The draws of each topic as a distribution."""
         distributions: list[ScoreDistribution | None] = [None] * len(self)
-        for own, scores in self._parts():
-            for topic, one in zip(own.tolist(), _samples(scores), strict=True):
+        for topics, scores in self._parts():
+            for topic, one in zip(topics.tolist(), _samples(scores), strict=True):
                 distributions[topic] = one
         return [one for one in distributions if one is not None]
 
@@ -198,19 +198,19 @@ class EstimatedDistribution(ScoreDistributions):
     def _each(self, of: Callable[[ScoreDistribution], Any]) -> Floats:
         """A statistic of the distribution of each topic, of which one block is in memory."""
         values: list[Any] = [None] * len(self)
-        for own, scores in self._parts():
-            for topic, one in zip(own.tolist(), _samples(scores), strict=True):
+        for topics, scores in self._parts():
+            for topic, one in zip(topics.tolist(), _samples(scores), strict=True):
                 values[topic] = of(one)
         return np.array(values)
 
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
         mean, variance = np.full((2, len(self)), np.nan)
-        for own, scores in self._parts():
+        for topics, scores in self._parts():
             # Rounding of a mean of equal numbers is not uncertainty.
             constant = (scores == scores[:, :1]).all(axis=1)
-            mean[own] = np.where(constant, scores[:, 0], scores.mean(axis=1))
+            mean[topics] = np.where(constant, scores[:, 0], scores.mean(axis=1))
             if with_variance:
-                variance[own] = np.where(constant, 0.0, scores.var(axis=1))
+                variance[topics] = np.where(constant, 0.0, scores.var(axis=1))
         return mean, variance
 
     @cached_property
@@ -221,10 +221,10 @@ class EstimatedDistribution(ScoreDistributions):
             total += scores.sum(axis=0)
         # The covariance with a sum without its mean needs no other means.
         total -= total.mean()
-        for own, scores in self._parts():
+        for topics, scores in self._parts():
             # Equal numbers have no variance, which the rounding of their mean would give them.
             varies = (scores != scores[:, :1]).any(axis=1)
-            part[own] = np.where(varies, scores @ total / self.n_draws, 0.0)
+            part[topics] = np.where(varies, scores @ total / self.n_draws, 0.0)
         return part
 
 
@@ -241,8 +241,8 @@ class _StoredScores:
         """Store blocks of topics and scores; return ``None`` if a file cannot be made or written."""
         try:
             stored = cls()
-            for own, scores in blocks:
-                stored._blocks.append((own, stored._file.tell(), scores.shape))
+            for topics, scores in blocks:
+                stored._blocks.append((topics, stored._file.tell(), scores.shape))
                 stored._file.write(np.ascontiguousarray(scores).data)
             stored._file.flush()
         except OSError:
@@ -250,12 +250,12 @@ class _StoredScores:
         return stored
 
     def __iter__(self) -> Iterator[tuple[Ints, Floats]]:
-        for own, start, shape in self._blocks:
+        for topics, start, shape in self._blocks:
             scores = np.empty(shape)
             with self._lock:
                 self._file.seek(start)
                 self._file.readinto(scores.data)
-            yield own, scores
+            yield topics, scores
 
 
 def _samples(scores: Floats) -> Iterator[ScoreDistribution]:

@@ -55,8 +55,8 @@ class Retrieved:
 
     def rows_of(self, name: str) -> tuple[Bools, Ints]:
         """A mask of the entries of a run, and their rows in its frame."""
-        own = self.run == list(self.runs).index(name)
-        return own, self.row[own]
+        of_run = self.run == list(self.runs).index(name)
+        return of_run, self.row[of_run]
 
 
 def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:

@@ -215,9 +215,9 @@ class EvidenceModel(Shown):
         """Return the regression of grades for a cutoff, fitted at first use."""
         if cutoff not in self._fits:
             if self.depth is not None and (cutoff is None or cutoff > self.depth):
-                wanted = "whole rankings" if cutoff is None else f"a cutoff of {cutoff}"
+                reach = "whole rankings" if cutoff is None else f"a cutoff of {cutoff}"
                 raise InputError(
-                    f"model {self.digest}: wanted {wanted}, but its runs are evidence to rank {self.depth}; fit it "
+                    f"model {self.digest}: wanted {reach}, but its runs are evidence to rank {self.depth}; fit it "
                     f"with cutoff={cutoff}"
                 )
             if self.runs is None:
@@ -502,8 +502,8 @@ def _by_name(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {str(name): part.drop(columns="name") for name, part in frame.groupby("name", sort=False)}
 
 
-def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
-    frame: pd.DataFrame = parquet_table(Source.at(path, MAX_BYTES), wanted, (number,)).to_pandas()
+def _frame(path: Path, required: tuple[str, ...], number: str) -> pd.DataFrame:
+    frame: pd.DataFrame = parquet_table(Source.at(path, MAX_BYTES), required, (number,)).to_pandas()
     return frame
 
 

@@ -65,17 +65,17 @@ def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Group
     variances = [np.zeros(len(sizes), dtype=np.float32) for _ in steps]
     for topics in consecutive(ends, _DOCUMENTS):
         among, groups = (slice(*of[[topics.start, topics.stop]]) for of in (first_of_topic, group_ends))
-        own = evidence.unjudged[among][is_grouped[among]]
-        if not len(own) or not steps:
+        rows = evidence.unjudged[among][is_grouped[among]]
+        if not len(rows) or not steps:
             continue
-        topic = evidence.topic[own]
-        own = own[np.lexsort((steps[0].regression.logit(steps[0].design[own], topic), topic))]
+        topic = evidence.topic[rows]
+        rows = rows[np.lexsort((steps[0].regression.logit(steps[0].design[rows], topic), topic))]
         turn = np.arange(ends[topics.start], ends[topics.stop]) - ends[topic]
         group = group_ends[topic] - groups.start + turn * n_groups[topic] // np.diff(ends)[topic]
-        size, sizes[groups] = np.bincount(group), np.bincount(group, evidence.trust[own])
-        first, reached = np.cumsum(size) - size, np.ones((len(own), 1))
+        size, sizes[groups] = np.bincount(group), np.bincount(group, evidence.trust[rows])
+        first, reached = np.cumsum(size) - size, np.ones((len(rows), 1))
         for number, step in enumerate(steps):
-            fitted, design = step.regression, step.design[own]
+            fitted, design = step.regression, step.design[rows]
             root = symmetric_root(fitted.coef_cov * model.constants.inflation)
             total = np.add.reduceat(reached, first)
             means[number][groups] = np.add.reduceat(reached * design, first, axis=0) / total

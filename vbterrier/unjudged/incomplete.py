@@ -79,13 +79,13 @@ class _Pool:
         judged = np.bincount(self.topic[kept], minlength=n) > 0
         could, can = (np.bincount(self.topic[self.relevant & rows], minlength=n) > 0 for rows in (True, kept))
         lost = [(~judged, "judgments"), (judged & could & ~can, "relevant documents")]
-        said = [
+        notes = [
             f"{agreeing(len(places), 'topics lose all')} {things} ({examples(map(self.topics.__getitem__, places))})"
             for mask, things in lost
             if len(places := np.flatnonzero(mask))
         ]
-        if said:
-            warn(f"{what}: {', '.join(said)}")
+        if notes:
+            warn(f"{what}: {', '.join(notes)}")
         return self.frame[kept].reset_index(drop=True)
 
 

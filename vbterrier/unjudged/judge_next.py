@@ -196,13 +196,13 @@ class _Documents:
     ) -> None:
         self.names, self.distributions, self._signed, self._share = names, distributions, signed, share
         self.n_scores = 1 if signed else len(names)
-        parts = [_found(place, each) for place, each in enumerate(distributions)]
-        self.found = pd.concat([frame for frame, _ in parts], ignore_index=True)
-        key = self.found.groupby(["topic", "docno"], sort=True)
-        self.found["document"] = key.ngroup()
-        firsts = self.found.drop_duplicates("document").sort_values("document")
+        parts = [_unjudged_rows(place, each) for place, each in enumerate(distributions)]
+        self.unjudged = pd.concat([frame for frame, _ in parts], ignore_index=True)
+        key = self.unjudged.groupby(["topic", "docno"], sort=True)
+        self.unjudged["document"] = key.ngroup()
+        firsts = self.unjudged.drop_duplicates("document").sort_values("document")
         self.docno, topic = firsts["docno"].tolist(), firsts["topic"].to_numpy()
-        document = self.found["document"].to_numpy(dtype=np.int64)
+        document = self.unjudged["document"].to_numpy(dtype=np.int64)
         prob = np.zeros((len(self.docno), len(distributions[0].grades)))
         np.add.at(prob, document, np.concatenate([probs for _, probs in parts]))
         self.n_runs = np.bincount(document, minlength=len(self.docno))
@@ -224,9 +224,9 @@ class _Documents:
         if estimated:
             return self._drawn_residuals(estimated)
         # The correlation of two documents of a topic is the mean over its runs.
-        owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
+        owner, alike = self.unjudged["topic"].to_numpy(), self.unjudged["alike"].to_numpy()
         correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
-        run, weight = self.found["run"].to_numpy(), self.found["weight"].to_numpy()
+        run, weight = self.unjudged["run"].to_numpy(), self.unjudged["weight"].to_numpy()
         score = np.zeros_like(run) if self._signed else run
         weight = np.where(run == 1, -weight, weight) if self._signed else weight
         order = np.argsort(document, kind="stable")
@@ -243,7 +243,7 @@ class _Documents:
 
     def _drawn_residuals(self, distributions: Sequence[EstimatedDistribution]) -> list[ResidualVariance]:
         """From joint draws of scores and grades, in which a grade also changes the ideal ranking."""
-        first = self.found.drop_duplicates("document").sort_values("document")
+        first = self.unjudged.drop_duplicates("document").sort_values("document")
         columns, grades = first["column"].to_numpy(), distributions[0].drawn_grades
         scores = np.stack([distribution.draws for distribution in distributions], axis=2) * self._share[:, None]
         if self._signed:
@@ -257,7 +257,7 @@ class _Documents:
     def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
         """The plan, with a row per judgment."""
         document = np.array([self.ends[step.topic] + step.document for step in steps], dtype=np.int64)
-        listed = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
+        listed = self.unjudged[self.unjudged["document"].isin(document)].sort_values(["document", "rank", "run"])
         places: dict[int, list[tuple[int, int]]] = {}
         for which, run, rank in listed[["document", "run", "rank"]].itertuples(index=False):
             places.setdefault(which, []).append((run, rank))
@@ -271,14 +271,14 @@ class _Documents:
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def _reason(self, places: Sequence[tuple[int, int]], relevant: float, narrowing: float) -> str:
-        said = [f"rank {rank} of {self.names[run]}" for run, rank in places]
+        reasons = [f"rank {rank} of {self.names[run]}" for run, rank in places]
         if self._signed:
             there = {run for run, _ in places}
-            said += [f"beyond the cutoff of {name}" for run, name in enumerate(self.names) if run not in there]
-        elif len(said) > 1:
-            said = [said[0], f"in {len(said) - 1} more run{'s' if len(said) > 2 else ''}"]  # noqa: PLR2004
+            reasons += [f"beyond the cutoff of {name}" for run, name in enumerate(self.names) if run not in there]
+        elif len(reasons) > 1:
+            reasons = [reasons[0], f"in {len(reasons) - 1} more run{'s' if len(reasons) > 2 else ''}"]  # noqa: PLR2004
         what = f"the interval{' of the difference' if self._signed else ''}"
-        return f"{', '.join(said)}; relevant with probability {relevant:.0%}; narrows {what} by {narrowing:.2%}"
+        return f"{', '.join(reasons)}; relevant with probability {relevant:.0%}; narrows {what} by {narrowing:.2%}"
 
 
 def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:
@@ -288,12 +288,12 @@ def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:
     return distribution.of_complete
 
 
-def _found(place: int, distribution: ScoreDistributions) -> tuple[pd.DataFrame, Floats]:
+def _unjudged_rows(place: int, distribution: ScoreDistributions) -> tuple[pd.DataFrame, Floats]:
     """The unjudged documents of a run (topic, docno, run, rank, weight) and their priors, shape (n_rows, L)."""
     judged = distribution.judged
     if isinstance(distribution, EstimatedDistribution):
         topic, rank, column = distribution.documents
-        own: dict[str, Ints | Floats] = {"column": column}
+        further: dict[str, Ints | Floats] = {"column": column}
         prob = distribution.probabilities
     else:
         distribution = _bootstrapped(distribution)
@@ -303,10 +303,10 @@ def _found(place: int, distribution: ScoreDistributions) -> tuple[pd.DataFrame, 
         rank, weight = distribution.visits[topic, turn], model.weights[topic, turn]
         for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
             weight[topic == nonlinear] = _linearised(distribution, nonlinear)
-        own = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
+        further = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
         prob = model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
     docno = judged.run.docno.take(judged.rows[topic, rank]).text.to_pylist()
-    return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **own}), prob
+    return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **further}), prob
 
 
 def _linearised(distribution: BootstrapDistribution, topic: int) -> Floats:

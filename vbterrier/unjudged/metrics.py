@@ -93,8 +93,8 @@ class Metric(Protocol):
 def metric_text(metric: Metric) -> str:
     """The name of a metric with the parameters that are not the default, as ``RBP(p=0.95)``."""
     parameters: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
-    own = [f"{one.name}={value!r}" for one in parameters if (value := getattr(metric, one.name)) != one.default]
-    return metric.name + f"({','.join(own)})" * bool(own)
+    options = [f"{one.name}={value!r}" for one in parameters if (value := getattr(metric, one.name)) != one.default]
+    return metric.name + f"({','.join(options)})" * bool(options)
 
 
 @dataclass(frozen=True)
@@ -336,9 +336,9 @@ def cumulative_increments(
     is_relevant, so_far = at(relevant, judged.levels), np.cumsum(at(value, judged.levels), axis=1)
     behind = _behind(judged, is_relevant * weight * so_far)
     lasting = _behind(judged, is_relevant * weight)
-    own = np.take_along_axis(weight, visits, axis=1)
-    alone = own * np.take_along_axis(so_far, visits, axis=1)
-    return Increments(behind[:, 0], alone, own, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ value))
+    weights = np.take_along_axis(weight, visits, axis=1)
+    alone = weights * np.take_along_axis(so_far, visits, axis=1)
+    return Increments(behind[:, 0], alone, weights, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ value))
 
 
 def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:

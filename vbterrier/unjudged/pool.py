@@ -256,8 +256,8 @@ class MachineLabels:
         """Return the label of each document, NaN if a labeller gave none, shape (n_labellers, n_documents)."""
         labels = np.full((len(self), len(docno)), np.nan)
         for labeller, row in zip(self._labellers, labels, strict=True):
-            own = places(topics, labeller.topics)[topic]
-            at = labeller.lookup.find_one(own, docno)
+            labeller_topic = places(topics, labeller.topics)[topic]
+            at = labeller.lookup.find_one(labeller_topic, docno)
             row[at >= 0] = labeller.label[at[at >= 0]]
         return labels
 
@@ -267,8 +267,8 @@ class MachineLabels:
         parts = []
         for each in self._labellers:
             label = (each.label + 0.0).view(np.uint64)
-            own = fingerprints.of_groups(each.topic, each.docno.fingerprints, label, len(each.topics))
-            parts += [each.name.encode(), fingerprints.of_named_groups(each.topics, own)]
+            prints = fingerprints.of_groups(each.topic, each.docno.fingerprints, label, len(each.topics))
+            parts += [each.name.encode(), fingerprints.of_named_groups(each.topics, prints)]
         return b"".join(parts)
 
     def frame(self) -> pd.DataFrame:
@@ -290,10 +290,10 @@ class MachineLabels:
         labels = self.lookup(judgments.topics, judgments.topic, judgments.docno)
         unused = [each for each, row in zip(self._labellers, labels, strict=True) if np.isnan(row).all()]
         if unused:
-            ids, wanted = (examples(each.docno.text[:4].to_pylist()) for each in (unused[0], judgments))
+            ids, judged = (examples(each.docno.text[:4].to_pylist()) for each in (unused[0], judgments))
             warn(
                 f"labels {unused[0].name!r}: no judged document has a label, so nothing can be learned from them: it "
-                f"has {ids}; {judgments.name} has {wanted}"
+                f"has {ids}; {judgments.name} has {judged}"
             )
 
 

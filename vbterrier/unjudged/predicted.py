@@ -131,14 +131,14 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
     chance = np.empty(len(features))
     alike = False
     for part in tracked(np.unique(fold).tolist(), "models", shown=progress, unit="fold"):
-        asked = fold == part
-        learned = is_judged if part < 0 else is_judged & ~asked
+        held_out = fold == part
+        learned = is_judged if part < 0 else is_judged & ~held_out
         relevant = level[learned] > 0
         if relevant.all() or not relevant.any():
             alike = True
-            chance[asked] = _share(relevant)
+            chance[held_out] = _share(relevant)
         else:
-            chance[asked] = METHODS[method](features[learned], relevant)(features[asked])
+            chance[held_out] = METHODS[method](features[learned], relevant)(features[held_out])
     if alike:
         warn("all or none of the judged documents are relevant: all unjudged documents get the same probability")
     return chance
@@ -153,9 +153,9 @@ def _logistic(features: Floats, relevant: Bools) -> Model:
         model = LogisticRegression(tol=1e-8, max_iter=1000).fit(features[:, kept], relevant)
         slopes = model.coef_[0]
         if (slopes >= 0).all():
-            return lambda asked: np.asarray(model.predict_proba(asked[:, kept])[:, 1])
+            return lambda table: np.asarray(model.predict_proba(table[:, kept])[:, 1])
         kept = np.delete(kept, int(np.argmin(slopes)))
-    return lambda asked: np.full(len(asked), _share(relevant))
+    return lambda table: np.full(len(table), _share(relevant))
 
 
 def _isotonic(features: Floats, relevant: Bools) -> Model:
@@ -170,7 +170,7 @@ def _isotonic(features: Floats, relevant: Bools) -> Model:
         return np.column_stack([logit(rising.predict(columns[:, 0])), columns[:, -N_CONTEXT:]])
 
     model = _logistic(calibrated(features), relevant)
-    return lambda asked: model(calibrated(asked))
+    return lambda table: model(calibrated(table))
 
 
 def _share(relevant: Bools) -> float:
@@ -277,10 +277,10 @@ def predict_grades(
     prob[:, judgments.grades] = np.column_stack([1 - above.sum(axis=1), above])
     predicted = {}
     for name, run in loaded.items():
-        own, rows = entries.rows_of(name)
+        entry, rows = entries.rows_of(name)
         cells = np.full(len(run), None, dtype=object)
         # fromiter keeps lists as cells; an assignment would build a matrix.
-        cells[rows] = np.fromiter(prob[evidence.item[own]].tolist(), dtype=object, count=len(rows))
+        cells[rows] = np.fromiter(prob[evidence.item[entry]].tolist(), dtype=object, count=len(rows))
         predicted[name] = run.frame.assign(**{COLUMN: pd.Series(cells, index=run.frame.index, dtype=object)})
     return predicted
 

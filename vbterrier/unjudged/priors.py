@@ -158,7 +158,9 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     if prior == OWN:
         return Prior(column_probabilities(judged), strengths)
     if isinstance(prior, Mapping):
-        return Prior(np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None], strengths)
+        return Prior(
+            np.broadcast_to(_stated_probabilities(judged, prior), judged.judgments.counts.shape)[:, None], strengths
+        )
     prob = _paper(judged, prior, process.all_unjudged)
     if process.all_unjudged == "zero":
         prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
@@ -204,7 +206,7 @@ def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
     return prob[:, None]
 
 
-def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
+def _stated_probabilities(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
     grades = judged.judgments.grades.tolist()
     unknown = [grade for grade in prior if grade not in grades]
     if unknown:

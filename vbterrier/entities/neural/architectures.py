@@ -221,8 +221,8 @@ def eva_view(query_entities: Any, view: Any, mask: Any) -> Any:
         return view.new_zeros(len(view), view.shape[2])
     cosines = (unit(query_entities) @ unit(view).transpose(1, 2)).masked_fill(~mask.bool()[:, None], -float("inf"))
     best, nearest = cosines.max(dim=2)
-    found = view.gather(1, nearest[..., None].expand(-1, -1, view.shape[2])).mean(dim=1)
-    return found * (best > _EVA_NEAR).all(dim=1)[:, None]
+    nearest_mean = view.gather(1, nearest[..., None].expand(-1, -1, view.shape[2])).mean(dim=1)
+    return nearest_mean * (best > _EVA_NEAR).all(dim=1)[:, None]
 
 
 def eva_vector(p: Arrays, text: Any, entities: Any) -> Any:

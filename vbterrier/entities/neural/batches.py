@@ -108,8 +108,8 @@ class EntityRows:
     def __init__(self, pool: LinkedPool, listed: TopEntities) -> None:
         used, self.link = np.unique(pool.entity, return_inverse=True)
         place = {each: at for at, each in enumerate(pool.entities.take(used).text.to_pylist())}
-        own = listed.ids.text.to_pylist()
-        self.listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
+        listed_ids = listed.ids.text.to_pylist()
+        self.listed = np.array([place.setdefault(each, len(place)) for each in listed_ids], dtype=np.int64)
         self.ids = list(place)
         self._starts = pool.starts
 
@@ -150,7 +150,9 @@ class Batches:
         # The last row, which -1 indexes, is the padding.
         self._text_vectors = np.pad(np.array(vectors_of_texts, np.float32).reshape(len(ids), size), ((0, 1), (0, 0)))
         self._document = self.pool.docno.codes()[1]
-        self._vectors = self._text_vectors if vectors is None else np.pad(_given(vectors, ids), ((0, 1), (0, 0)))
+        self._vectors = (
+            self._text_vectors if vectors is None else np.pad(_stored_vectors(vectors, ids), ((0, 1), (0, 0)))
+        )
 
     @property
     def sizes(self) -> Single:
@@ -196,7 +198,7 @@ def _padded(tokens: list[Single], size: int) -> tuple[Single, Single]:
     return made, mask
 
 
-def _given(vectors: Mapping[str, Any], ids: list[str]) -> Single:
+def _stored_vectors(vectors: Mapping[str, Any], ids: list[str]) -> Single:
     """Return given vectors of entities, zero for entities without one, which a warning reports."""
     made = known_vectors(vectors, ids, "entities have no vector and match by id only")
     return (made if made.shape[1] else np.zeros((len(ids), 1))).astype(np.float32)

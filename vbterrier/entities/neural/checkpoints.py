@@ -136,8 +136,8 @@ def run_layers(layers: Sequence[Any], p: Mapping[str, Any], prefix: str, hidden:
     torch = module_of_extra("torch", "neural")
     absent = (1 - mask[:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
     for at, layer in enumerate(layers):
-        own = {name: p[f"{prefix}{at}.{name}"] for name, _ in layer.named_parameters()}
-        outputs = torch.func.functional_call(layer, own, (hidden, absent))
+        layer_weights = {name: p[f"{prefix}{at}.{name}"] for name, _ in layer.named_parameters()}
+        outputs = torch.func.functional_call(layer, layer_weights, (hidden, absent))
         # Some versions of transformers return a tuple.
         hidden = outputs[0] if isinstance(outputs, tuple) else outputs
     return hidden

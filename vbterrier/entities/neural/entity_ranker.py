@@ -57,9 +57,9 @@ class PairEncoder(NeuralModel):
     def features(self, batch: Any) -> Arrays:
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
         pairs, score = batch
-        hidden, mask, own = self.checkpoint.pairs(tuple(pairs), self.n_layers)
+        hidden, mask, scorer_output = self.checkpoint.pairs(tuple(pairs), self.n_layers)
         inputs = {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
-        return inputs if own is None else {**inputs, "own": own[:, None].astype(np.float32)}
+        return inputs if scorer_output is None else {**inputs, "own": scorer_output[:, None].astype(np.float32)}
 
     @property
     def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -68,9 +68,9 @@ class PairEncoder(NeuralModel):
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
         """Return the initial parameters."""
-        own: Arrays = {name: np.zeros(1) for name in self.scaled}
-        own |= parameters_of_layers(self.checkpoint.layers(self.n_layers), "layer")
-        return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **own}
+        layers: Arrays = {name: np.zeros(1) for name in self.scaled}
+        layers |= parameters_of_layers(self.checkpoint.layers(self.n_layers), "layer")
+        return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **layers}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         """Return the scores, shape (n,)."""
@@ -218,8 +218,10 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
         topics = np.split(rows, starts[1:])[: len(starts)]
         features = [
-            self._pairs.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
-            for at, (own, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
+            self._pairs.features(
+                ([(queries[at], called[row]) for row in topic_rows.tolist()], score[start : start + size])
+            )
+            for at, (topic_rows, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
         ]
         return Prepared(run, topics, features, aligned=aligned)
 
@@ -349,14 +351,14 @@ def judge_entities(
     grades: dict[str, list[int]] = {name: [] for name in judges}
     qids = [checked.topics[topic] for topic in checked.topic.tolist()]
     for row, (entity, qid, topic) in enumerate(zip(ids, qids, checked.topic.tolist(), strict=True)):
-        asked = prompt.format(
+        text = prompt.format(
             query=queries[topic],
             further=f"Details: {further[qid]}\n" if qid in further else "",
             name=called[row],
             text=described[entity] if entity in described else "none",  # noqa: SIM401 - a mapping needs no get
         )
         for name, judge in judges.items():
-            grades[name].append(_grade(judge(asked), f"judge {name!r}, query {qid!r}, entity {entity!r}"))
+            grades[name].append(_grade(judge(text), f"judge {name!r}, query {qid!r}, entity {entity!r}"))
     table = np.array(list(grades.values()), dtype=np.int64).reshape(len(judges), len(ids))
     counts = np.stack([(table == grade).sum(axis=0) for grade in range(len(GRADES))])
     most = counts.max(axis=0)

@@ -137,15 +137,15 @@ class RawBatch:
         has_vector, vectors, score = self.entities.has_vector, self.entities.vectors, self.scored()
         listed = np.zeros(len(vectors), dtype=bool)
         listed[self.listed] = True
-        own = self.query_entities[has_vector[self.query_entities]]
+        with_vector = self.query_entities[has_vector[self.query_entities]]
         repeats = np.where((self.linked >= 0) & (listed & has_vector)[self.linked], self.mentions, 0)
         size = repeats.sum(axis=1)
         rows = np.full((len(self.linked), int(size.max(initial=0))), -1)
         mask = np.arange(rows.shape[1]) < size[:, None]
         rows[mask] = np.repeat(self.linked.ravel(), repeats.ravel())
-        query, document = (score[each][..., None] * vectors[each] for each in (own, rows))
+        query, document = (score[each][..., None] * vectors[each] for each in (with_vector, rows))
         document[~mask] = 0
-        return query.astype(np.float32), np.ones(len(own), dtype=bool), document.astype(np.float32), mask
+        return query.astype(np.float32), np.ones(len(with_vector), dtype=bool), document.astype(np.float32), mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,9 +218,9 @@ class Tables(ReferenceModel):
         """Return the rows of the trained tables for the words, entities and types of a topic, -1 for unknown ones."""
         made: Arrays = {}
         for kind in self.KINDS:
-            keys, own = state[f"keys.{kind}"], x[f"key.{kind}"]
-            row = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-            made[f"row.{kind}"] = np.where(keys[row] == own, row, -1)
+            keys, batch_keys = state[f"keys.{kind}"], x[f"key.{kind}"]
+            row = np.minimum(np.searchsorted(keys, batch_keys), len(keys) - 1)
+            made[f"row.{kind}"] = np.where(keys[row] == batch_keys, row, -1)
         return made
 
     def own_tables(self, p: Arrays, x: Arrays) -> Arrays:
@@ -285,8 +285,8 @@ class PublishedEDRM(Tables):
         table = batch.entities
         query_words = words.of(words_of(batch.query), QUERY_WORDS)
         document_words = [words.of(words_of(text), DOCUMENT_WORDS) for text in batch.texts]
-        own = batch.query_entities[:QUERY_ENTITIES].tolist()
-        query_entity = entities.of([table.ids[row] for row in own], QUERY_ENTITIES)
+        query_rows = batch.query_entities[:QUERY_ENTITIES].tolist()
+        query_entity = entities.of([table.ids[row] for row in query_rows], QUERY_ENTITIES)
         linked = [[row for row in rows if row >= 0][:DOCUMENT_ENTITIES] for rows in batch.linked.tolist()]
         document_entity = [entities.of([table.ids[row] for row in rows], DOCUMENT_ENTITIES) for rows in linked]
         count = np.zeros((len(linked), DOCUMENT_ENTITIES), np.float32)
@@ -359,21 +359,23 @@ class PublishedDuet(ReferenceModel):
         documents = [words_of(text) for text in batch.texts]
         words = words_of(batch.query)
         first = np.broadcast_to(batch.score[:, None], (len(documents), len(words)))
-        table, own = batch.entities, batch.query_entities
+        table, query_rows = batch.entities, batch.query_entities
         unit_vectors = table.vectors / np.maximum(np.linalg.norm(table.vectors, axis=1, keepdims=True), 1e-10)
-        cosines = np.einsum("ev,nmv->nem", unit_vectors[own], unit_vectors[batch.linked])
-        cosines = np.where(own[:, None] == batch.linked[:, None], 1, cosines)
+        cosines = np.einsum("ev,nmv->nem", unit_vectors[query_rows], unit_vectors[batch.linked])
+        cosines = np.where(query_rows[:, None] == batch.linked[:, None], 1, cosines)
         lower = np.array(_BINS)
         inside = (cosines[..., None] >= lower - 1e-6) & (cosines[..., None] < np.append(np.inf, lower[:-1] - 1e-6))
         counts = np.einsum("nemb,nm->neb", inside, batch.mentions)
-        texts = [text_scores(documents, words_of(table.texts[row])).sum(axis=1) for row in own.tolist()]
+        texts = [text_scores(documents, words_of(table.texts[row])).sum(axis=1) for row in query_rows.tolist()]
         named = np.stack(texts, axis=1) if texts else np.zeros((len(documents), 0, 4))
         mean = batch.encode.mean(batch.query)
         described = (
-            np.stack([batch.encode.mean(table.texts[row]) for row in own.tolist()]) if len(own) else mean[None][:0]
+            np.stack([batch.encode.mean(table.texts[row]) for row in query_rows.tolist()])
+            if len(query_rows)
+            else mean[None][:0]
         )
         lengths = np.maximum(np.linalg.norm(described, axis=1) * np.linalg.norm(mean), 1e-10)
-        attention = np.stack([np.ones(len(own)), described @ mean / lengths], axis=1)
+        attention = np.stack([np.ones(len(query_rows)), described @ mean / lengths], axis=1)
         return {
             "score": batch.score,
             "word_match": np.concatenate([first[..., None], text_scores(documents, words)], axis=2, dtype=np.float32),
@@ -419,12 +421,15 @@ class PublishedEVA(ReferenceModel):
 
     def features(self, batch: RawBatch) -> Arrays:
         torch = module_of_extra("torch", "neural")
-        vectors, own = batch.entities.vectors, batch.query_entities[batch.entities.has_vector[batch.query_entities]]
+        vectors, query_rows = (
+            batch.entities.vectors,
+            batch.query_entities[batch.entities.has_vector[batch.query_entities]],
+        )
         mask = (batch.linked >= 0) & batch.entities.has_vector[batch.linked]
         linked = vectors[batch.linked] * mask[..., None]
         views, has_view = mean_views(linked, mask)
-        nearest = architectures.eva_view(*map(torch.from_numpy, (vectors[own], linked, mask))).numpy()
-        query = vectors[own].mean(axis=0) if len(own) else np.zeros(vectors.shape[1], np.float32)
+        nearest = architectures.eva_view(*map(torch.from_numpy, (vectors[query_rows], linked, mask))).numpy()
+        query = vectors[query_rows].mean(axis=0) if len(query_rows) else np.zeros(vectors.shape[1], np.float32)
         lengths = np.maximum(np.linalg.norm(nearest, axis=1) * np.linalg.norm(query), 1e-10)
         text, text_mask = padded([self._text(batch, each) for each in batch.texts])
         return {
@@ -455,9 +460,9 @@ class PublishedEVA(ReferenceModel):
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         query, text = self._encoded(p, x)
-        own = architectures.eva_vector(p, query, x["query_entities"])
+        query_vector = architectures.eva_vector(p, query, x["query_entities"])
         views = architectures.eva_vector(p, text[:, None].expand(-1, x["views"].shape[1], -1), x["views"])
-        return (views @ own).masked_fill(x["no_view"] > 0, -np.inf).amax(dim=1)
+        return (views @ query_vector).masked_fill(x["no_view"] > 0, -np.inf).amax(dim=1)
 
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
         """Return the mean hinge of triples; a triple whose entities prefer the wrong document has none."""

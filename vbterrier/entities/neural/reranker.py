@@ -319,15 +319,15 @@ class NeuralStage(Learner):
         return {name: None if value == math.inf else value for name, value in asdict(self.training).items()}
 
     def _stored(self) -> dict[str, Any]:
-        own = self._own_settings
-        return {name: own[name] if name in own else getattr(self, name) for name in self.STORED}
+        settings = self._own_settings
+        return {name: settings[name] if name in settings else getattr(self, name) for name in self.STORED}
 
     @classmethod
     def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        own = {name: parameters[name] for name in NeuralStage.STORED}
-        own["patience"] = math.inf if own["patience"] is None else own["patience"]
-        others = {name: value for name, value in parameters.items() if name not in own}
-        return {**others, "training": Training(**own)}
+        training = {name: parameters[name] for name in NeuralStage.STORED}
+        training["patience"] = math.inf if training["patience"] is None else training["patience"]
+        others = {name: value for name, value in parameters.items() if name not in training}
+        return {**others, "training": Training(**training)}
 
     @staticmethod
     def short(value: Any) -> str:
@@ -364,24 +364,24 @@ class NeuralStage(Learner):
                 f"{vectors}; use the encoder and the vectors of the training"
             )
         of_topics = ("sizes", "keys.", "table.", "interpolation")
-        wanted = {name: values.shape for name, values in state.items() if not name.startswith(of_topics)}
+        shapes = {name: values.shape for name, values in state.items() if not name.startswith(of_topics)}
         # The values of initial parameters do not matter, only their shapes.
         made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
         made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
-        if made != wanted:
-            names = sorted(set(made) ^ set(wanted)) or [name for name in made if made[name] != wanted[name]]
+        if made != shapes:
+            names = sorted(set(made) ^ set(shapes)) or [name for name in made if made[name] != shapes[name]]
             raise InputError(
-                f"{type(self).__name__}: parameter {names[0]!r} has the shape {wanted.get(names[0])}, wanted "
+                f"{type(self).__name__}: parameter {names[0]!r} has the shape {shapes.get(names[0])}, wanted "
                 f"{made.get(names[0])} for these inputs; use the encoder and the vectors of the training"
             )
 
     STORED: ClassVar[tuple[str, ...]] = ("epochs", "patience", "batch_size", "rate", "seed", "rel")
 
     def _require_learned(self, learned: Arrays) -> None:
-        wanted, size = self._sizes_of_encoder(learned)
-        if wanted != size:
+        trained, size = self._sizes_of_encoder(learned)
+        if trained != size:
             raise InputError(
-                f"{type(self).__name__}: vectors of the encoder have {size} numbers, those of the training {wanted}; "
+                f"{type(self).__name__}: vectors of the encoder have {size} numbers, those of the training {trained}; "
                 "use the encoder of the training"
             )
 
@@ -520,15 +520,15 @@ class NeuralReranker(OnDocuments, NeuralStage):
             self._scoring = REFERENCE[model](self._encoded, self.architecture.switches or {})
 
     def _stored(self) -> dict[str, Any]:
-        own = {name: getattr(self.architecture, name) for name in self._ARCHITECTURE}
-        own["switches"] = None if own["switches"] is None else dict(own["switches"])
-        return {"model": self.model, "cutoff": self.cutoff, **own, **self._own_settings}
+        architecture = {name: getattr(self.architecture, name) for name in self._ARCHITECTURE}
+        architecture["switches"] = None if architecture["switches"] is None else dict(architecture["switches"])
+        return {"model": self.model, "cutoff": self.cutoff, **architecture, **self._own_settings}
 
     @classmethod
     def _arguments(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        own = Architecture(**{name: parameters[name] for name in cls._ARCHITECTURE})
+        architecture = Architecture(**{name: parameters[name] for name in cls._ARCHITECTURE})
         others = {name: value for name, value in parameters.items() if name not in cls._ARCHITECTURE}
-        return {**super()._arguments(others), "architecture": own}
+        return {**super()._arguments(others), "architecture": architecture}
 
     @property
     def _network(self) -> NeuralModel:

@@ -257,21 +257,21 @@ class PersonalisedPageRank(PoolRanker):
         score = np.zeros(len(weight))
         unknown = []
         for topic in range(n_topics):
-            own, linked = slice(*pairs[topic : topic + 2]), slice(*links[topic : topic + 2])
-            total = weight[own].sum()
+            restart_pairs, linked = slice(*pairs[topic : topic + 2]), slice(*links[topic : topic + 2])
+            total = weight[restart_pairs].sum()
             if total > 0:
-                score[own] = personalised_pagerank(
+                score[restart_pairs] = personalised_pagerank(
                     pool.document[linked] - pool.topic_starts[topic],
                     pool.pair[linked] - pairs[topic],
-                    weight[own] / total,
+                    weight[restart_pairs] / total,
                     damping=self.damping,
                     tolerance=self.tolerance,
                 )
-            elif own.stop > own.start:
+            elif restart_pairs.stop > restart_pairs.start:
                 unknown.append(pool.topics[topic])
         if unknown:
-            said = agreeing(len(unknown), "topics have no restart entity and no ranking")
-            warn(f"restart: {said} ({examples(unknown)})")
+            problem = agreeing(len(unknown), "topics have no restart entity and no ranking")
+            warn(f"restart: {problem} ({examples(unknown)})")
         return np.where(score > 0, score, np.nan)
 
     def _weight(self, pool: LinkedPool) -> Floats:

@@ -272,7 +272,7 @@ class EntitySelector(Learner, RunReranker):
         # By the ids of entities, so that the order of the input has no effect.
         order = np.lexsort((run.docno.ranks(), run.topic))
         rows = np.split(order, np.searchsorted(run.topic[order], np.arange(1, len(run.topics))))[: len(run.topics)]
-        return Prepared(run, rows, [table[own] for own in rows], aligned=aligned)
+        return Prepared(run, rows, [table[topic_rows] for topic_rows in rows], aligned=aligned)
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         if isinstance(self.supervision, str) and self.supervision == "documents":
@@ -282,15 +282,19 @@ class EntitySelector(Learner, RunReranker):
         made = [label[rows] for rows in prepared.rows]
         if made:
             table, labels = np.concatenate(prepared.features), np.concatenate(made)
-            known = labels != UNJUDGED
+            is_labelled = labels != UNJUDGED
             # Features that are computed here read no judgments.
-            given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
-            refuse_copies({self.features[place]: table[known, place] for place in given}, labels[known])
+            input_columns = [
+                place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES
+            ]
+            refuse_copies(
+                {self.features[place]: table[is_labelled, place] for place in input_columns}, labels[is_labelled]
+            )
         return [*made]
 
     def _example(self, qid: str, x: Floats, label: Ints) -> TrainingTopic:
-        known = label != UNJUDGED
-        return TrainingTopic(qid, x[known], label[known])
+        is_labelled = label != UNJUDGED
+        return TrainingTopic(qid, x[is_labelled], label[is_labelled])
 
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> str:
         """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""

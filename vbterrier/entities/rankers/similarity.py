@@ -229,8 +229,8 @@ class EntitySimilarity(PoolRanker):
             if not vectors.shape[1]:
                 vectors = np.full((len(ids), query.shape[1]), np.nan)
             if vectors.shape[1] != query.shape[1]:
-                wanted = f"vectors of queries {query.shape[1]}; use the same embedding model"
-                raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {wanted}")
+                remedy = f"vectors of queries {query.shape[1]}; use the same embedding model"
+                raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {remedy}")
             unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
             pairs = order[slice(*np.searchsorted(in_order, (some.start, some.stop)))]
             score[pairs] = inner(vectors, place[pairs] - some.start, query, topic[pairs])

@@ -94,7 +94,7 @@ class EmbeddingReranker(Interpolation):
         super().__init__()
         self._set_inputs(links, entities)
         self._set_common(cutoff, norm, weight)
-        self.embeddings = _wanted(embeddings)
+        self.embeddings = _vectors_by_id(embeddings)
         self.document_embeddings = by_id("document_embeddings", document_embeddings)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
@@ -111,7 +111,7 @@ class EmbeddingReranker(Interpolation):
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:
         """Return the cosine of each document's vector with its topic's, 0 without either, shape (n_documents,)."""
-        vectors = _known(self.embeddings, listed.ids, "selected entities")
+        vectors = _unit_vectors(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
         np.add.at(queries, listed.topic, vectors * entity_weights(listed, self.entity_weight)[:, None])
         sizes = prepared.vectors.shape[1], queries.shape[1]
@@ -187,18 +187,18 @@ class SimilarityPropagationReranker(PropagationReranker):
     ) -> None:
         options: dict[str, Any] = {"entity_weight": entity_weight, "confidence": confidence, "norm": norm}
         super().__init__(links, entities, cutoff=cutoff, damping=damping, steps=steps, **options)
-        self.embeddings, self.neighbours = _wanted(embeddings), whole("neighbours", neighbours)
+        self.embeddings, self.neighbours = _vectors_by_id(embeddings), whole("neighbours", neighbours)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Neighbours:
         """Return the weighted graph of each topic's documents."""
-        vectors, pool = _known(self.embeddings, listed.ids, "selected entities"), listed.pool
+        vectors, pool = _unit_vectors(self.embeddings, listed.ids, "selected entities"), listed.pool
         weights = super().observed(listed, prepared).weight
         made = np.zeros((len(pool), vectors.shape[1]))
         np.add.at(made, listed.document, vectors[listed.owner] * weights[:, None])
         return Neighbours(np.nan_to_num(unit(made)), pool.topic_starts, self.neighbours)
 
 
-def _wanted(embeddings: Any) -> Any:
+def _vectors_by_id(embeddings: Any) -> Any:
     if embeddings is None:
         raise ParameterError("embeddings: found None, wanted vectors of entities by id")
     return by_id("embeddings", embeddings)
@@ -235,7 +235,7 @@ class DocumentVectors:
     def __init__(self, pool: LinkedPool, vectors: Mapping[str, Any]) -> None:
         self.pool = pool
         names, self._number = pool.docno.codes()
-        self.vectors = _known(vectors, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
+        self.vectors = _unit_vectors(vectors, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
 
     def cosines(self, queries: Floats, *, confidence: bool) -> Floats:  # noqa: ARG002 - as of centroids
         """Return the cosine of each document with its topic's unit vector, shape (n_documents,)."""
@@ -250,7 +250,7 @@ class Centroids:
         is_used = np.bincount(pool.entity, minlength=len(pool.entities)) > 0
         # The place of each entity among those that occur; a table, since sorting all links costs more.
         self._place: Ints = np.cumsum(is_used) - 1
-        self.vectors = _known(embeddings, pool.entities.take(np.flatnonzero(is_used)), "entities of documents")
+        self.vectors = _unit_vectors(embeddings, pool.entities.take(np.flatnonzero(is_used)), "entities of documents")
         self._lengths: dict[bool, Floats] = {}
 
     def cosines(self, queries: Floats, *, confidence: bool) -> Floats:
@@ -281,6 +281,6 @@ class Centroids:
         return lengths
 
 
-def _known(vectors: Mapping[str, Any], ids: Ids, what: str) -> Floats:
+def _unit_vectors(vectors: Mapping[str, Any], ids: Ids, what: str) -> Floats:
     """Return unit vectors, zeros for ids without a vector (with a warning), shape (n, d)."""
     return known_vectors(vectors, ids.text.to_pylist(), f"{what} have no vector and are ignored")

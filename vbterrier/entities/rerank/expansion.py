@@ -82,18 +82,18 @@ def bm25(
     place = np.full(len(terms.length), -1)
     for each in np.unique(topic).tolist():
         documents = text[starts[each] : starts[each + 1]]
-        own = topic == each
+        of_topic = topic == each
         length = terms.length[documents]
         norm = k1 * (1 - b + b * length / max(length.mean(), 1e-300))
-        owner, posting, count = terms.postings(word[own])
+        owner, posting, count = terms.postings(word[of_topic])
         # A text belongs to at most one document of a topic.
         place[documents] = np.arange(len(documents))
         inside = place[posting] >= 0
         owner, at, count = owner[inside], place[posting[inside]], count[inside]
         place[documents] = -1
-        df = np.bincount(owner, minlength=int(own.sum()))
+        df = np.bincount(owner, minlength=int(of_topic.sum()))
         idf = np.log1p((len(documents) - df + 0.5) / (df + 0.5))
-        per_posting = (weight[own] * idf)[owner] * count * (k1 + 1) / (count + norm[at])
+        per_posting = (weight[of_topic] * idf)[owner] * count * (k1 + 1) / (count + norm[at])
         score[starts[each] : starts[each + 1]] = np.bincount(at, per_posting, minlength=len(documents))
     return score
 
@@ -163,15 +163,15 @@ class ExpandByEntities(OnEntities):
         run = self._entity_run(inp)
         qid = ids_of(inp["qid"], "topics column 'qid'")
         require_same_kind(run.topic_ids, qid, "entities column 'qid'", "topics column 'qid'")
-        own = run.only(set(qid.text.to_pylist()))
-        top = own.top(self.cutoff)
+        selected = run.only(set(qid.text.to_pylist()))
+        top = selected.top(self.cutoff)
         topic, rank = np.nonzero(top.rows >= 0)
-        ids = own.docno.take(top.rows[topic, rank])
+        ids = selected.docno.take(top.rows[topic, rank])
         warn_of_no_entities(ids, qid.codes()[0], "entities")
         texts = described(ids, self.texts)
         added: dict[str, list[str]] = {}
         for place, text in zip(topic.tolist(), texts, strict=True):
-            added.setdefault(own.topics[place], []).append(normal_form(text))
+            added.setdefault(selected.topics[place], []).append(normal_form(text))
         rows = zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
         query = [" ".join([text, *added[name]]) if name in added else text for text, name in rows]
         made = pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
