@@ -43,8 +43,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_on: bool) -> None:
+    if is_on:
         typer.echo(f"vbterrier {vbterrier.__version__}")
         raise typer.Exit
 

@@ -264,14 +264,14 @@ def shared(function: Callable[..., None], *, answers: bool = False) -> Callable[
         context.run(function, *arguments, **options)
 
     # Typer reads parameters from the signature, and types from the annotations.
-    own = inspect.signature(function, eval_str=True)
+    signature = inspect.signature(function, eval_str=True)
     added: list[tuple[str, Any, Any]] = [("verbose", 0, Verbose), ("max_bytes", None, MaxBytes)]
-    added += [("digits", None, Digits)] * ("style" in own.parameters)
+    added += [("digits", None, Digits)] * ("style" in signature.parameters)
     added += [("quiet", False, Quiet), ("as_json", False, Json)] * answers
     kind = inspect.Parameter.KEYWORD_ONLY
     more = [inspect.Parameter(name, kind, default=value, annotation=of) for name, value, of in added]
-    parameters = [*own.parameters.values(), *more]
-    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    parameters = [*signature.parameters.values(), *more]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 

@@ -162,8 +162,8 @@ def table(
         duplicates=duplicates,
         system=system,
     )
-    given: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
-    given |= {"execution": Execution(progress=sys.stderr.isatty())}
+    options: dict[str, Any] = {"intents": intents, "tags": tags, "data": data}
+    options |= {"execution": Execution(progress=sys.stderr.isatty())}
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
     shown = option.renamed(names)
@@ -178,14 +178,14 @@ def table(
         raise ParameterError("--baseline: wanted another run to compare it with")
     renamed = {shown.get(name, name): run for name, run in systems.items()}
     # Each is one system now.
-    given["data"] = replace(data, system=ONE)
+    options["data"] = replace(data, system=ONE)
     if len(systems) == 1:
-        deliver(score(renamed, judged, measures, inference=of_means, **given), style, output)
+        deliver(score(renamed, judged, measures, inference=of_means, **options), style, output)
         return
     against = [shown.get(name, name) for name in baseline or ()]
     one = against[0] if len(against) == 1 else against or None
-    result = compare_systems(renamed, judged, tested, baseline=one, inference=tests, **given)
-    beside = score(renamed, judged, unordered, inference=of_means, **given) if unordered else None
+    result = compare_systems(renamed, judged, tested, baseline=one, inference=tests, **options)
+    beside = score(renamed, judged, unordered, inference=of_means, **options) if unordered else None
     deliver(result, style, output, compact=True, beside=beside, order=list(renamed))
 
 

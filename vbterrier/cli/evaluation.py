@@ -162,11 +162,11 @@ def score(
             **settings,
         )
     else:
-        wanted = "wanted --intents without --qrels"
+        remedy = "wanted --intents without --qrels"
         if (pool, parts) != ("query", None):
-            raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
+            raise ParameterError(f"--pool and --parts: {remedy}; evaluate them in a separate call")
         if replicas:
-            raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
+            raise ParameterError(f"--replicas: {remedy}; score against judgments in a separate call")
         data = Data(
             labels=option.labels_of(labels),
             model=model,
@@ -236,8 +236,8 @@ def perturbation_of(text: str) -> Any:
     """Return a perturbation from ``name`` or ``name=value``."""
     name, equals, value = text.partition("=")
     if name not in PERTURBATIONS:
-        wanted, similar = ", ".join(PERTURBATIONS), nearest(name, PERTURBATIONS)
-        raise ParameterError(f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{similar}")
+        legal, similar = ", ".join(PERTURBATIONS), nearest(name, PERTURBATIONS)
+        raise ParameterError(f"--perturb {text}: wanted one of {legal}, as dirichlet=20.{similar}")
     made = getattr(vbterrier.stats, PERTURBATIONS[name])
     if not equals:
         return made()

@@ -206,11 +206,11 @@ def audit(
     )
     save_page(result, html)
     tables = result.tables()
-    wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
-    if wanted:
-        choice("show", wanted, tuple(tables))
+    shown_table = show or ("systems" if output is not None or style in ("csv", "json") else "")
+    if shown_table:
+        choice("show", shown_table, tuple(tables))
         caption = [repr(result)]
-        deliver(tables[wanted], style, output, answer=result.answer(), caption=caption, label=f"tab:{wanted}")
+        deliver(tables[shown_table], style, output, answer=result.answer(), caption=caption, label=f"tab:{shown_table}")
         return
     caption = ["Scores of systems; the interval is that of the corrected score."]
     text = paper_table(tables["comparison"], style, caption=caption, label="tab:comparison")

@@ -283,12 +283,12 @@ def only(option: str, values: Sequence[str] | None) -> str | None:
     return values[0] if values else None
 
 
-def guardrails_of(given: list[str] | None) -> dict[str, float] | None:
+def guardrails_of(values: list[str] | None) -> dict[str, float] | None:
     """Measures and margins of --guardrail MEASURE=MARGIN."""
-    if not given:
+    if not values:
         return None
     margins: dict[str, float] = {}
-    for one in given:
+    for one in values:
         measure, sign, margin = one.rpartition("=")
         try:
             margins[measure] = float(margin)

@@ -148,9 +148,9 @@ def show(
     parts = [head, picture, prose(body, WIDTH.get()).strip("\n"), below]
     echo("\n\n".join(filter(None, parts)), folds=False)
     call = call_in_use()
-    if (said := SAID.get()) is not None and call is not None:
+    if (printed := SAID.get()) is not None and call is not None:
         command = COMMAND.get()
-        said |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
+        printed |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
 
 
 def _marked(text: str, decision: str) -> str:

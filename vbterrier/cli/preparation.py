@@ -261,10 +261,10 @@ def _with_others(rows: pd.DataFrame, paths: list[Path], method: str) -> pd.DataF
     """Candidates joined with those of files, of the same queries."""
     if not paths:
         return rows
-    asked = rows["qid"].astype(str)
+    qids = rows["qid"].astype(str)
     others = [vbterrier.read_intents(path).assign(source=str(path)) for path in paths]
-    others = [frame[frame["qid"].isin(asked)].reset_index(drop=True) for frame in others]
-    joined: pd.DataFrame = vbterrier.intents.join_intents(rows.assign(qid=asked), *others, method=method)
+    others = [frame[frame["qid"].isin(qids)].reset_index(drop=True) for frame in others]
+    joined: pd.DataFrame = vbterrier.intents.join_intents(rows.assign(qid=qids), *others, method=method)
     return joined.assign(source=joined["source"] + f"; joined, {method}")
 
 
@@ -438,30 +438,32 @@ def documents(
 
     require_format(style)
     cutoffs = cutoff or (3, 5)
-    given: dict[str, Any] = {"intents": candidates, "documents": texts, "tags": tags, "cutoff": cutoffs, "seed": seed}
+    inputs: dict[str, Any] = {"intents": candidates, "documents": texts, "tags": tags, "cutoff": cutoffs, "seed": seed}
     if n is not None:
         if output is None or texts is None:
             raise ParameterError("-n: wanted --documents, the texts to annotate, and --output, the sheet to write")
         if save_tags is not None or half_width is not None:
             raise ParameterError("--save-tags and --half-width report scores of annotated documents: leave out -n")
-        task = vbterrier.evaluate.annotate_documents(runs, topics, n=n, annotations=annotations, design=design, **given)
+        task = vbterrier.evaluate.annotate_documents(
+            runs, topics, n=n, annotations=annotations, design=design, **inputs
+        )
         about = task.write(output)
         echo(f"{output}: {task!r}; {about}: the instructions")
         return
     if output is not None or design != "auto":
         raise ParameterError("--output and --design are those of a draw: give -n, the number of documents to annotate")
-    found = vbterrier.evaluate.annotated_scores(runs, topics, annotations=annotations, level=level, **given)
+    scores = vbterrier.evaluate.annotated_scores(runs, topics, annotations=annotations, level=level, **inputs)
     if save_tags is not None:
-        vbterrier.frames.write_tags(found.tags, save_tags)
+        vbterrier.frames.write_tags(scores.tags, save_tags)
     if style != "table":
-        echo(rendered(found.intervals, style, caption=[repr(found)], label="tab:annotated"))
+        echo(rendered(scores.intervals, style, caption=[repr(scores)], label="tab:annotated"))
         return
-    echo(rendered(found.intervals, style))
-    if not found.reason:
-        echo(rendered(found.comparisons, style))
-    echo(repr(found))
+    echo(rendered(scores.intervals, style))
+    if not scores.reason:
+        echo(rendered(scores.comparisons, style))
+    echo(repr(scores))
     if half_width is not None:
-        echo(f"{found.more(half_width):,} more documents for intervals of +-{half_width:g}")
+        echo(f"{scores.more(half_width):,} more documents for intervals of +-{half_width:g}")
 
 
 def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
@@ -546,13 +548,13 @@ def _retrieved(
             ranking = Run(table, name=f"run {name!r}")
             rows = ranking.top(depth).rows
             retrieved.append(ranking.frame["docno"].iloc[rows[rows >= 0]])
-    wanted = pd.concat(retrieved).drop_duplicates()
-    missing = ~wanted.isin(texts["docno"].unique())
+    docnos = pd.concat(retrieved).drop_duplicates()
+    missing = ~docnos.isin(texts["docno"].unique())
     if missing.all():
-        raise InputError(f"{where}: has none of the {len(wanted)} retrieved documents; check their ids")
+        raise InputError(f"{where}: has none of the {len(docnos)} retrieved documents; check their ids")
     if missing.any():
         warn(
-            f"{where}: {int(missing.sum())} of {len(wanted)} retrieved documents are missing and get no tags "
-            f"({examples(wanted[missing])})"
+            f"{where}: {int(missing.sum())} of {len(docnos)} retrieved documents are missing and get no tags "
+            f"({examples(docnos[missing])})"
         )
-    return texts[texts["docno"].isin(wanted)].reset_index(drop=True)
+    return texts[texts["docno"].isin(docnos)].reset_index(drop=True)

@@ -228,8 +228,8 @@ class AmbiguousDocuments:
         if whole:
             has_annotation = np.bincount(self.table.topic, is_annotated, len(self.qids)) > 0
             model = self.rankings.expected_scores(drawn)
-            known = self.rankings.topic_scores(gold)
-            return whole_topic_estimates(known, model, has_annotation, constants.widen[design]), prob
+            gold_scores = self.rankings.topic_scores(gold)
+            return whole_topic_estimates(gold_scores, model, has_annotation, constants.widen[design]), prob
         shift = self._shifts(share, is_annotated, prob)
         residuals = annotation_residuals(
             self.rankings, gold, drawn, np.append(is_annotated, False), np.append(inclusion, 1.0), shift
@@ -253,8 +253,8 @@ class AmbiguousDocuments:
         left, right = (rows[row[at], rank[at]] for at in (one, other))
         agreement = (both[0, left] * both[0, right]).sum(axis=1)
         agrees = ((both[1, left] > 0) & (both[1, right] > 0)).any(axis=1)
-        given = self.rankings.prob
-        entropy = -(given * np.log(np.maximum(given, 1e-12))).sum(axis=1)
+        candidate_prob = self.rankings.prob
+        entropy = -(candidate_prob * np.log(np.maximum(candidate_prob, 1e-12))).sum(axis=1)
         about = np.stack([np.log(np.maximum(self.sizes, 1)), entropy], axis=1)
         about = (about - about.mean(axis=0)) / (about.std(axis=0) + 1e-9)
         shifts = agreement_shifts(agreement, agrees, row[one] % n_systems, row[one] // n_systems, about, n_systems)
@@ -311,8 +311,8 @@ def ambiguous_documents(
             intent = candidates.lookup.find_one(topic_of[document], tag_frame.entity.take(tag))
             kept = (intent >= 0) & (tag_frame.weight[tag] > 0) & (place_of[intent] >= 0)
             keys = topic_of[document[kept]], part["docno"].to_numpy()[document[kept]]
-            found = number.reindex(pd.MultiIndex.from_arrays(keys)).to_numpy(np.int64)
-            tagged[first[found] + place_of[intent[kept]]] = True
+            places = number.reindex(pd.MultiIndex.from_arrays(keys)).to_numpy(np.int64)
+            tagged[first[places] + place_of[intent[kept]]] = True
     texts = _texts(documents, pairs["docno"])
     of_name, similarities = _similarities(texts, names_of, topic, n_candidates, first)
     reciprocal = np.bincount(top["document"], 1 / (top["rank"] + 1), n_documents) / n_systems
@@ -357,8 +357,8 @@ def _texts(documents: Any, docno: pd.Series[Any]) -> list[str]:
         return [""] * len(docno)
     frame = table_of(documents, "documents", read_documents, ("docno", "text"))
     frame = frame.assign(docno=frame["docno"].astype(str)).drop_duplicates("docno")
-    found = docno.map(frame.set_index("docno")["text"])
-    missing = found.isna()
+    texts = docno.map(frame.set_index("docno")["text"])
+    missing = texts.isna()
     if missing.all():
         raise InputError(
             f"documents: none of the {docno.nunique()} documents of the systems ({examples(docno)}) is among "
@@ -369,7 +369,7 @@ def _texts(documents: Any, docno: pd.Series[Any]) -> list[str]:
             f"documents: {docno[missing].nunique()} of {docno.nunique()} documents of the systems have no text "
             f"({examples(docno[missing])})"
         )
-    return [str(text) for text in found.fillna("")]
+    return [str(text) for text in texts.fillna("")]
 
 
 def _similarities(

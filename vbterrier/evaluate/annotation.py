@@ -198,10 +198,10 @@ class AnnotationTask(Shown):
         gaps, most = label.isna().groupby(qid).transform("sum"), label.groupby(qid).transform("max")
         for odd in qid[(gaps == 0) & (most == 0)]:
             raise InputError(f"{what}: query {odd!r} has no label 1; label {NIL} 1 if none of its entities is meant")
-        said = dict(zip(keys[0], frame["failure"], strict=True)) if "failure" in frame.columns else {}
+        failures = dict(zip(keys[0], frame["failure"], strict=True)) if "failure" in frame.columns else {}
         counts = gaps.groupby(qid, sort=False).agg(["first", "size"]).query("first > 0")
         rows = [
-            (name, one, said.get(one) or f"{missing} of {size} labels missing")
+            (name, one, failures.get(one) or f"{missing} of {size} labels missing")
             for one, missing, size in counts.itertuples(name=None)
         ]
         about: dict[str, Any] = {"annotator": name, "kind": "function" if "failure" in frame.columns else "sheet"}

@@ -152,12 +152,12 @@ class JudgeAudit(Shown):
 
     def _next(self, call: Call) -> str:
         rows = self.verdicts
-        wanted = float(np.nanmax([0.0, *rows["n_order"], *rows["n_levels"]]))
-        if call.options is None or not wanted:
+        n_topics = float(np.nanmax([0.0, *rows["n_order"], *rows["n_levels"]]))
+        if call.options is None or not n_topics:
             return ""
         judges = tuple("--labels" if word in {"--judge", "-j"} else word for word in call.words["judge"])
         same = replace(call, words={**call.words, "labels": judges})
-        return same.next("judge", "", _SAME, complete=int(wanted), output="judge.tsv")
+        return same.next("judge", "", _SAME, complete=int(n_topics), output="judge.tsv")
 
     def _picture(self) -> IntervalPicture | None:
         corrected = self.systems[(self.systems["estimate"] == CORRECTED) & self.systems["value"].notna()]
@@ -184,10 +184,10 @@ class JudgeAudit(Shown):
         if not np.isnan(n):
             reached = f"±{need['margin']:g} needs {counted(int(n), 'more human judgment')}"
         systems, judges = self.systems["name"].nunique(), len(self.quality.summary)
-        said = [
+        statements = [
             f"{row['judge']} order {row['order']}, levels {row['levels']}" for row in self.verdicts.to_dict("records")
         ]
-        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {', '.join(said)}; {reached}"
+        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {', '.join(statements)}; {reached}"
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""

@@ -111,18 +111,18 @@ def _labelled(
         source = source[each.name]
     frame = table_of(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
     require_scale(frame, scale, f"automatic judge {judge!r}")
-    own = frame["qid"].astype(str)
-    require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    labelled_topics, where = set(own.unique()), f" of {each.name!r}" if each.name else ""
+    qids = frame["qid"].astype(str)
+    require_spelling(f"automatic judge {judge!r}", qids.unique(), each.topics)
+    labelled_topics, where = set(qids.unique()), f" of {each.name!r}" if each.name else ""
     missing = [topic for topic in each.topics if topic not in labelled_topics]
     n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
     if len(missing) == len(each.topics):
         raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
     if missing:
         warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
-    kept = own.isin(each.topics)
+    kept = qids.isin(each.topics)
     if not kept.all():
-        warn(f"judge {judge!r}: {agreeing(own[~kept].nunique(), 'topics are not in the qrels and are left out')}")
+        warn(f"judge {judge!r}: {agreeing(qids[~kept].nunique(), 'topics are not in the qrels and are left out')}")
     target = target_of(frame[kept].reset_index(drop=True), None, None)
     runs = {name: run.only(target.topics) for name, run in each.runs.items()}
     shares = unjudged_shares(target, runs, measure)

@@ -79,22 +79,24 @@ def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], 
     values = source.values if isinstance(source, Scores) else source
     frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
     kinds = list(frame["measure"].astype(str).unique())
-    wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
-    if wanted not in kinds:
-        raise ParameterError(f"measure={excerpt(measure)}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
-    require_means([wanted])
-    refuse_ratios([wanted], "vbterrier.compare")
-    frame = frame[frame["measure"].astype(str) == wanted]
+    name_of_measure = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
+    if name_of_measure not in kinds:
+        raise ParameterError(
+            f"measure={excerpt(measure)}: wanted one of {examples(kinds)}.{nearest(name_of_measure, kinds)}"
+        )
+    require_means([name_of_measure])
+    refuse_ratios([name_of_measure], "vbterrier.compare")
+    frame = frame[frame["measure"].astype(str) == name_of_measure]
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
     collections = []
     for name, part in parts:
         table = ScoreTable.of_frame(part.drop(columns="dataset", errors="ignore"))
-        collections.append(Collection(str(name), _known(table), {}))
+        collections.append(Collection(str(name), _observed_scores(table), {}))
     _require_same_systems({each.name: each.scores.names for each in collections})
-    return collections, wanted
+    return collections, name_of_measure
 
 
-def _known(table: ScoreTable) -> ScoresOnTopics:
+def _observed_scores(table: ScoreTable) -> ScoresOnTopics:
     """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
     (view,) = table.views()
     values = view.values.T  # shape (S, T)
@@ -187,8 +189,8 @@ def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[st
     if odd or not extra:
         # An evaluation names the ids that do not match.
         return runs
-    said = agreeing(len(extra), "topics of the runs are not in the qrels and are left out")
-    warn(f"{said} ({examples(sorted(extra))})")
+    problem = agreeing(len(extra), "topics of the runs are not in the qrels and are left out")
+    warn(f"{problem} ({examples(sorted(extra))})")
     return {name: run.only(target.topics) for name, run in runs.items()}
 
 
@@ -212,7 +214,7 @@ def evaluated_collection(
     # The evaluation warns.
     target, runs = aligned(judged, runs, on_topics, warns=False)
     table = scored_runs(runs, target, [measure], data=Data(on_topics=on_topics, system=ONE)).table
-    return Collection(name, _known(table), unjudged_shares(target, runs, measure), runs, target, labels)
+    return Collection(name, _observed_scores(table), unjudged_shares(target, runs, measure), runs, target, labels)
 
 
 def unjudged_shares(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
@@ -223,16 +225,16 @@ def unjudged_shares(target: EvaluationTarget, runs: dict[str, Run], measure: Any
 
 
 def drawn_scores(
-    collections: list[Collection], names: list[str], source: str, n_draws: int, seed: int, own: str = ""
+    collections: list[Collection], names: list[str], source: str, n_draws: int, seed: int, judge: str = ""
 ) -> tuple[Floats, Floats]:
-    """Means over collections of expected and of drawn scores; with ``own``, unjudged documents have another stream."""
+    """Means over collections of expected and of drawn scores; with ``judge``, another stream for unjudged ones."""
     inner = "unjudged" if source == "collections" else source
     counts = [np.ones(n_draws)] * len(collections)
     if source == "collections":
         counts = [np.asarray(count, np.float64) for count in resampled_counts(len(collections), n_draws, seed)]
     means, draws = np.zeros(len(names)), np.zeros((len(names), n_draws))
     for each, count in zip(collections, counts, strict=True):
-        of_grades = int(stream(seed, "judge", own, each.name).integers(2**31)) if own else None
+        of_grades = int(stream(seed, "judge", judge, each.name).integers(2**31)) if judge else None
         mean, (drawn,) = drawn_means(each.scores, [inner], n_draws, each.seed(seed), of_grades=of_grades)
         order = each.order(names)
         means += mean[order]

@@ -323,7 +323,7 @@ def compare(
     check_tests(**tests, **options, is_sampled=False)
     sampled = data.queries
     _queries_table(sampled, (), interval, test)
-    asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
+    reported = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
         table, missing = _scored(runs, on_topics)
@@ -331,14 +331,14 @@ def compare(
         scored: dict[str, ScoredRuns] = {}
         models = [{"": runs.model}] if isinstance(runs, Scores) and runs.model is not None else []
         if isinstance(runs, Scores):
-            asked = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*asked))
+            reported = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*reported))
     else:
         parts, system = by_collection(runs, qrels), data.system
-        asked = measures_from(*(asked or _default_measures(parts, intents, subtopics)))
-        require_means(map(str, asked))
+        reported = measures_from(*(reported or _default_measures(parts, intents, subtopics)))
+        require_means(map(str, reported))
         for part, _ in parts.values():
             require_baseline(part, baseline, system)
-        if not all(isinstance(measure, LinkingMeasure) for measure in asked):
+        if not all(isinstance(measure, LinkingMeasure) for measure in reported):
             # Answers of linkers have their own reader.
             parts = {name: (split_runs(part, system, extra=False), judged) for name, (part, judged) in parts.items()}
             system = ONE
@@ -351,13 +351,13 @@ def compare(
             parts = {name: (part, evaluated_qrels(its) if is_path(its) else its) for name, (part, its) in parts.items()}
             qids = [qid for name, (_, its) in parts.items() for qid in _qids(name, its)]
             _queries_table(sampled, qids, interval, test)
-        wanted = distinct_measures([*asked, *counted_by([str(measure) for measure in asked])])
+        computed = distinct_measures([*reported, *counted_by([str(measure) for measure in reported])])
         results |= {"on_topics": on_topics, "duplicates": duplicates, "system": system}
         scored = {
             name: scored_runs(
                 part,
                 judged,
-                wanted,
+                computed,
                 intents=intents,
                 tags=tags,
                 data=Data(**results, topics=queries[name]),
@@ -371,11 +371,11 @@ def compare(
             dict.fromkeys(
                 measure
                 for name, of in parts.items()
-                for measure in guessed_measures(wanted, scored[name].notes, judged=of[1] is not None)
+                for measure in guessed_measures(computed, scored[name].notes, judged=of[1] is not None)
             )
         )
-        asked = _defined(table, list(map(str, wanted)), asked)
-    views = views_of(table, asked, common=on_topics == "common")
+        reported = _defined(table, list(map(str, computed)), reported)
+    views = views_of(table, reported, common=on_topics == "common")
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
     views, options["sample"] = _sampled(views, queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
@@ -399,8 +399,8 @@ def compare(
         margin,
         guessed,
         segments=_by_segment(views, queries_of_views, compared_by, guessed),
-        estimands=_estimands(asked, models),
-        caveats=runs.caveats if isinstance(runs, Scores) else _unjudged_caveats(scored, asked),
+        estimands=_estimands(reported, models),
+        caveats=runs.caveats if isinstance(runs, Scores) else _unjudged_caveats(scored, reported),
     )
 
 
@@ -413,8 +413,8 @@ def _estimands(measures: Sequence[Any], models: Sequence[Mapping[str, EvidenceMo
     """The scores that measures of the E family estimate, in each collection, by measure."""
     estimands = {}
     for measure in filter(None, (parsed(str(each)) for each in measures)):
-        of_models = [own for own in models if measure.params.get("model", "") in own]
-        texts = dict.fromkeys(filter(None, (estimand(measure, own) for own in of_models)))
+        of_models = [estimated for estimated in models if measure.params.get("model", "") in estimated]
+        texts = dict.fromkeys(filter(None, (estimand(measure, estimated) for estimated in of_models)))
         if texts:
             estimands[str(measure)] = "; ".join(texts)
     return estimands
@@ -517,8 +517,8 @@ def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
 def _default_measures(parts: Mapping[str, tuple[Any, Any]], intents: Any, subtopics: Any) -> list[Any]:
     """The measures that the first collection supports, and by which systems are better or worse."""
     part, judged = next(iter(parts.values()))
-    _, found = judgments_and_measures((), part, judged, intents, subtopics)
-    return [measure for measure in found if measure.NAME not in DIAGNOSTIC]
+    _, defaults = judgments_and_measures((), part, judged, intents, subtopics)
+    return [measure for measure in defaults if measure.NAME not in DIAGNOSTIC]
 
 
 def by_collection(runs: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
@@ -577,9 +577,9 @@ def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]
     return (with_answers(table, frame_of(values, "values")) if answers_by(table.measures) else table), None
 
 
-def _defined(table: ScoreTable, scored: Sequence[str], asked: Sequence[ir_measures.Measure]) -> list[str]:
+def _defined(table: ScoreTable, scored: Sequence[str], measures: Sequence[ir_measures.Measure]) -> list[str]:
     """Names of the measures to compare, without scored ones that are undefined for all topics of all systems."""
-    names = list(map(str, asked)) or list(scored)
+    names = list(map(str, measures)) or list(scored)
     undefined = [name for name in names if name in scored and name not in table.measures]
     if undefined and len(undefined) == len(names):
         raise InputError(f"{', '.join(undefined)}: undefined for all topics of all systems; wanted another measure")

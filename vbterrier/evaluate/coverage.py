@@ -204,10 +204,10 @@ class CoverageReport(Shown):
         chosen = entities or self.reference
         require_known("entity run", chosen, self.missing["name"])
         reached = self.values[self.values["name"] == chosen]
-        own = reached.pivot(index="qid", columns="measure", values="value")[reached["measure"].unique()]
+        entity_values = reached.pivot(index="qid", columns="measure", values="value")[reached["measure"].unique()]
         gained = pd.DataFrame({"gain": scores[name] - scores[base], "baseline": scores[base]}).loc[rows["qid"].unique()]
         topics = self.topics.set_index("qid").drop(columns=["n_documents", "n_unjudged", "n_without_entities"])
-        return gained.join(topics).join(own).rename_axis(columns=None).reset_index(names="qid")
+        return gained.join(topics).join(entity_values).rename_axis(columns=None).reset_index(names="qid")
 
 
 def require_known(what: str, name: str, names: Iterable[Any]) -> None:
@@ -324,8 +324,8 @@ class EntityLevel:
         ratios = intervals[intervals["measure"] == both[1].replace("NonRelCov", "DiscRatio")].set_index("name")
         rows = []
         for name, row in ratios.iterrows():
-            own = values[(values["name"] == name) & values["measure"].isin(both)]
-            wide = own.pivot(index="qid", columns="measure", values="value").reindex(columns=both).dropna()
+            of_run = values[(values["name"] == name) & values["measure"].isin(both)]
+            wide = of_run.pivot(index="qid", columns="measure", values="value").reindex(columns=both).dropna()
             rows.append((name, *wide.mean(), *row[["value", "low", "high", "n_qids", "level", "method"]]))
         names = ["name", "RelCov", "NonRelCov", "DiscRatio", "low", "high", "n_qids", "level", "method"]
         return pd.DataFrame(rows, columns=names)
@@ -451,12 +451,12 @@ def coverage_report(
     values = pd.concat([entity_level.values(name, run) for name, run in runs.items()], ignore_index=True)
     by_topic = entity_level.topics(runs[of_strata])
     intervals = entity_level.intervals(values, list(runs), **how)
-    own = values[(values["name"] == of_strata) & (values["measure"] == str(entity_level.rel_cov))]
+    reference_values = values[(values["name"] == of_strata) & (values["measure"] == str(entity_level.rel_cov))]
     return CoverageReport(
         on_documents.intervals,
         intervals,
         entity_level.discrimination(values, intervals),
-        _strata(on_documents.values, own.set_index("qid")["value"], baseline, n_strata, level),
+        _strata(on_documents.values, reference_values.set_index("qid")["value"], baseline, n_strata, level),
         entity_level.sizes(by_topic),
         missing_topics(linked.topics, runs),
         by_topic,

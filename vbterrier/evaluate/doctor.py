@@ -118,8 +118,8 @@ class Diagnosis(Shown):
         for note in self.notes:
             about, _, text = note.partition(": ")
             is_subject = about in {"judgments", "qrels", "intents", "tags"} or about.startswith("run ")
-            subject, said = (about, text) if is_subject else ("files", note)
-            yield Caveat(f"{subject[:1].upper()}{subject[1:]}", sentence(said), note in self.serious)
+            subject, remark = (about, text) if is_subject else ("files", note)
+            yield Caveat(f"{subject[:1].upper()}{subject[1:]}", sentence(remark), note in self.serious)
 
     def _next(self, call: Call) -> str:
         if self.other_ids or not any(item.possible for item in self.support) or "qrels" not in call.words:
@@ -389,7 +389,7 @@ def _run_facts(
     except VBTerrierError as error:
         notes.append(str(error))
     top, reversed_topics = run.top(TIE_CUTOFF), run.reversed_topics()
-    own = own_queries(run, qrels)
+    self_retrieved = own_queries(run, qrels)
     facts |= {
         f"tied@{TIE_CUTOFF}": top.tied_share,
         "float32": _equal_as_float32(run),
@@ -403,7 +403,7 @@ def _run_facts(
             f"{top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in trec_eval",
         ),
         (reversed_topics, run.text_of_reversed(reversed_topics)),
-        (own, text_of_own_queries(run, own)),
+        (self_retrieved, text_of_own_queries(run, self_retrieved)),
         (
             facts["duplicates"],
             (

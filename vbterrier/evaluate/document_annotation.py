@@ -257,10 +257,10 @@ def annotate_documents(
     whole("n", n, low=1)
     whole("seed", seed, low=0)
     choice("design", design, ("auto", *DESIGNS))
-    found = ambiguous_documents(
+    ambiguous = ambiguous_documents(
         runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=cutoffs_of(cutoff)
     )
-    sheet = None if annotations is None else _Sheet.of(found, annotations)
+    sheet = None if annotations is None else _Sheet.of(ambiguous, annotations)
     n_before = 0
     if sheet is not None:
         if sheet.design == "none":
@@ -272,36 +272,38 @@ def annotate_documents(
             raise ParameterError(f"design={design!r}: the annotations are a sample of {sheet.design}; leave it out")
         design, n_before = sheet.design, int(sheet.is_drawn.sum())
     elif design == "auto":
-        design = found.design(n)
+        design = ambiguous.design(n)
     if sheet is not None:
-        before = found.sample(design, sheet.n_units, seed, units=True)
+        before = ambiguous.sample(design, sheet.n_units, seed, units=True)
         if (before.drawn & ~sheet.is_drawn).any() or (sheet.is_drawn & ~before.drawn).any():
             raise InputError(
                 f"annotations: their {n_before} documents are not those of a draw with seed={seed} from these runs and "
                 "cutoffs; give the runs, the cutoffs and the seed of that draw"
             )
-    sample = found.sample(design, n_before + n, seed)
+    sample = ambiguous.sample(design, n_before + n, seed)
     drawn = sample.drawn if sheet is None else sample.drawn | sheet.is_drawn
     if not drawn.any():
         raise ParameterError(f"n={n}: wanted at least the documents of one topic, or design='documents'")
     if sheet is not None and drawn.sum() == n_before:
-        raise InputError(f"annotations: no further document is drawn for n={n}; {found.n_documents} documents in all")
+        raise InputError(
+            f"annotations: no further document is drawn for n={n}; {ambiguous.n_documents} documents in all"
+        )
     rows = np.flatnonzero(drawn)
-    topic = found.table.topic[rows]
+    topic = ambiguous.table.topic[rows]
     items = pd.DataFrame(
         {
-            "qid": [found.qids[one] for one in topic],
-            "query": [found.queries[one] for one in topic],
-            "docno": [found.docno[row] for row in rows],
-            "text": [found.text[row] for row in rows],
-            "candidates": [found.candidates[one] for one in topic],
+            "qid": [ambiguous.qids[one] for one in topic],
+            "query": [ambiguous.queries[one] for one in topic],
+            "docno": [ambiguous.docno[row] for row in rows],
+            "text": [ambiguous.text[row] for row in rows],
+            "candidates": [ambiguous.candidates[one] for one in topic],
             "annotation": [""] * len(rows) if sheet is None else sheet.annotation[rows],
             "source": [""] * len(rows) if sheet is None else sheet.source[rows],
             "design": design,
             "inclusion": sample.inclusion[rows],
         }
     )
-    return DocumentTask(items[_SHEET], found.n_documents, len(found.qids))
+    return DocumentTask(items[_SHEET], ambiguous.n_documents, len(ambiguous.qids))
 
 
 @with_usual_errors
@@ -369,50 +371,50 @@ def annotated_scores(
     """
     check_level(level)
     whole("seed", seed, low=0)
-    found = ambiguous_documents(
+    ambiguous = ambiguous_documents(
         runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=cutoffs_of(cutoff)
     )
-    sheet = _Sheet.of(found, () if annotations is None else annotations)
-    found = found.tagged_by(sheet.machine)
-    reason, is_annotated = sheet.usable(found)
-    share = np.where(is_annotated[found.table.document], sheet.share, 0.0)
-    scale = len(found.qids) / found.n_queries
+    sheet = _Sheet.of(ambiguous, () if annotations is None else annotations)
+    ambiguous = ambiguous.tagged_by(sheet.machine)
+    reason, is_annotated = sheet.usable(ambiguous)
+    share = np.where(is_annotated[ambiguous.table.document], sheet.share, 0.0)
+    scale = len(ambiguous.qids) / ambiguous.n_queries
     if reason:
         # Annotations that are no sample train the model.
         by_people = sheet.is_annotated
-        share = np.where(by_people[found.table.document], sheet.share, 0.0)
-        prob = found.table.probabilities(share, by_people, found.constants.priors, by_topic=False)
-        known = np.where(by_people[found.table.document], share, prob)
-        score, estimates = found.expected(known, seed=seed) * scale, None
+        share = np.where(by_people[ambiguous.table.document], sheet.share, 0.0)
+        prob = ambiguous.table.probabilities(share, by_people, ambiguous.constants.priors, by_topic=False)
+        weight = np.where(by_people[ambiguous.table.document], share, prob)
+        score, estimates = ambiguous.expected(weight, seed=seed) * scale, None
         is_annotated = by_people
     else:
-        estimates, prob = found.estimates(
+        estimates, prob = ambiguous.estimates(
             sheet.design, share, is_annotated, sheet.inclusion_of(is_annotated), seed=seed
         )
         score = estimates.score * scale
-        known = np.where(is_annotated[found.table.document], share, prob)
+        weight = np.where(is_annotated[ambiguous.table.document], share, prob)
     return AnnotatedScores(
-        _intervals(found, score, estimates, scale, level, int(is_annotated.sum()), sheet.design),
-        _comparisons(found, score, estimates, scale, level),
-        _tags(found, known, is_annotated),
-        intent_estimates(found, known),
+        _intervals(ambiguous, score, estimates, scale, level, int(is_annotated.sum()), sheet.design),
+        _comparisons(ambiguous, score, estimates, scale, level),
+        _tags(ambiguous, weight, is_annotated),
+        intent_estimates(ambiguous, weight),
         int(is_annotated.sum()),
-        found.n_documents,
-        _tags_right(found, prob, share, is_annotated, sheet.inclusion),
+        ambiguous.n_documents,
+        _tags_right(ambiguous, prob, share, is_annotated, sheet.inclusion),
         reason,
     )
 
 
-def _measures(found: AmbiguousDocuments) -> list[tuple[str, int, int]]:
+def _measures(documents: AmbiguousDocuments) -> list[tuple[str, int, int]]:
     return [
         (f"{name}@{cutoff}", measure, place)
         for measure, name in enumerate(("ES", "VB"))
-        for place, cutoff in enumerate(found.cutoffs)
+        for place, cutoff in enumerate(documents.cutoffs)
     ]
 
 
 def _intervals(
-    found: AmbiguousDocuments,
+    documents: AmbiguousDocuments,
     score: Floats,
     estimates: Estimates | None,
     scale: float,
@@ -424,8 +426,8 @@ def _intervals(
 
     at_least = np.array(lowest_point(1.0))
     rows, lowest_vb = [], float(vb(at_least, bernoulli_variance(at_least), 1.0))
-    for label, measure, place in _measures(found):
-        for system, name in enumerate(found.systems):
+    for label, measure, place in _measures(documents):
+        for system, name in enumerate(documents.systems):
             value, half = float(score[measure, place, system]), np.nan
             if estimates is not None:
                 error = np.sqrt(estimates.covariance[measure, place, system, system]) * scale
@@ -435,21 +437,21 @@ def _intervals(
             least = 0.0 if measure == 0 else lowest_vb
             low, high = np.clip([value - half, value + half], least, 1.0)
             method = "model" if estimates is None else f"annotated {design} (t)"
-            row = (name, label, value, low, high, level, method, found.n_queries, n_annotated)
+            row = (name, label, value, low, high, level, method, documents.n_queries, n_annotated)
             rows.append(row)
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_annotated"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _comparisons(
-    found: AmbiguousDocuments, score: Floats, estimates: Estimates | None, scale: float, level: float
+    documents: AmbiguousDocuments, score: Floats, estimates: Estimates | None, scale: float, level: float
 ) -> pd.DataFrame:
     """All pairs of systems; without estimates no pair has an interval, and none is ordered."""
     from scipy.stats import t as student
 
-    a, b = np.triu_indices(len(found.systems), 1)
+    a, b = np.triu_indices(len(documents.systems), 1)
     tables = []
-    for label, measure, place in _measures(found):
+    for label, measure, place in _measures(documents):
         diff = score[measure, place, a] - score[measure, place, b]
         error, degrees = np.full(len(a), np.nan), np.ones(len(a))
         if estimates is not None:
@@ -459,64 +461,65 @@ def _comparisons(
         half = student.ppf((1 + level) / 2, degrees) * error
         statistic = np.divide(np.abs(diff), error, out=np.where(diff == 0, 0.0, np.inf), where=error > 0)
         p_value = np.where(np.isnan(error), np.nan, 2 * student.sf(statistic, degrees))
-        names = [[found.systems[one] for one in side] for side in (a, b)]
+        names = [[documents.systems[one] for one in side] for side in (a, b)]
         table = {"name_a": names[0], "name_b": names[1], "measure": label, "diff": diff}
         table |= {"low": diff - half, "high": diff + half, "p_value": p_value}
         table["p_adjusted"] = adjusted(p_value, "holm") if estimates is not None and len(a) else p_value
-        table |= {"n_qids": found.n_queries, "test": "annotations (t)", "ordered": np.abs(diff) > half}
+        table |= {"n_qids": documents.n_queries, "test": "annotations (t)", "ordered": np.abs(diff) > half}
         tables.append(pd.DataFrame(table))
     return pd.concat(tables, ignore_index=True)
 
 
-def _tags(found: AmbiguousDocuments, known: Floats, is_annotated: Bools) -> pd.DataFrame:
+def _tags(documents: AmbiguousDocuments, tag_weight: Floats, is_annotated: Bools) -> pd.DataFrame:
     """Annotations with weight 1, and the most probable candidate of other documents with its probability."""
-    table = found.table
-    best = np.maximum.reduceat(known, table.starts[:-1])[table.document]
-    first = np.flatnonzero(known == best)
+    table = documents.table
+    best = np.maximum.reduceat(tag_weight, table.starts[:-1])[table.document]
+    first = np.flatnonzero(tag_weight == best)
     first = first[np.unique(table.document[first], return_index=True)[1]]
-    kept = np.zeros(len(known), dtype=bool)
+    kept = np.zeros(len(tag_weight), dtype=bool)
     kept[first] = True
-    chosen = np.where(is_annotated[table.document], known > 0, kept) & ~table.is_nil
+    chosen = np.where(is_annotated[table.document], tag_weight > 0, kept) & ~table.is_nil
     rows = np.flatnonzero(chosen)
     document = table.document[rows]
-    weight = np.where(is_annotated[document], 1.0, known[rows])
+    weight = np.where(is_annotated[document], 1.0, tag_weight[rows])
     return pd.DataFrame(
         {
-            "docno": [found.docno[one] for one in document],
+            "docno": [documents.docno[one] for one in document],
             "entity_id": [
-                found.entities[table.topic[one]][place] for one, place in zip(document, table.place[rows], strict=True)
+                documents.entities[table.topic[one]][place]
+                for one, place in zip(document, table.place[rows], strict=True)
             ],
             "weight": weight,
-            "qid": [found.qids[table.topic[one]] for one in document],
+            "qid": [documents.qids[table.topic[one]] for one in document],
         }
     )
 
 
-def intent_estimates(found: AmbiguousDocuments, known: Floats) -> pd.DataFrame:
+def intent_estimates(documents: AmbiguousDocuments, weight: Floats) -> pd.DataFrame:
     """Probabilities of intents: as given, and the posterior mean with the documents as so many draws of an intent."""
     rows = []
-    table = found.table
-    width = found.rankings.prob.shape[1]
-    counts = np.zeros((len(found.qids), width))
+    table = documents.table
+    width = documents.rankings.prob.shape[1]
+    counts = np.zeros((len(documents.qids), width))
     some = np.flatnonzero(~table.is_nil)
-    np.add.at(counts, (table.topic[table.document[some]], table.place[some]), known[some])
-    for topic, qid in enumerate(found.qids):
-        n = len(found.entities[topic])
-        given = found.rankings.prob[topic, :n]
-        estimate = (_PRIOR_DOCUMENTS * given + counts[topic, :n]) / (_PRIOR_DOCUMENTS + counts[topic, :n].sum())
-        rows += [(qid, *row) for row in zip(found.entities[topic], given.tolist(), estimate.tolist(), strict=True)]
+    np.add.at(counts, (table.topic[table.document[some]], table.place[some]), weight[some])
+    for topic, qid in enumerate(documents.qids):
+        n = len(documents.entities[topic])
+        prior = documents.rankings.prob[topic, :n]
+        estimate = (_PRIOR_DOCUMENTS * prior + counts[topic, :n]) / (_PRIOR_DOCUMENTS + counts[topic, :n].sum())
+        rows += [(qid, *row) for row in zip(documents.entities[topic], prior.tolist(), estimate.tolist(), strict=True)]
     return pd.DataFrame(rows, columns=["qid", "entity_id", "prob", "estimate"])
 
 
 def _tags_right(
-    found: AmbiguousDocuments, prob: Floats, share: Floats, is_annotated: Bools, inclusion: Floats
+    documents: AmbiguousDocuments, prob: Floats, share: Floats, is_annotated: Bools, inclusion: Floats
 ) -> float:
     """Share of documents whose most probable candidate is right; annotated documents count by 1/inclusion."""
     if not is_annotated.any():
         return float("nan")
-    table = found.table
+    table = documents.table
     is_best = prob == np.maximum.reduceat(prob, table.starts[:-1])[table.document]
-    right = np.bincount(table.document, is_best & (share > 0), found.n_documents) > 0
+    right = np.bincount(table.document, is_best & (share > 0), documents.n_documents) > 0
     weight = np.where(is_annotated, 1 / inclusion, 0.0)
     return float(weight @ right / weight.sum())
 
@@ -542,12 +545,12 @@ class _Sheet:
     n_units: int
 
     @classmethod
-    def of(cls, found: AmbiguousDocuments, annotations: Any) -> _Sheet:
+    def of(cls, documents: AmbiguousDocuments, annotations: Any) -> _Sheet:
         """Read and check sheets."""
-        n_documents, table = found.n_documents, found.table
+        n_documents, table = documents.n_documents, documents.table
         number = {
-            (found.qids[topic], docno): row
-            for row, (topic, docno) in enumerate(zip(table.topic, found.docno, strict=True))
+            (documents.qids[topic], docno): row
+            for row, (topic, docno) in enumerate(zip(table.topic, documents.docno, strict=True))
         }
         is_drawn, by_person, by_model = (np.zeros(n_documents, dtype=bool) for _ in range(3))
         inclusion = np.ones(n_documents)
@@ -557,7 +560,7 @@ class _Sheet:
         for where, row in _rows(annotations):
             document = number.get((row.qid, row.docno))
             if document is None:
-                _refuse_stranger(found, row, where)
+                _refuse_stranger(documents, row, where)
                 continue
             kind = _kind(row.source, where)
             if row.design:
@@ -569,7 +572,7 @@ class _Sheet:
                 continue
             here = slice(table.starts[document], table.starts[document + 1])
             made = np.zeros(here.stop - here.start)
-            made[found.places(int(table.topic[document]), row.annotation, where)] = 1.0
+            made[documents.places(int(table.topic[document]), row.annotation, where)] = 1.0
             if kind == "model":
                 by_model[document], tagged[here] = True, (made > 0) & ~table.is_nil[here]
             else:
@@ -595,36 +598,36 @@ class _Sheet:
             n_units,
         )
         if design != "none":
-            sheet._require_inclusion(found)
+            sheet._require_inclusion(documents)
         return sheet
 
-    def _require_inclusion(self, found: AmbiguousDocuments) -> None:
+    def _require_inclusion(self, documents: AmbiguousDocuments) -> None:
         """Refuse inclusion probabilities of other runs, cutoffs or topics, or of several draws."""
-        wanted = found.sample(self.design, self.n_units, 0, units=True).inclusion
-        odd = self.is_drawn & (np.abs(self.inclusion - wanted) > _ROUNDING * wanted)
+        expected = documents.sample(self.design, self.n_units, 0, units=True).inclusion
+        odd = self.is_drawn & (np.abs(self.inclusion - expected) > _ROUNDING * expected)
         if odd.any():
             one = int(np.argmax(odd))
-            qid = found.qids[found.table.topic[one]]
+            qid = documents.qids[documents.table.topic[one]]
             raise InputError(
-                f"annotations: document {found.docno[one]!r} of query {qid!r} has the inclusion probability "
-                f"{self.inclusion[one]:.6g}, and {wanted[one]:.6g} for these runs and {self.n_units} drawn "
+                f"annotations: document {documents.docno[one]!r} of query {qid!r} has the inclusion probability "
+                f"{self.inclusion[one]:.6g}, and {expected[one]:.6g} for these runs and {self.n_units} drawn "
                 f"{self.design}; give the runs, topics and cutoffs of the draw, and of several draws the last sheet"
             )
 
-    def usable(self, found: AmbiguousDocuments) -> tuple[str, Bools]:
+    def usable(self, documents: AmbiguousDocuments) -> tuple[str, Bools]:
         """The reason that there are no intervals, and the documents that count as annotated."""
-        none = np.zeros(found.n_documents, dtype=bool)
+        none = np.zeros(documents.n_documents, dtype=bool)
         if not self.is_annotated.any():
             return "no annotations by people", none
         if self.design == "none":
             return "the annotated documents are no random sample", none
         counted_documents = self.is_annotated & self.is_drawn
         if self.design == "topics":
-            topic = found.table.topic
-            lacking = np.bincount(topic, ~counted_documents, len(found.qids)) > 0
-            is_begun = np.bincount(topic, self.is_drawn, len(found.qids)) > 0
+            topic = documents.table.topic
+            lacking = np.bincount(topic, ~counted_documents, len(documents.qids)) > 0
+            is_begun = np.bincount(topic, self.is_drawn, len(documents.qids)) > 0
             if (lacking & is_begun).any():
-                left_out = [found.qids[one] for one in np.flatnonzero(lacking & is_begun)]
+                left_out = [documents.qids[one] for one in np.flatnonzero(lacking & is_begun)]
                 warn(
                     f"annotations: {len(left_out)} of {int(is_begun.sum())} drawn topics have documents without an "
                     f"annotation and are left out ({examples(left_out)}); intervals assume that this is by chance"
@@ -658,14 +661,14 @@ def _rows(annotations: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}: row {number} (query {row.qid!r}, document {row.docno!r})", row
 
 
-def _refuse_stranger(found: AmbiguousDocuments, row: Any, where: str) -> None:
+def _refuse_stranger(documents: AmbiguousDocuments, row: Any, where: str) -> None:
     """Refuse a document of a sheet that no system shows, unless it is one without annotation."""
-    if row.qid not in found.qids and row.design == "topics":
+    if row.qid not in documents.qids and row.design == "topics":
         raise InputError(f"{where} is of a query without candidates or results here; give the topics of the draw")
     if row.annotation:
         raise InputError(
-            f"{where} is not among the first {found.cutoffs[-1]} documents of a system; give the runs and cutoffs for "
-            "which documents were drawn; a spreadsheet may have changed the id"
+            f"{where} is not among the first {documents.cutoffs[-1]} documents of a system; give the runs and cutoffs "
+            "for which documents were drawn; a spreadsheet may have changed the id"
         )
 
 

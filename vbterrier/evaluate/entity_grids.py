@@ -115,12 +115,12 @@ class EntityGrid(GridResult):
         NonRelCov minimised.
         """
         options = {**dict(zip(("maximised", "minimised"), self._axes(), strict=True)), **options}
-        asked = [options["maximised"], options["minimised"]]
-        for name in asked:
+        axes = [options["maximised"], options["minimised"]]
+        for name in axes:
             choice("measure", name, tuple(self.runs["measure"].unique()))
         distinct = self.runs.loc[self.runs["duplicate_of"].isna(), "configuration"]
-        values = self.values[self.values["measure"].isin(asked) & self.values["name"].isin(distinct)]
-        n_values = values["name"].nunique() * len(asked)
+        values = self.values[self.values["measure"].isin(axes) & self.values["name"].isin(distinct)]
+        n_values = values["name"].nunique() * len(axes)
         return pareto_frontier(values[values.groupby("qid")["value"].transform("size") == n_values], **options)
 
 
@@ -142,8 +142,8 @@ class _Context:
             return _made(PersonalisedPageRank, parameters, links=self.pool)
         if family in {"vectors", "texts"}:
             used = ("embeddings", "query_entities") if family == "vectors" else ("embed", "texts")
-            own = {name: self.resources[name] for name in used}
-            return _made(EntitySimilarity, parameters, links=self.pool, **own)
+            arguments = {name: self.resources[name] for name in used}
+            return _made(EntitySimilarity, parameters, links=self.pool, **arguments)
         if family == "hybrid":
             if set(parameters) != {"rankers", "fusion", "weight"}:
                 raise ParameterError("grid: family 'hybrid' needs the parameters rankers, fusion and weight, no others")
@@ -154,8 +154,8 @@ class _Context:
                         f"grid: {name}={excerpt(pair)} of a hybrid: wanted a list of pairs, as [('rrf', 60)]"
                     )
             (fusion, k), rankers = fused, [self.ranker(name, {}) for name in names]
-            own = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
-            return HybridEntities(rankers, **own)
+            arguments = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
+            return HybridEntities(rankers, **arguments)
         if family == "chance":
             return ConsensusEntities(links=self.pool, min_documents=1) >> _made(RandomEntities, parameters)
         families = [name for name in ENTITY_GRID if name != "hybrid"]
@@ -314,9 +314,9 @@ def entity_grid(
     )
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
-    asked = distinct_measures(measures, "RelCov@20")
-    refuse_ratios(map(str, asked), "vbterrier.score")
-    external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
+    reported = distinct_measures(measures, "RelCov@20")
+    refuse_ratios(map(str, reported), "vbterrier.score")
+    external = [str(measure) for measure in reported if not isinstance(measure, Measure)]
     if external:
         raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")
     pool = pool_of_links(links, "entity_grid")
@@ -328,7 +328,7 @@ def entity_grid(
     if lost:
         raise InputError(f"topics: {agreeing(len(lost), 'topics of the links are')} missing ({examples(sorted(lost))})")
     every, omitted = _configurations(ENTITY_GRID if grid is None else grid, resources, is_default=grid is None)
-    context = _Context(pool, queries, asked, whole("cutoff", cutoff), resources)
+    context = _Context(pool, queries, reported, whole("cutoff", cutoff), resources)
     for configuration in every.values():
         # Bad parameters are refused before any evaluation.
         context.ranker(*configuration)
@@ -339,7 +339,7 @@ def entity_grid(
     else:
         # Workers may be unable to import the function.
         context.resources = {**context.resources, "embed": None}
-    names = [str(measure) for measure in asked]
+    names = [str(measure) for measure in reported]
     results = grid_results("entity runs", context, every, journal, path, names, n_jobs=n_jobs, progress=progress)
     for name, source in (runs or {}).items():
         if name in every:

@@ -329,9 +329,9 @@ def _require_unique(names: Sequence[Any], arguments: Sequence[str]) -> None:
 
 def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
     """Measures with the names of their columns, and whether the mean response time was asked for."""
-    asked = [requested] if isinstance(requested, (str, ir_measures.Measure)) else list(requested)
+    items = [requested] if isinstance(requested, (str, ir_measures.Measure)) else list(requested)
     measures: dict[ir_measures.Measure, str] = {}
-    for one in asked:
+    for one in items:
         if isinstance(one, ir_measures.Measure):
             measures.setdefault(one, str(one))
         elif not isinstance(one, str):
@@ -344,7 +344,7 @@ def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
             }
     if not measures:
         raise ParameterError("eval_metrics: no measures; name at least one, as 'nDCG@10'")
-    return measures, MEAN_RESPONSE_TIME in [one for one in asked if isinstance(one, str)]
+    return measures, MEAN_RESPONSE_TIME in [one for one in items if isinstance(one, str)]
 
 
 def _parsed(text: str) -> list[ir_measures.Measure]:
@@ -376,24 +376,24 @@ def _filtered(
     if isinstance(qrels, LinkedPool):
         qrels = qrels.to_frame()
     judged = target_of(qrels, None, None)
-    asked = queries["qid"].astype(str)
-    ids = Ids(pa.array(asked, pa.large_string()), integers=infer_dtype(queries["qid"]) == "integer")
+    qids = queries["qid"].astype(str)
+    ids = Ids(pa.array(qids, pa.large_string()), integers=infer_dtype(queries["qid"]) == "integer")
     require_same_kind(ids, judged.qid, "topics column 'qid'", "qrels column 'qid'")
-    has_judgments = asked.isin(judged.topics)
+    has_judgments = qids.isin(judged.topics)
     if (by_qrels or by_topics) and not has_judgments.any():
         raise InputError(
-            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(judged.topics)}; "
-            + (affix_text([(list(asked), judged.topics)], "topics", "qrels") or _LOOK)
+            f"no topic in common: topics have {examples(qids.unique())}; qrels have {examples(judged.topics)}; "
+            + (affix_text([(list(qids), judged.topics)], "topics", "qrels") or _LOOK)
             + ", or ask for filter_by_topics=False and filter_by_qrels=False"
         )
-    unjudged = asked[~has_judgments]
+    unjudged = qids[~has_judgments]
     if has_judgments.any() and len(unjudged):
-        affix = affix_text([(list(unjudged), sorted(set(judged.topics).difference(asked)))], "topics", "qrels")
+        affix = affix_text([(list(unjudged), sorted(set(judged.topics).difference(qids)))], "topics", "qrels")
         if affix or not by_qrels:
             left_out = agreeing(len(unjudged), "topics are not in qrels and are left out of means")
             warn(f"topics: {left_out} ({examples(unjudged)}){effect}{f'; {affix}' if affix else ''}")
     queries = queries[has_judgments].reset_index(drop=True) if by_qrels else queries
-    return queries, judged.only(set(asked)) if by_topics else judged
+    return queries, judged.only(set(qids)) if by_topics else judged
 
 
 def _evaluated(

@@ -144,10 +144,10 @@ class BaselineTests:
         """
         base = values[self.place]
         p_values = np.full(len(values), nan)
-        for place, own in enumerate(values):
-            both = np.isfinite(own) & np.isfinite(base)
+        for place, of_system in enumerate(values):
+            both = np.isfinite(of_system) & np.isfinite(base)
             if place != self.place and both.any():
-                p_values[place] = self.function(own[both], base[both])[1]
+                p_values[place] = self.function(of_system[both], base[both])[1]
         higher, lower = ((values > base).sum(axis=1), (values < base).sum(axis=1))
         columns: dict[str, Any] = {}
         for sign, counts in (("+", higher), ("-", lower)):
@@ -242,17 +242,17 @@ class ExperimentValues:
         """Numbers of judged topics for which a measure is undefined, by system and measure, where there are any."""
         counts = np.isnan(self.values[:, :, : self.n_judged]).sum(axis=2)
         return {
-            self.names[place]: {column: int(n) for column, n in zip(self.columns, own, strict=True) if n}
-            for place, own in enumerate(counts)
-            if own.any()
+            self.names[place]: {column: int(n) for column, n in zip(self.columns, of_system, strict=True) if n}
+            for place, of_system in enumerate(counts)
+            if of_system.any()
         }
 
     def warn(self, *, of_means: bool) -> None:
         """Warn of judged topics that means leave out."""
         undefined = [
             f"{column} of {str(name)[:_WIDTH]!r}: {n}"
-            for name, own in self.n_undefined().items()
-            for column, n in own.items()
+            for name, counts in self.n_undefined().items()
+            for column, n in counts.items()
         ]
         if undefined and of_means:
             more = f"; and {len(undefined) - _LISTED} more" if len(undefined) > _LISTED else ""
@@ -297,20 +297,20 @@ class ExperimentValues:
     def by_name(self, times: Sequence[float] | None) -> dict[Any, dict[str, float]]:
         """Means by name of the system and measure."""
         tables = {
-            name: dict(zip(self.columns, own, strict=True))
-            for name, own in zip(self.names, self.means.tolist(), strict=True)
+            name: dict(zip(self.columns, row, strict=True))
+            for name, row in zip(self.names, self.means.tolist(), strict=True)
         }
         if times is not None:
-            for own, elapsed in zip(tables.values(), times, strict=True):
-                own[MEAN_RESPONSE_TIME] = elapsed
+            for row, elapsed in zip(tables.values(), times, strict=True):
+                row[MEAN_RESPONSE_TIME] = elapsed
         return tables
 
     def by_place(self) -> dict[int, dict[str, dict[str, float]]]:
         """Values by the position of the system, topic and measure."""
         return {
             place: {
-                qid: dict(zip(self.columns, own, strict=True))
-                for qid, own in zip(self.topics, values.T.tolist(), strict=True)
+                qid: dict(zip(self.columns, row, strict=True))
+                for qid, row in zip(self.topics, values.T.tolist(), strict=True)
             }
             for place, values in enumerate(self.values)
         }

@@ -268,9 +268,11 @@ def _rankings(
             for name, ranker in rankers.items():
                 if name != TRAINING and is_trained(ranker):
                     teaching.fit(ranker)
-            own = rankers[TRAINING]
-            first = teaching.crossed(own) if is_pipeline(own) else _entities(own, training)
-            entities = [first, _entities(own, checked)]
+            entity_ranker = rankers[TRAINING]
+            first = (
+                teaching.crossed(entity_ranker) if is_pipeline(entity_ranker) else _entities(entity_ranker, training)
+            )
+            entities = [first, _entities(entity_ranker, checked)]
             rows = [taught(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
             model = fresh(reranker).with_entities(unmarked(pd.concat(entities, ignore_index=True)))
             model.fit(rows[0], training_labels, rows[1] if len(rows[1]) else None, training_labels)
@@ -280,8 +282,8 @@ def _rankings(
             within = _reached(links, test, entity_run, cutoff)
             parts[name].append((entity_run, frozen.transform(within), frozen.transform(test)))
     return {
-        name: _Rankings(*(pd.concat(frames, ignore_index=True) for frames in zip(*own, strict=True)))
-        for name, own in parts.items()
+        name: _Rankings(*(pd.concat(frames, ignore_index=True) for frames in zip(*folds, strict=True)))
+        for name, folds in parts.items()
     }
 
 

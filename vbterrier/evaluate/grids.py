@@ -56,8 +56,8 @@ class GridResult(Shown):
         values = [
             (name, qid, measure, value)
             for name, result in results.items()
-            for measure, own in result["values"].items()
-            for qid, value in own.items()
+            for measure, by_topic in result["values"].items()
+            for qid, value in by_topic.items()
         ]
         first: dict[str, str] = {}
         same = {name: first.setdefault(result["ranking"], name) for name, result in results.items()}

@@ -287,13 +287,13 @@ def subtopics_of(subtopics: Any) -> pd.DataFrame:
 
 def measure_with_distribution(measure: str | ir_measures.Measure) -> UnjudgedMeasure:
     """Parse a measure that has a distribution over the grades of unjudged documents."""
-    (wanted,) = measures_from(measure)
-    if not isinstance(wanted, UnjudgedMeasure):
+    (checked,) = measures_from(measure)
+    if not isinstance(checked, UnjudgedMeasure):
         raise ParameterError(
-            f"{wanted}: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades "
-            "of unjudged documents"
+            f"{checked}: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the "
+            "grades of unjudged documents"
         )
-    return wanted
+    return checked
 
 
 def _qids(frame: pd.DataFrame, name: str) -> Ids:
@@ -313,15 +313,13 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     require(frame, ("qid", "entity_id", "prob"), "intents")
     kinds = _qids(topics, "topics"), _qids(frame, "intents")
     require_same_kind(*kinds, "topics column 'qid'", "intents column 'qid'")
-    wanted = topics["qid"].astype(str)
-    frame = frame[frame["qid"].astype(str).isin(wanted.unique())].reset_index(drop=True)
-    without = ~wanted.isin(frame["qid"].astype(str).unique())
+    qids = topics["qid"].astype(str)
+    frame = frame[frame["qid"].astype(str).isin(qids.unique())].reset_index(drop=True)
+    without = ~qids.isin(frame["qid"].astype(str).unique())
     if without.all():
-        raise InputError(f"intents: none of the {len(topics)} queries ({examples(wanted)}) has any candidate")
+        raise InputError(f"intents: none of the {len(topics)} queries ({examples(qids)}) has any candidate")
     if without.any():
-        problem = (
-            f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(wanted[without])})"
-        )
+        problem = f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(qids[without])})"
         if undefined == "raise":
             raise InputError(f"{problem}; add candidates, or ask for undefined='skip' to leave them out")
         if undefined == "skip":
@@ -330,16 +328,16 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     return frame, topics
 
 
-def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame, duplicates: str = "error") -> Run:
+def run_of_system(name: str, system: Any, topics: pd.DataFrame, inputs: pd.DataFrame, duplicates: str = "error") -> Run:
     """The run of a pipeline on the queries, or the run in a frame restricted to them.
 
-    Warn of queries of the run that are not in ``asked``; raise if the run has no other queries.
+    Warn of queries of the run that are not in ``inputs``; raise if the run has no other queries.
     """
     if is_pipeline(system):
         system = system.transform(topics)
     run = Run(system, name=f"run {name!r}", duplicates=duplicates)
     if run.topics:
-        qid = _qids(asked, "topics")
+        qid = _qids(inputs, "topics")
         run_places(run, qid.text.to_pylist(), qid, "topics")
     return run.only(set(topics["qid"].astype(str)))
 

@@ -88,12 +88,12 @@ def prior_note(intents: pd.DataFrame) -> Iterator[str]:
 
 def missing_note(queries: Iterable[str], intents: pd.DataFrame) -> Iterator[str]:
     """Yield the number of queries that have no candidate intents and count in no mean."""
-    asked = list(dict.fromkeys(map(str, queries)))
+    qids = list(dict.fromkeys(map(str, queries)))
     with_candidates = set(intents["qid"].astype(str).unique())
-    missing = [qid for qid in asked if qid not in with_candidates]
+    missing = [qid for qid in qids if qid not in with_candidates]
     if missing:
         yield (
-            f"{len(missing)} of {len(asked)} queries ({examples(missing)}) have no candidate intents and count in no "
+            f"{len(missing)} of {len(qids)} queries ({examples(missing)}) have no candidate intents and count in no "
             "mean"
         )
 

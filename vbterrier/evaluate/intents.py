@@ -302,16 +302,16 @@ def evaluate_intents(
     on_topics, duplicates = data.on_topics, data.duplicates
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     memory, n_jobs, client, progress = execution.memory, execution.n_jobs, execution.client, execution.progress
-    asked = at_cutoffs(measures, cutoff)
+    reported = at_cutoffs(measures, cutoff)
     is_modelled = tagger_model is not None
-    _check(asked, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
-    nil, largest = nil_of(asked), deepest(asked)
+    _check(reported, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
+    nil, largest = nil_of(reported), deepest(reported)
     asked_queries = _checked_topics(topics, runs, baseline, data.system)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     # A stage that tags documents reads their texts.
     extra = tagging_stage(tagger) is not None
-    work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
+    work = Work("", planned(reported), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
     where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
     by_name = _systems(runs, baseline, work, system=data.system, extra=extra, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
@@ -337,13 +337,15 @@ def evaluate_intents(
     ]
     if PARTS in frame.columns:
         if parts is not None:
-            asked = [measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure for measure in asked]
+            reported = [
+                measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure for measure in reported
+            ]
         frame, (tags, *retagged), perturbations = _resolved_parts(
-            frame, [tags, *retagged], perturbations, reading_of(asked), nil, is_modelled=is_modelled
+            frame, [tags, *retagged], perturbations, reading_of(reported), nil, is_modelled=is_modelled
         )
     scored = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
-        measures=asked,
+        measures=reported,
         intents=frame,
         tags=tags,
         pool=pool,
@@ -351,14 +353,14 @@ def evaluate_intents(
         inference=inference,
         execution=Execution(progress=progress),
     )
-    scores = _labelled(scored, quality, asked)
+    scores = _labelled(scored, quality, reported)
     made, per_query, of_replicas, tagged_runs = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
     # score() has given the same warnings already.
     with unheard():
         if n_replicas:
             made, of_replicas, per_query = replicas_of(
                 *tagged_runs,
-                asked,
+                reported,
                 perturbations,
                 n_replicas=n_replicas,
                 seed=seed,
@@ -371,7 +373,7 @@ def evaluate_intents(
                 pooled=pool == "collection",
             )
         first_ranks = first_covering_ranks(*tagged_runs, largest)
-        tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
+        tagged = tag_coverage(*tagged_runs, sorted({one.params.get("cutoff") for one in reported} - {None}), nil)
         pairs = (
             comparisons(scores.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
             if scores.joint is None
@@ -384,7 +386,7 @@ def evaluate_intents(
             intervals.append(
                 gold_intervals(
                     *tagged_runs,
-                    asked,
+                    reported,
                     tagger_model,
                     scores.intervals,
                     n_replicas or N_REPLICAS,
@@ -608,10 +610,10 @@ def at_cutoffs(measures: Any, cutoff: Sequence[int] | int) -> list[ir_measures.M
             raise ParameterError(f"cutoff={excerpt(cutoff)}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
     if not cutoffs:
         raise ParameterError("cutoff=[]: wanted at least one cutoff")
-    asked = []
+    expanded = []
     for measure in measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures])):
         takes = "cutoff" in measure.SUPPORTED_PARAMS and measure.params.get("cutoff") is None
-        asked += [measure @ int(one) for one in cutoffs] if takes else [measure]
-    if not asked:
+        expanded += [measure @ int(one) for one in cutoffs] if takes else [measure]
+    if not expanded:
         raise ParameterError("no measures; name at least one, as 'VB'")
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(expanded))

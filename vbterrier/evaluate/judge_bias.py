@@ -59,11 +59,11 @@ def with_groups(
 
 def _overlap(frame: pd.DataFrame, texts: pd.DataFrame, queries: Any) -> pd.Series[Any]:
     """Quarters of the documents by the share of the words of their query that they contain."""
-    asked = frame_of(queries, "queries")
-    require(asked, ("qid", "query"), "queries")
+    queries_frame = frame_of(queries, "queries")
+    require(queries_frame, ("qid", "query"), "queries")
     words = [
         {str(key): set(str(text).lower().split()) for key, text in zip(part.iloc[:, 0], part.iloc[:, 1], strict=True)}
-        for part in (asked[["qid", "query"]], texts[["docno", "text"]])
+        for part in (queries_frame[["qid", "query"]], texts[["docno", "text"]])
     ]
     shares = [
         len(words[0][qid] & words[1][docno]) / len(words[0][qid]) if words[0].get(qid) and docno in words[1] else np.nan
@@ -127,22 +127,22 @@ def bias_by_group(
             names = sorted(set(group.dropna()) - {_OTHERS})
             # By the number that they begin with; the others follow.
             for name in sorted(
-                names, key=lambda name: int(found[0]) if (found := re.match(r"\d+", name)) else math.inf
+                names, key=lambda name: int(number[0]) if (number := re.match(r"\d+", name)) else math.inf
             ):
-                own = (group == name).to_numpy()
-                mean = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
-                rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *mean, level))
+                of_group = (group == name).to_numpy()
+                mean = _mean(error, of_group, (group == _OTHERS).to_numpy(), topic, level)
+                rows.append((judge, by, name, int(of_group.sum()), bias[of_group].mean(), *mean, level))
     columns = ["judge", "by", "group", "n", "bias", "residual", "low", "high", "level"]
     empty = pd.DataFrame(columns=["predicted", "observed", "n", "method"])
     return pd.DataFrame(rows, columns=columns), pd.concat(bins or [empty], ignore_index=True)
 
 
-def _mean(error: Floats, own: Any, others: Any, topic: Any, level: float) -> tuple[float, float, float]:
+def _mean(error: Floats, of_group: Any, others: Any, topic: Any, level: float) -> tuple[float, float, float]:
     """The mean error of a group, less that of others if there are any, with Student's interval over topics."""
     from scipy import special
 
     value, part, sizes = 0.0, np.zeros(len(error)), []
-    for sign, group in ((1, own), (-1, others)):
+    for sign, group in ((1, of_group), (-1, others)):
         if group.any():
             value += sign * error[group].mean()
             part[group] = sign * (error[group] - error[group].mean()) / group.sum()

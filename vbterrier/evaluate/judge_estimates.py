@@ -58,17 +58,17 @@ class Correction(NamedTuple):
     judged: JudgedTopics | None = None
 
 
-def correction_of(given: AuditMaterial) -> Correction:
+def correction_of(material: AuditMaterial) -> Correction:
     """The correction that the judgments allow.
 
     Judged documents correct the scores if each topic that is not complete has enough of them on average; otherwise
     complete topics do if there are enough.
     """
-    judged, topics = given.judged.values(), given.target.topics
+    judged, topics = material.judged.values(), material.target.topics
     shared = sorted(set.intersection(*(set(each.topics) for each in judged)))
     every = sorted({*shared, *topics})
-    lacking = set(open_documents(given.top, given.labels, given.human, every, given.cutoff)["qid"].unique())
-    sizes = given.human.groupby("qid").size()
+    lacking = set(open_documents(material.top, material.labels, material.human, every, material.cutoff)["qid"].unique())
+    sizes = material.human.groupby("qid").size()
     n_judged = sizes.reindex(sorted(lacking), fill_value=0).mean() if lacking else np.inf
     if n_judged >= _LEAST_DOCUMENTS:
         return Correction(BY_DOCUMENTS)
@@ -84,23 +84,23 @@ def correction_of(given: AuditMaterial) -> Correction:
 
 
 def estimates_with_humans(
-    given: AuditMaterial,
+    material: AuditMaterial,
     judges: MachineLabels,
     correction: Correction,
     baseline: str | None,
     options: Mapping[str, Any],
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Estimates by humans alone, on the topics of each judge, too, and corrected ones."""
-    names, cutoff, level = list(given.runs), given.cutoff, options["level"]
-    labels = given.labels[given.labels["qid"].isin(given.target.topics)]
-    every = evidence_runs(given.top, labels, given.human, given.target.topics, cutoff)
+    names, cutoff, level = list(material.runs), material.cutoff, options["level"]
+    labels = material.labels[material.labels["qid"].isin(material.target.topics)]
+    every = evidence_runs(material.top, labels, material.human, material.target.topics, cutoff)
     parts = {str(judge): part for judge, part in labels.groupby("name", sort=False)}
-    topics = [given.target.topics, *(sorted(part["qid"].unique()) for part in parts.values())]
+    topics = [material.target.topics, *(sorted(part["qid"].unique()) for part in parts.values())]
 
     def estimates(used: MachineLabels | None) -> list[Estimate]:
-        evidence = evidence_of(every[0], given.judgments, cutoff, every[1], used)
+        evidence = evidence_of(every[0], material.judgments, cutoff, every[1], used)
         return cross_fitted_estimates(
-            evidence, given.judgments.grades, names, options["n_draws"], options["seed"], topics
+            evidence, material.judgments.grades, names, options["n_draws"], options["seed"], topics
         )
 
     all_topics, *of_judges = estimates(None)
@@ -111,28 +111,28 @@ def estimates_with_humans(
     elif correction.kind == BY_DOCUMENTS:
         yield estimates(judges)[0].tables(CORRECTED, level, baseline)
     else:
-        yield no_scores(names, baseline, CORRECTED, correction.kind, len(given.target.topics))
+        yield no_scores(names, baseline, CORRECTED, correction.kind, len(material.target.topics))
     for (judge, part), humans in zip(parts.items(), of_judges, strict=True):
-        if humans.n_qids < len(given.target.topics):
-            _warn_of_lacking_topics(judge, part, given.target)
+        if humans.n_qids < len(material.target.topics):
+            _warn_of_lacking_topics(judge, part, material.target)
             yield humans.tables(HUMANS, level, baseline, judge)
 
 
 def estimates_alone(
-    given: AuditMaterial, correction: Correction, baseline: str | None, options: Mapping[str, Any]
+    material: AuditMaterial, correction: Correction, baseline: str | None, options: Mapping[str, Any]
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Estimates by each judge alone, on the topics of the corrected scores."""
-    with_humans = set(given.target.topics)
-    for judge, judged in given.judged.items():
+    with_humans = set(material.target.topics)
+    for judge, judged in material.judged.items():
         shown = [correction.judged is not None or topic in with_humans for topic in judged.topics]
         table, level = judged.scores[:, shown], options["level"]
-        yield scores_alone(judge, list(given.runs), table, level, options["seed"], baseline)
+        yield scores_alone(judge, list(material.runs), table, level, options["seed"], baseline)
 
 
 def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
-    own = set(labels["qid"].unique())
-    lacking = [topic for topic in target.topics if topic not in own]
+    labelled = set(labels["qid"].unique())
+    lacking = [topic for topic in target.topics if topic not in labelled]
     warn(
         f"judge {judge!r}: no label for {len(lacking)} of {len(target.topics)} topics ({examples(lacking)}): its "
-        f"scores are means over the other {len(own)}, as are those of humans alone in rows of this judge"
+        f"scores are means over the other {len(labelled)}, as are those of humans alone in rows of this judge"
     )

@@ -90,8 +90,8 @@ class Estimate:
         def variance(drawn: Floats, parts: Floats) -> Floats:
             return np.asarray((1 - weight) * drawn.var(axis=1) + weight * (parts**2).sum(axis=1))
 
-        own = variance(draws - draws.mean(axis=0), errors - errors.mean(axis=0))
-        half = np.sqrt(shared + own) * special.ndtri((1 + level) / 2)
+        of_errors = variance(draws - draws.mean(axis=0), errors - errors.mean(axis=0))
+        half = np.sqrt(shared + of_errors) * special.ndtri((1 + level) / 2)
         reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
         common = np.full(len(value), np.sqrt(shared) * special.ndtri((1 + level) / 2))
@@ -129,10 +129,10 @@ def cross_fitted_estimates(
     gain = np.asarray(grades, dtype=np.float64)
     weights: Floats = np.zeros((len(names), len(evidence)))
     for place, name in enumerate(names):
-        own = np.flatnonzero(
+        in_part = np.flatnonzero(
             (evidence.run == evidence.distinct[evidence.names.index(name)]) & (evidence.rank <= evidence.cutoff)
         )
-        weights[place, evidence.item[own]] = discounts(evidence.cutoff)[evidence.rank[own] - 1]
+        weights[place, evidence.item[in_part]] = discounts(evidence.cutoff)[evidence.rank[in_part] - 1]
     parts_of_topics = [np.isin(evidence.topics, part) for part in topics]
     drawn = GradeDraws(fit_evidence(evidence), n_draws, seed)
     scores = _scores(drawn, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
@@ -146,7 +146,7 @@ def cross_fitted_estimates(
         predicted[fold == part], parts[:, fold == part] = fit.predicted, fit.parts
     weight = _excess_weights(evidence, judged, weights.any(axis=0), predicted, expected)
     if weight is None:
-        return [Estimate(names, int(own.sum()), draw) for own, draw in zip(parts_of_topics, draws, strict=True)]
+        return [Estimate(names, int(in_part.sum()), draw) for in_part, draw in zip(parts_of_topics, draws, strict=True)]
     # Judged documents of a fold represent those of the other documents, and themselves, which their model did not see.
     parts *= weight + 1 / len(fits)
     # The variance of a sum over a sample with inclusion probabilities 1/(1 + w) is the sum of w (1 + w) x².
@@ -223,9 +223,11 @@ def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floa
     predicted[judged], predicted[evidence.unjudged] = held_out, expected
     stratum = np.zeros(len(evidence), dtype=np.int64)
     for inside in (False, True):
-        own = in_cut == inside
-        if own.any():
-            stratum[own] = 3 * inside + np.searchsorted(np.quantile(predicted[own], [1 / 3, 2 / 3]), predicted[own])
+        of_side = in_cut == inside
+        if of_side.any():
+            stratum[of_side] = 3 * inside + np.searchsorted(
+                np.quantile(predicted[of_side], [1 / 3, 2 / 3]), predicted[of_side]
+            )
     n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[judged], minlength=6)
     if not len(evidence.unjudged) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
         return None

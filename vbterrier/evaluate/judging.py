@@ -173,7 +173,7 @@ def judge_next(
     """
     level = inference.level
     progress = execution.progress
-    wanted, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
+    target_measure, planned = measure_with_distribution(measure), JudgingBudget.of(budget)
     n = whole("budget", planned.n, meaning=": the documents that can be judged")
     each_level = level if look is None else spent_level(level, look)
     loaded = loaded_runs(runs, data.duplicates, data.system)
@@ -181,7 +181,7 @@ def judge_next(
         loaded = _pair(loaded, difference)
     judged = target_of(qrels, None, None)
     evidence: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
-    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
+    loaded, target, models = fitted_runs(loaded, judged, target_measure, data.on_topics, **evidence)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
     quota = planned.quota
     if isinstance(quota, int) and not isinstance(quota, bool):
@@ -190,10 +190,10 @@ def judge_next(
         options[name] = None if value is None else _of_topics(name, value, target.topics)
     distributions = {}
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
-        distributions[name] = wanted.distribution(Scoring(target, run, wanted.cutoff, models))
-    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), wanted)
-    plan = plan_judging(distributions, n, measure=str(wanted), difference=difference, **options)
-    return replace(plan, estimand=estimand(wanted, models))
+        distributions[name] = target_measure.distribution(Scoring(target, run, target_measure.cutoff, models))
+    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), target_measure)
+    plan = plan_judging(distributions, n, measure=str(target_measure), difference=difference, **options)
+    return replace(plan, estimand=estimand(target_measure, models))
 
 
 def _of_topics(name: str, by_topic: Any, topics: Sequence[str]) -> Mapping[str, float]:
@@ -341,9 +341,9 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
     bins = label if len(np.unique(label)) <= _LISTED else pd.qcut(label, 10, labels=False, duplicates="drop")
     rows = []
     for part in np.unique(bins):
-        own = bins == part
-        low, high = share_interval(int(relevant[own].sum()), int(own.sum()), level)
-        rows.append((name, label[own].mean(), int(own.sum()), relevant[own].mean(), low, high, level))
+        of_bin = bins == part
+        low, high = share_interval(int(relevant[of_bin].sum()), int(of_bin.sum()), level)
+        rows.append((name, label[of_bin].mean(), int(of_bin.sum()), relevant[of_bin].mean(), low, high, level))
     calibration = pd.DataFrame(rows, columns=["name", "label", "n", "relevant", "low", "high", "level"])
     confusion.insert(0, "name", name)
     kappas = _kappas(name, label, grade, judgments.grades, level)
@@ -458,8 +458,8 @@ def corrected_scores(
     if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
     loaded = loaded_runs(runs, duplicates, data.system)
-    asked, evaluated = distinct_measures(measures), Data(on_topics="all", system=ONE)
-    predicted = scored_runs(loaded, frame, asked, data=evaluated).table.frame()
+    reported, evaluated = distinct_measures(measures), Data(on_topics="all", system=ONE)
+    predicted = scored_runs(loaded, frame, reported, data=evaluated).table.frame()
     sample = {name: run.only(judged) for name, run in loaded.items()}
-    labelled = scored_runs(sample, human, asked, data=evaluated).table.frame()
+    labelled = scored_runs(sample, human, reported, data=evaluated).table.frame()
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

@@ -36,15 +36,16 @@ def reading_of(measures: Sequence[ir_measures.Measure]) -> str:
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     """The NIL intent of measures over the intents and tags of a call, which must not have their own."""
-    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
-    nil = {measure["nil"] for measure in asked}
+    intent_measures = [measure for measure in measures if isinstance(measure, IntentMeasure)]
+    nil = {measure["nil"] for measure in intent_measures}
     if len(nil) > 1:
         raise ParameterError("measures must share one nil=; evaluate measures with another nil= in a separate call")
-    for measure in asked:
-        own = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
-        if own:
+    for measure in intent_measures:
+        options = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
+        if options:
             raise ParameterError(
-                f"{measure}: measures share the intents and tags of the call; drop {own[0]}=, or use vbterrier.score"
+                f"{measure}: measures share the intents and tags of the call; drop {options[0]}=, or use "
+                "vbterrier.score"
             )
     return str(nil.pop()) if nil else ""
 
@@ -56,8 +57,8 @@ def statistic_of(measure: ir_measures.Measure) -> Statistic:
             f"{measure}: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"
         )
     of_statistics = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
-    given = {name: value for name, value in measure.params.items() if name in of_statistics}
-    return Statistic(measure.NAME, **{"cutoff": None, **given})
+    options = {name: value for name, value in measure.params.items() if name in of_statistics}
+    return Statistic(measure.NAME, **{"cutoff": None, **options})
 
 
 def check_pool(pool: str, measures: Sequence[ir_measures.Measure], interval: str) -> None:

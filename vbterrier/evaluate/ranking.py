@@ -232,9 +232,9 @@ def rank_systems(
     """
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed
     progress = execution.progress
-    wanted = measure_with_distribution(measure)
-    if wanted["stat"] != "mean":
-        raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
+    parsed = measure_with_distribution(measure)
+    if parsed["stat"] != "mean":
+        raise ParameterError(f"{parsed}: rank_systems needs the scores themselves; leave out stat={parsed['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
     judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, data.duplicates, data.system)
@@ -242,13 +242,13 @@ def rank_systems(
         require_system("baseline", baseline, loaded)
     _queries_table(data.queries, ())
     evidence: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
-    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
+    loaded, target, models = fitted_runs(loaded, judged, parsed, data.on_topics, **evidence)
     if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
             f"uncertainty={excerpt(uncertainty)} resamples topics, but there is only "
             f"{target.topics[0]!r}; ask for 'unjudged'"
         )
-    joint, shares = joint_scores(loaded, target, wanted, models)
+    joint, shares = joint_scores(loaded, target, parsed, models)
     sample = _sample(data.queries, joint.topics, uncertainty)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         is_sampled = (len(target.topics) if sample is None else sample.n_units) > 1
@@ -259,15 +259,15 @@ def rank_systems(
     (low, high), (rank_low, rank_high) = equal_tails(drawn_scores.draws, level), equal_tails(drawn_scores.ranks, level)
     if sample is not None and uncertainty != "unjudged":
         over_labels = sources["unjudged"] if uncertainty == "both" else None
-        low, high = _limits_of_means(joint, drawn_scores, over_labels, sample, level, score_bounds(str(wanted)))
+        low, high = _limits_of_means(joint, drawn_scores, over_labels, sample, level, score_bounds(str(parsed)))
     columns = {"mean": drawn_scores.means, "low": low, "high": high, "expected_rank": drawn_scores.ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
-    systems = pd.DataFrame({"name": drawn_scores.names, "measure": str(wanted), **columns})
+    systems = pd.DataFrame({"name": drawn_scores.names, "measure": str(parsed), **columns})
     named = pairs_of(drawn_scores.names, baseline)
     pairs = pd.DataFrame(named, columns=_PAIR)
     a, b = drawn_scores.places(pairs)
     tails = np.concatenate([equal_tails(gap, level) for gap in drawn_scores.gaps(a, b)], axis=1)
-    pairs = pairs.assign(measure=str(wanted), diff=drawn_scores.means[a] - drawn_scores.means[b])
+    pairs = pairs.assign(measure=str(parsed), diff=drawn_scores.means[a] - drawn_scores.means[b])
     beats = {kind: draws.beats(pairs) for kind, draws in sources.items()}
     pairs = pairs.assign(low=tails[0], high=tails[1], level=level, p_a_beats_b=beats[uncertainty])
     for source in ("unjudged", "both"):
@@ -275,7 +275,7 @@ def rank_systems(
         systems[f"p_best_{source}"] = np.nan if draws is None else systems["name"].map(draws.best())
         pairs[f"p_a_beats_b_{source}"] = beats.get(source, np.nan)
     systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
-    about: dict[str, Any] = {"estimand": estimand(wanted, models)} if models else {}
+    about: dict[str, Any] = {"estimand": estimand(parsed, models)} if models else {}
     about |= {"method": (UNCERTAINTY if sample is None else _OF_SAMPLES)[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(drawn_scores))

@@ -192,8 +192,8 @@ class ReleaseScores:
         sample = sampled_queries(self._table.loc[order], unsampled=others)
         covariate = self._covariates.get(pair) if pair is not None else None
         if covariate is not None:
-            known = self._known_covariate(covariate, order)
-            sample = sample._replace(certain=None, covariate=known)
+            known_mean = self._known_covariate(covariate, order)
+            sample = sample._replace(certain=None, covariate=known_mean)
         return [self._place[qid] for qid in order], sample
 
     def _known_covariate(self, values: pd.Series[float], qids: list[str]) -> Covariate:
@@ -471,7 +471,7 @@ def covariates_of(
         if table is None or "covariate" not in table.columns:
             raise InputError("covariate='earlier': wanted a column covariate of queries")
         column = table["covariate"].dropna()
-        found = dict.fromkeys(pairs, column)
+        columns = dict.fromkeys(pairs, column)
     else:
         judges = labels_of(labels)
         if judges is None:
@@ -491,8 +491,10 @@ def covariates_of(
             data=Data(on_topics="all"),
         ).table
         scores = dict(zip(names, rated_scores.rows(str(plain), names, rated_scores.qids), strict=True))
-        found = {(one, other): pd.Series(scores[one] - scores[other], index=rated_scores.qids) for one, other in pairs}
-    for column in found.values():
+        columns = {
+            (one, other): pd.Series(scores[one] - scores[other], index=rated_scores.qids) for one, other in pairs
+        }
+    for column in columns.values():
         lacking = [qid for qid in rated.index if qid not in column.index]
         if lacking:
             raise InputError(
@@ -501,7 +503,7 @@ def covariates_of(
             )
         if len(column) == len(rated):
             warn(f"covariate={kind!r} is known for the rated queries alone, for which it has no use")
-    return found
+    return columns
 
 
 def _instead(

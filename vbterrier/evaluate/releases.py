@@ -313,7 +313,7 @@ def _side_by_side(release: ReleaseScores, pair: tuple[str, str], worst: pd.DataF
 
 def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns that readers compare; the verdict has the others in words."""
-    said = [
+    constant = [
         "advice",
         "reason",
         "guarantee",
@@ -332,7 +332,7 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     if "n_needed" in shown.columns:
         shown["n_needed"] = shown["n_needed"].map(lambda n: "" if pd.isna(n) else f"{int(n):,}")
     names = {"losses": "large losses", "unjudged_baseline": "unjudged of the baseline", "n_needed": "queries needed"}
-    return shown.drop(columns=said, errors="ignore").rename(columns=names)
+    return shown.drop(columns=constant, errors="ignore").rename(columns=names)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -498,8 +498,8 @@ def release_gate(
     level, n_resamples, seed = inference.level, inference.n_resamples, inference.seed
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
     whole("budget", budget, low=0)
-    wanted = measures_from(measure)[0]
-    margins = {wanted: margin} | {measures_from(name)[0]: at for name, at in (options.guardrails or {}).items()}
+    main = measures_from(measure)[0]
+    margins = {main: margin} | {measures_from(name)[0]: at for name, at in (options.guardrails or {}).items()}
     if len(margins) != 1 + len(options.guardrails or ()):
         raise ParameterError("guardrails: wanted measures other than that of the decision, each once")
     criteria = {
@@ -533,7 +533,7 @@ def release_gate(
     }
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     # Scores of other measures come with the warnings of their own evaluation.
-    target, loaded = aligned(rated.only(queries.index), loaded, "all", warns=isinstance(wanted, UnjudgedMeasure))
+    target, loaded = aligned(rated.only(queries.index), loaded, "all", warns=isinstance(main, UnjudgedMeasure))
     constants: dict[str, Any] = {"guarantee": options.guarantee, "look": options.look}
     constants |= {"n_resamples": n_resamples, "seed": seed, "level": level}
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):

@@ -64,14 +64,14 @@ def replicas_of(
     Diversity measures, which ignore probabilities, have none. ``reruns``, ``retagged``: the runs of pipelines, or the
     tags, for each of the variants.
     """
-    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
-    if not asked:
+    intent_measures = [measure for measure in measures if isinstance(measure, IntentMeasure)]
+    if not intent_measures:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
     together = PARTS in intents.columns
     # Variants may have parts that were resolved in the tags.
     frame = with_variants(intents, perturbations).drop(columns=[] if together else PARTS, errors="ignore")
     candidates = Intents(frame, together=together)
-    all_tags, cutoff, nil = Tags(tags), deepest(asked), nil_of(asked)
+    all_tags, cutoff, nil = Tags(tags), deepest(intent_measures), nil_of(intent_measures)
 
     def matched(run: Run, own_tags: Tags = all_tags) -> Matches:
         return matches_of(cover(run, candidates, own_tags, cutoff, nil=nil), run)
@@ -87,9 +87,9 @@ def replicas_of(
         rankings = reruns.get(name, [run] * n_frames)
         of_rankings = {id(one): [matched(one, own_tags) for own_tags in taggings] for one in rankings}
         matches[name] = [*(one for each in rankings for one in of_rankings[id(each)]), matched(run)]
-    statistics = list(dict.fromkeys(map(statistic_of, asked)))
-    wanted = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
-    made = replicate(frame, matches, perturbations, wanted, n_replicas=n_replicas, seed=seed, progress=progress)
+    statistics = list(dict.fromkeys(map(statistic_of, intent_measures)))
+    computed = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
+    made = replicate(frame, matches, perturbations, computed, n_replicas=n_replicas, seed=seed, progress=progress)
     every, made = made, made.only(statistics)
     resampled = method == "bca" and made.source == "intents"
     without = left_out(frame, matches, statistics) if resampled else None
@@ -97,7 +97,7 @@ def replicas_of(
     intervals = made.intervals(**options, left_out=without)
     if pooled:
         intervals = every.pooled(statistics).intervals(**options).assign(n_qids=len(made.topics))
-    names = {str(statistic_of(measure)): str(measure) for measure in asked}
+    names = {str(statistic_of(measure)): str(measure) for measure in intent_measures}
     tables = [intervals, made.frame(**options, left_out=without)]
     for at, table in enumerate(tables):
         lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
@@ -135,26 +135,26 @@ def gold_intervals(
     seed: int,
 ) -> pd.DataFrame:
     """Estimates of mean scores under gold tags, with intervals, as C with the values of another C frame."""
-    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
-    graded = [str(measure) for measure in asked if measure.params.get("gain") == "dcg"]
-    if graded or nil_of(asked):
+    intent_measures = [measure for measure in measures if isinstance(measure, IntentMeasure)]
+    graded = [str(measure) for measure in intent_measures if measure.params.get("gain") == "dcg"]
+    if graded or nil_of(intent_measures):
         raise ParameterError(
-            f"tagger_model= estimates binary gains without NIL; evaluate {examples(graded or map(str, asked))} in a "
-            "separate call"
+            f"tagger_model= estimates binary gains without NIL; evaluate "
+            f"{examples(graded or map(str, intent_measures))} in a separate call"
         )
-    if not asked:
+    if not intent_measures:
         raise ParameterError("tagger_model=: no measure over intents among the measures; add ES or VB")
     # The order of rows must not change the estimates.
     ordered = intents.assign(_qid=intents["qid"].astype(str), _entity=intents["entity_id"].astype(str))
     candidates = Intents(ordered.sort_values(["_qid", "_entity"], ignore_index=True))
     frames = {"tags": Tags(tags), "model": Tags(model.tags), "gold": Tags(model.gold)}
-    statistics, depth, tables = [statistic_of(measure) for measure in asked], deepest(asked), []
+    statistics, depth, tables = [statistic_of(measure) for measure in intent_measures], deepest(intent_measures), []
     for name, run in runs.items():
         pairs = _retrieved(name, run, candidates, frames, set(model.labelled["docno"].unique()), depth)
         estimates, draws = gold_scores(pairs, statistics, n_replicas=n_replicas, seed=seed)
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
-        tables.append(pd.DataFrame({"name": name, "measure": list(map(str, asked)), **numbers}))
+        tables.append(pd.DataFrame({"name": name, "measure": list(map(str, intent_measures)), **numbers}))
     key, n_qids = ["name", "measure"], len(candidates.topics)
     table = pd.concat(tables, ignore_index=True).merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
     return table.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
@@ -227,15 +227,15 @@ class Paraphrases:
         number = worded.groupby("qid", sort=False).cumcount()
         rounds = [worded[number == n] for n in range(int(number.max()) + 1)]
         others = [name for name in topics.columns if name not in worded.columns]
-        asked = [topics, *(topics[["qid", *others]].merge(some, on="qid") for some in rounds)]
+        inputs = [topics, *(topics[["qid", *others]].merge(some, on="qid") for some in rounds)]
         frames = [intents]
-        for some in tracked(asked[1:], "linking paraphrases", shown=progress):
+        for some in tracked(inputs[1:], "linking paraphrases", shown=progress):
             of_query = intents[intents["qid"].isin(some["qid"].unique())]
             frames.append(pipeline.transform(some) if is_pipeline(pipeline) else of_query)
         nonempty = [place for place, frame in enumerate(frames) if len(frame)]
         made = Variants([frames[place] for place in nonempty], order=self.order)
-        _warn_without_candidates(self, asked[1:], frames[1:])
-        return made, [asked[place] for place in nonempty]
+        _warn_without_candidates(self, inputs[1:], frames[1:])
+        return made, [inputs[place] for place in nonempty]
 
     def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
         """One row per wording, without empty and duplicated texts and the query itself."""
@@ -255,8 +255,8 @@ class Paraphrases:
         worded = worded[columns]
         worded = worded[worded["query"].notna() & worded["query"].astype(str).str.strip().ne("")]
         every = pd.concat([topics[columns], worded]).map(lambda one: one if isinstance(one, str) else repr(one))
-        own = every.duplicated().iloc[len(topics) :].to_numpy()
-        distinct: pd.DataFrame = worded[~own]
+        original = every.duplicated().iloc[len(topics) :].to_numpy()
+        distinct: pd.DataFrame = worded[~original]
         if not len(distinct):
             raise InputError(f"{self}: no query has a paraphrase; add some, or leave the perturbation out")
         return distinct
@@ -290,8 +290,8 @@ class RerunSystems:
 
     def wordings(self, intents: pd.DataFrame, topics: pd.DataFrame, seed: int) -> tuple[Variants, list[pd.DataFrame]]:
         """The same candidates for each run, and the topics of each."""
-        asked = [topics, *_numbered(topics, self.n_runs, seed, "systems")]
-        return Variants([intents] * len(asked), order="turn"), asked
+        inputs = [topics, *_numbered(topics, self.n_runs, seed, "systems")]
+        return Variants([intents] * len(inputs), order="turn"), inputs
 
 
 def _numbered(topics: pd.DataFrame, n: int, seed: int, what: str) -> list[pd.DataFrame]:
@@ -327,10 +327,10 @@ class RerunPipeline:
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """Candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
-        asked = _numbered(topics, n_replicas, seed, "rerun")
-        frames = [pipeline.transform(some) for some in tracked(asked, "running again", shown=progress)]
+        inputs = _numbered(topics, n_replicas, seed, "rerun")
+        frames = [pipeline.transform(some) for some in tracked(inputs, "running again", shown=progress)]
         made = Variants(frames, order="turn")
-        _warn_without_candidates(self, asked, frames)
+        _warn_without_candidates(self, inputs, frames)
         return made
 
 
@@ -409,7 +409,7 @@ def rerun_notes(perturbations: Sequence[Any], n_replicas: int) -> Iterator[str]:
 def runs_of_systems(
     systems: Mapping[str, Any],
     topics: pd.DataFrame,
-    asked: pd.DataFrame,
+    inputs: pd.DataFrame,
     duplicates: str = "error",
     *,
     n_jobs: int,
@@ -419,7 +419,7 @@ def runs_of_systems(
     pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
     results = _results(pipelines, [topics], n_jobs=n_jobs, progress=progress)
     return {
-        name: run_of_system(name, results[name][0] if name in results else system, topics, asked, duplicates)
+        name: run_of_system(name, results[name][0] if name in results else system, topics, inputs, duplicates)
         for name, system in systems.items()
     }
 
@@ -462,7 +462,7 @@ def runs_of_wordings(
 
 
 def _results(
-    pipelines: Mapping[str, Any], asked: Sequence[pd.DataFrame], *, n_jobs: int, progress: bool
+    pipelines: Mapping[str, Any], inputs: Sequence[pd.DataFrame], *, n_jobs: int, progress: bool
 ) -> dict[str, list[Any]]:
     """The results of each pipeline for each frame of topics."""
     if n_jobs != 1:
@@ -475,10 +475,10 @@ def _results(
             raise ParameterError(
                 f"n_jobs={n_jobs}: system {name!r} cannot be sent to another process ({error}); use n_jobs=1"
             ) from error
-    items = [(pipeline, some) for pipeline in pipelines.values() for some in asked]
+    items = [(pipeline, some) for pipeline in pipelines.values() for some in inputs]
     shown = progress and len(items) > 1
     results = list(mapped(_result, items, n_jobs=n_jobs, progress=shown, description="running systems"))
-    return {name: results[at * len(asked) : (at + 1) * len(asked)] for at, name in enumerate(pipelines)}
+    return {name: results[at * len(inputs) : (at + 1) * len(inputs)] for at, name in enumerate(pipelines)}
 
 
 def _result(item: tuple[Any, pd.DataFrame]) -> Any:
@@ -498,15 +498,15 @@ def _listed(value: Any, column: str) -> list[str]:
     )
 
 
-def _warn_without_candidates(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
+def _warn_without_candidates(perturbation: Any, inputs: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
     """Warn of wordings and reruns without candidates, whose replicas use the candidates of other rounds."""
     without = [
         some["qid"][~some["qid"].isin(with_candidates["qid"].unique())]
-        for some, with_candidates in zip(asked, frames, strict=True)
+        for some, with_candidates in zip(inputs, frames, strict=True)
     ]
     n = sum(map(len, without))
     if n:
         warn(
-            f"{perturbation}: no candidates for {n} of {sum(map(len, asked))} runs of a query "
+            f"{perturbation}: no candidates for {n} of {sum(map(len, inputs))} runs of a query "
             f"({examples(pd.concat(without).unique())}); these replicas use the candidates of its other runs"
         )

@@ -174,8 +174,8 @@ class RerankContext:
         internal = [measure for measure in self.measures if isinstance(measure, Measure)]
         external = [measure for measure in self.measures if not isinstance(measure, Measure)]
         values: Values = {str(measure): {} for measure in self.measures}
-        own = evaluate(internal, target, run, self.models) if internal else ()
-        for topic, measure, value in chain(own, external_values(external, target, run, warned=True)):
+        internal_values = evaluate(internal, target, run, self.models) if internal else ()
+        for topic, measure, value in chain(internal_values, external_values(external, target, run, warned=True)):
             values[str(measure)][topic] = value
         return values, rankings_fingerprint(run)
 
@@ -222,8 +222,8 @@ def inputs_fingerprint(context: RerankContext) -> str:
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
         rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
         *(
-            f"{name}: {rows_fingerprint([own.topic_ids.fingerprints[own.topic], own.docno.fingerprints, own.score])}"
-            for name, own in sorted(context.runs.items())
+            f"{name}: {rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])}"
+            for name, run in sorted(context.runs.items())
         ),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
@@ -318,8 +318,8 @@ def rerank_grid(
     embeddings, document_embeddings, texts = options.embeddings, options.document_embeddings, options.texts
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
-    asked = distinct_measures(measures, "AP")
-    refuse_ratios(map(str, asked), "vbterrier.score")
+    reported = distinct_measures(measures, "AP")
+    refuse_ratios(map(str, reported), "vbterrier.score")
     judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
     runs = loaded_runs(entity_runs)
@@ -330,18 +330,18 @@ def rerank_grid(
     grid, omitted = without(RERANK_GRID, lacking) if is_default else (grid, ())
     every = configurations(grid, list(runs), resources)
     # Rerankings have the documents of the pool.
-    warn_of_few_non_relevant(asked, target)
-    models = models_of(asked, {POOL: documents}, target, pool_cutoff=_depth(asked, documents))
-    draw_models(asked, models)
-    context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources, models)
+    warn_of_few_non_relevant(reported, target)
+    models = models_of(reported, {POOL: documents}, target, pool_cutoff=_depth(reported, documents))
+    draw_models(reported, models)
+    context = RerankContext(links, documents.only(target.topics), runs, judged, reported, resources, models)
     journal = Journal(path, inputs_fingerprint(context))
-    names = [str(measure) for measure in asked]
+    names = [str(measure) for measure in reported]
     # Adjacent configurations share computations.
     how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **how)
     table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
     if models:
-        table["estimand"] = table["measure"].map({str(each): estimand(each, models) for each in asked})
+        table["estimand"] = table["measure"].map({str(each): estimand(each, models) for each in reported})
     return RerankGrid.of(table, results, omitted)
 
 
@@ -394,12 +394,12 @@ def _table(
     tables = []
     for measure in measures:
         qids = list(done[POOL]["values"][measure])
-        own = np.array([[done[str(one)]["values"][measure][topic] for topic in qids] for one in every])
-        gains = own - own[0]
+        cells = np.array([[done[str(one)]["values"][measure][topic] for topic in qids] for one in every])
+        gains = cells - cells[0]
         ends = topics_intervals(gains.T, qids=qids, bounds=score_bounds(f"{measure} - "), **options)
         # The pool gains nothing over itself.
         low, high = (np.where(table["family"] == POOL, 0.0, end) for end in (ends.low, ends.high))
-        means = {"value": [row.mean() for row in own], "gain": [row.mean() for row in gains]}
+        means = {"value": [row.mean() for row in cells], "gain": [row.mean() for row in gains]}
         made = table.assign(measure=measure, **means, low=low, high=high, level=options["level"], n_qids=len(qids))
         tables.append(made)
     return pd.concat(tables).sort_index(kind="stable", ignore_index=True)

@@ -89,8 +89,8 @@ class RerunTagger:
         seeds = [stream(seed, key, "tagger").integers(2**31, size=self.n_runs).tolist() for key in distinct]
         made = [first]
         for b in tracked(range(self.n_runs), "tagging again", shown=progress):
-            own = [of_document[b] for of_document in seeds]
-            made.append(again.tags(documents.assign(replica=b, seed=[own[at] for at in place])))
+            replica_seeds = [of_document[b] for of_document in seeds]
+            made.append(again.tags(documents.assign(replica=b, seed=[replica_seeds[at] for at in place])))
         if all(map(_key(first).equals, map(_key, made[1:]))):
             warn(
                 f"{self}: the {len(made)} runs of the tagger gave the same tags, so that their replicas do not differ: "

@@ -84,11 +84,11 @@ def reusability(
             )
         landed = ranked_systems(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
-            at, own = landed.loc[name], by_name.loc[name]
+            at, row = landed.loc[name], by_name.loc[name]
             low, high = at["rank_low"], at["rank_high"]
-            shared = by_name["rank"][[share_letter(own["letters"], other) for other in by_name["letters"]]]
+            shared = by_name["rank"][[share_letter(row["letters"], other) for other in by_name["letters"]]]
             recovered = bool(shared.min() <= at["rank"] <= shared.max())
-            ends = low, high, at["letters"], recovered, low <= own["rank"] <= high
-            where = own["rank"], own["letters"], at["rank"], *ends
+            ends = low, high, at["letters"], recovered, low <= row["rank"] <= high
+            where = row["rank"], row["letters"], at["rank"], *ends
             rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
     return pd.DataFrame(rows, columns=_COLUMNS)

@@ -327,41 +327,41 @@ def score(
     [0.75, 0.5]
     """
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
-    qrels, asked = judgments_and_measures(measures, runs, qrels, intents, data.subtopics)
+    qrels, reported = judgments_and_measures(measures, runs, qrels, intents, data.subtopics)
     sampled = queries_of_topics(data.topics) if data.queries is None else data.queries
-    _check_settings(sampled, asked, inference, pool)
-    pooled = pooled_moments(pool, asked, interval) if pool != "query" else []
+    _check_settings(sampled, reported, inference, pool)
+    pooled = pooled_moments(pool, reported, interval) if pool != "query" else []
     # Intervals over unjudged documents need the variance of the mean.
-    variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
+    variances = [part for measure in reported if (part := _variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
-    shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(asked)]
+    shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(reported)]
     # Ratios of sums are computed from the answers of resampled queries.
-    answers = [measure.answers for measure in asked if isinstance(measure, LinkingMeasure)]
-    wanted = list(dict.fromkeys([*asked, *variances, *shares, *pooled, *answers]))
+    answers = [measure.answers for measure in reported if isinstance(measure, LinkingMeasure)]
+    computed = list(dict.fromkeys([*reported, *variances, *shares, *pooled, *answers]))
     used = {name: value for name, value in data.given().items() if name != "queries"}
     runs_scored = scored_runs(
         runs,
         qrels,
-        wanted,
+        computed,
         intents=intents,
         tags=tags,
         data=Data(**used),
         execution=execution,
-        check=lambda qids: queries_table(sampled, qids, asked, interval),
+        check=lambda qids: queries_table(sampled, qids, reported, interval),
     )
     table, target, models = runs_scored.table, runs_scored.target, runs_scored.models
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     names, segments = list(runs_scored.runs), pd.DataFrame()
-    joint = pooled_of_values(table, asked, names) if pooled else None
+    joint = pooled_of_values(table, reported, names) if pooled else None
     if joint is not None:
         intervals = joint.intervals(method=interval, **drawn)
     else:
-        queries = queries_table(sampled, target.topics, asked, interval)
-        intervals, segments = _by_segment(table, asked, names, interval, queries, **drawn)
-    values = _shown_values(table, asked, models)
+        queries = queries_table(sampled, target.topics, reported, interval)
+        intervals, segments = _by_segment(table, reported, names, interval, queries, **drawn)
+    values = _shown_values(table, reported, models)
     notes = [
-        *_notes_on_models(asked, models, table),
-        *(differences_of_judged_runs(asked, table) if shares else ()),
+        *_notes_on_models(reported, models, table),
+        *(differences_of_judged_runs(reported, table) if shares else ()),
         *runs_scored.notes,
     ]
     return Scores(
@@ -372,8 +372,8 @@ def score(
         notes=tuple(notes),
         joint=joint,
         segments=segments,
-        guessed=guessed_measures(asked, notes, judged=qrels is not None),
-        caveats=runs_scored.caveats(asked),
+        guessed=guessed_measures(reported, notes, judged=qrels is not None),
+        caveats=runs_scored.caveats(reported),
     )
 
 
@@ -427,15 +427,15 @@ def scored_runs(
     linking = all(isinstance(measure, LinkingMeasure) for measure in measures)
     judged = target_of(qrels, intents, tags, read_answers if linking else evaluated_qrels, subtopics=data.subtopics)
     of_model: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
-    asked = [measure for measure in measures if measure.params.get("stat") != VARIANCE_PART]
-    require_use(asked, **of_model)
+    reported = [measure for measure in measures if measure.params.get("stat") != VARIANCE_PART]
+    require_use(reported, **of_model)
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in measures):
         check_subtopics(judged)
     # Workers and chunks read files, and answers of linkers have their own reader.
     named = list(
         systems_of(named_systems(runs)) if linking else named_runs(runs, data.topics, data.system, reads=False).items()
     )
-    warn_of_few_non_relevant(asked, judged)
+    warn_of_few_non_relevant(reported, judged)
     of_model["labels"] = labels_of(data.labels)
 
     def fit(loaded_runs: Mapping[str, Run], target: EvaluationTarget) -> dict[str, EvidenceModel]:
@@ -506,9 +506,9 @@ def _answer_columns(
     keys = zip(*(answers[key] for key in KEY), strict=True)
     codes = dict(zip(keys, answers["value"].astype(np.int64).tolist(), strict=True))
     rows = zip(*(values[key] for key in KEY), strict=True)
-    own = [codes[name, qid, of[measure]] if measure in of else -1 for name, qid, measure in rows]
+    code = [codes[name, qid, of[measure]] if measure in of else -1 for name, qid, measure in rows]
     columns = ("gold", [*np.repeat(linking.GOLD, len(linking.ANSWERS)), ""]), ("answer", [*linking.ANSWERS * 2, ""])
-    return {name: np.array(words, dtype=object)[own] for name, words in columns}
+    return {name: np.array(words, dtype=object)[code] for name, words in columns}
 
 
 def _notes_on_models(
@@ -522,17 +522,17 @@ def _notes_on_models(
     """
     notes = []
     for of_model, model in models.items():
-        own = [one for one in measures if isinstance(one, Estimated) and one["model"] == of_model]
+        estimated = [one for one in measures if isinstance(one, Estimated) and one["model"] == of_model]
         errors = [0.0]
-        for measure, variance in ((one, _variance_of(one)) for one in own):
+        for measure, variance in ((one, _variance_of(one)) for one in estimated):
             for name in table.names:
                 parts = table.scores_of(name, str(variance))
                 if len(parts):
                     errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
-        said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
-        estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in own)
-        notes.append("; ".join(filter(None, [estimands, f"{model.summary}{said}"])))
-        notes += filter(None, dict.fromkeys(model.caution(one.cutoff) for one in own))
+        error = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
+        estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in estimated)
+        notes.append("; ".join(filter(None, [estimands, f"{model.summary}{error}"])))
+        notes += filter(None, dict.fromkeys(model.caution(one.cutoff) for one in estimated))
     return notes
 
 
@@ -557,14 +557,18 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: S
     for measure, plain in _with_plain(measures):
         of = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
         values = {name: [table.scores_of(name, one) for one in of] for name in table.names}
-        means = {name: [float(each.mean()) for each in own] for name, own in values.items() if all(map(len, own))}
-        apart = {name: abs(estimated - given) for name, (share, estimated, given) in means.items() if share == 0}
+        means = {
+            name: [float(each.mean()) for each in columns] for name, columns in values.items() if all(map(len, columns))
+        }
+        apart = {
+            name: abs(estimated - plain_mean) for name, (share, estimated, plain_mean) in means.items() if share == 0
+        }
         name = max(apart, key=apart.__getitem__, default=None)
         if name is not None and apart[name] > _APART:
-            _, estimated, given = means[name]
+            _, estimated, plain_mean = means[name]
             notes.append(
                 f"the first {measure.cutoff} documents of {printable(name)} are all judged, and still {measure} is "
-                f"{estimated:.3f} and {plain} {given:.3f}: {measure.NAME} estimates the score under "
+                f"{estimated:.3f} and {plain} {plain_mean:.3f}: {measure.NAME} estimates the score under "
                 "complete judgments, which would contain more relevant documents, some of them retrieved by no run"
             )
     return notes

@@ -97,22 +97,22 @@ def intent_sensitivity(
     [['ES@10', 'temperature', 0.5, 0.941], ['ES@10', 'temperature', 1.0, 0.8], ['ES@10', 'n_intents', 1.0, 1.0], \
 ['ES@10', 'n_intents', 2.0, 0.8]]
     """
-    asked = measures_from(*measures)
+    reported = measures_from(*measures)
     intents, tags = intents_and_tags(intents, tags)
     frame = named("intents", intents)
     runs = runs_of(runs)
     if tags is None:
         require_one_tagger(runs.values())
-    other = [measure for measure in asked if not isinstance(measure, IntentMeasure)]
-    if other or not asked:
+    other = [measure for measure in reported if not isinstance(measure, IntentMeasure)]
+    if other or not reported:
         raise ParameterError(
             f"measures: found {examples(map(str, other)) or 'none'}, wanted measures over intents, as VB@10"
         )
-    nil, cutoff = nil_of(asked), deepest(asked)
-    own = [statistic_of(measure) for measure in asked]
+    nil, cutoff = nil_of(reported), deepest(reported)
+    references = [statistic_of(measure) for measure in reported]
     # Bounds are functions of expected success.
-    success = [Statistic("ES", statistic.cutoff, gain=statistic.gain) for statistic in own]
-    statistics = list(dict.fromkeys([*own, *success]))
+    success = [Statistic("ES", statistic.cutoff, gain=statistic.gain) for statistic in references]
+    statistics = list(dict.fromkeys([*references, *success]))
     candidates, known_tags, arrays = Intents(frame), Tags(tags_of(tags, runs, cutoff)), CandidateArrays.of(frame)
     matches = {name: matches_of(cover(run, candidates, known_tags, cutoff, nil=nil), run) for name, run in runs.items()}
     if weight is not None and len(weight) and arrays.delta is None:
@@ -139,7 +139,7 @@ def intent_sensitivity(
     settings = dict(pd.DataFrame(grid, columns=["parameter", "setting", "reference"]).items())
     tables = []
     for scores_of, name in zip(values, runs, strict=True):
-        for statistic, of_success, measure in zip(own, success, asked, strict=True):
+        for statistic, of_success, measure in zip(references, success, reported, strict=True):
             at = statistics.index(statistic)
             change = scores_of[at, 1:] - scores_of[at, 0]
             bound = _largest_changes(statistic, scores_of[statistics.index(of_success), 0], distance[1:])
@@ -152,8 +152,8 @@ def intent_sensitivity(
 
 def _settings(name: str, settings: Sequence[float], reference: float, **legal: Any) -> list[tuple[str, float, bool]]:
     """Name, value and True for the reference of each setting, with the reference, ascending; empty for none."""
-    asked = {number(name, setting, **legal) for setting in np.atleast_1d(np.asarray(settings)).tolist()}
-    return [(name, setting, setting == reference) for setting in sorted(asked | {reference})] if asked else []
+    numbers = {number(name, setting, **legal) for setting in np.atleast_1d(np.asarray(settings)).tolist()}
+    return [(name, setting, setting == reference) for setting in sorted(numbers | {reference})] if numbers else []
 
 
 def _under(candidates: CandidateArrays, parameter: str, setting: float) -> Floats:

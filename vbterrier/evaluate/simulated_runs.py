@@ -146,9 +146,11 @@ def simulated_run(
     topics = [truth.topics[n] for n in at]
     evaluated = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
     parts = ((one.point, *(end for _, *ends in one.ends for end in ends)) for one in estimators)
-    asked = list(dict.fromkeys(chain.from_iterable(parts)))
+    distinct = list(dict.fromkeys(chain.from_iterable(parts)))
     values = (
-        _values(evaluated.run, target, asked, topics, models) if topics else {str(part): np.empty(0) for part in asked}
+        _values(evaluated.run, target, distinct, topics, models)
+        if topics
+        else {str(part): np.empty(0) for part in distinct}
     )
     for estimator in estimators:
         for level, low, high in estimator.ends:
@@ -190,10 +192,10 @@ def result_frames(
 def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
     """A long frame of shared and own columns, which are arrays over topics or scalars."""
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_SHARED, *columns)}
-    for run, own in entries:
+    for run, fields in entries:
         truth = run.truth
         shared = (run.simulation, truth.name, np.array(truth.topics, dtype=object), run.n_unjudged, truth.n_unknown)
-        row = {**dict(zip(_SHARED, (*shared, truth.values), strict=True)), **own}
+        row = {**dict(zip(_SHARED, (*shared, truth.values), strict=True)), **fields}
         for name, part in row.items():
             parts[name].append(np.broadcast_to(part, len(truth.topics)))
     return pd.DataFrame({name: np.concatenate(part or [np.empty(0)]) for name, part in parts.items()})

@@ -209,12 +209,12 @@ class Simulation(Shown):
         defined).
         """
         choice("score", score, _QUALITIES)
-        found = self.preferences("simulation")
-        found = found[found["level"] == level]
-        if not len(found):
+        preferences = self.preferences("simulation")
+        preferences = preferences[preferences["level"] == level]
+        if not len(preferences):
             raise ParameterError(f"level={level}: no ranges of this level; wanted 0 or a level of the intervals")
-        values = found.pivot(index="simulation", columns="estimator", values=score)
-        table = _paired_tests(values[found["estimator"].unique()], baseline).assign(score=score, level=level)
+        values = preferences.pivot(index="simulation", columns="estimator", values=score)
+        table = _paired_tests(values[preferences["estimator"].unique()], baseline).assign(score=score, level=level)
         return table[[*_TESTS[:2], "score", "level", "a", "b", *_TESTS[3:]]]
 
     def tests(
@@ -379,24 +379,24 @@ def simulate(
     """
     labels, duplicates = data.labels, data.duplicates
     progress = execution.progress
-    (wanted,) = measures_from(measure)
-    asked = estimators_of(estimators, levels)
-    refuse_ratios([str(wanted), *(str(each.point) for each in asked)], "vbterrier.score")
-    other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]
+    (target_measure,) = measures_from(measure)
+    chosen = estimators_of(estimators, levels)
+    refuse_ratios([str(target_measure), *(str(each.point) for each in chosen)], "vbterrier.score")
+    other = [one for one in chosen if one.point.params.get("cutoff") != target_measure.params.get("cutoff")]
     if other:
         warn(
-            f"{len(other)} estimators have another cutoff than the true score, {wanted}, as {other[0].name!r}, "
+            f"{len(other)} estimators have another cutoff than the true score, {target_measure}, as {other[0].name!r}, "
             f"{other[0].point}: give them its cutoff"
         )
     complete = target_of(qrels, None, None)
     truths = {
-        name: true_scores(name, run, complete, wanted)
+        name: true_scores(name, run, complete, target_measure)
         for name, run in loaded_runs(runs, duplicates, data.system).items()
     }
     simulated = [
-        simulated_run(name, target, truths[run], asked, wanted, models)
+        simulated_run(name, target, truths[run], chosen, target_measure, models)
         for name, target, run, models in tracked(
-            _taken(incomplete, truths, asked, _pool_cutoff(truths, complete, wanted, asked), labels),
+            _taken(incomplete, truths, chosen, _pool_cutoff(truths, complete, target_measure, chosen), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -413,7 +413,7 @@ def simulate(
         (run.simulation, run.truth.name, len(truths[run.truth.name].topics), len(run.truth.topics)) for run in simulated
     ]
     topics = pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"])
-    return Simulation(*result_frames(simulated, truths.values(), asked), topics)
+    return Simulation(*result_frames(simulated, truths.values(), chosen), topics)
 
 
 def _pool_cutoff(
@@ -457,8 +457,8 @@ def _taken(
         if name in seen:
             raise InputError(f"two simulations are called {name!r}; give them different names")
         seen.add(name)
-        wanted, evidence = (runs if part is None else list(part) for part in (*names, None, None)[:2])
-        unknown = [run for run in (*wanted, *evidence) if run not in runs]
+        evaluated, evidence = (runs if part is None else list(part) for part in (*names, None, None)[:2])
+        unknown = [run for run in (*evaluated, *evidence) if run not in runs]
         if unknown:
             raise ParameterError(
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
@@ -468,8 +468,8 @@ def _taken(
         evidence_runs = {run: truths[run].run for run in evidence}
         # A simulation measures what warnings say.
         fit = partial(models_of, measures, target=target, labels=labels, pool_cutoff=pool_cutoff, cautious=False)
-        shared = fit(evidence_runs) if evidence_runs and not set(wanted).isdisjoint(evidence_runs) else {}
-        for run in wanted:
+        shared = fit(evidence_runs) if evidence_runs and not set(evaluated).isdisjoint(evidence_runs) else {}
+        for run in evaluated:
             # A model estimates scores of its own runs alone.
             yield name, target, run, shared if run in evidence_runs else fit({**evidence_runs, run: truths[run].run})
 

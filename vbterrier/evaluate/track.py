@@ -127,10 +127,10 @@ class Leaderboard(Shown):
             yield f"{leads}, and differs significantly from {'the other' if n == 2 else f'all {n - 1} others'}."  # noqa: PLR2004
         pairs = list(combinations(self.systems["letters"], 2))
         differ = sum(not share_letter(*pair) for pair in pairs)
-        said = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
-        said = said if differ else "No pair of systems differs"
+        count = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
+        count = count if differ else "No pair of systems differs"
         which = ": those that share no letter" if differ else ""
-        yield f"{said} significantly{which}; {level} confidence for all together."
+        yield f"{count} significantly{which}; {level} confidence for all together."
         if len(self.batch):
             yield _batch_sentence(self.batch)
         elif tied and (self.systems["n_unjudged_share"] > 0).any():
@@ -151,8 +151,8 @@ class Leaderboard(Shown):
         first = letters[self.systems["name"].iloc[0]]
         apart = [name for name in self.tied if not share_letter(first, letters[name])]
         if not apart:
-            said = "More judgments of these topics would not separate the leader from any of these"
-            return f"{said}: more topics are needed."
+            sentence = "More judgments of these topics would not separate the leader from any of these"
+            return f"{sentence}: more topics are needed."
         leader = printable(self.systems["name"].iloc[0])
         return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MOST_NAMED)}."
 
@@ -347,17 +347,17 @@ def leaderboard(
         for name, option in (("groups", groups), ("labels", labels), ("budget", batch.n or None)):
             if option is not None:
                 raise ParameterError(f"{name}: found values, which have no judgments; give runs and qrels")
-        collections, wanted = collections_of_values(runs, measure)
+        collections, parsed = collections_of_values(runs, measure)
     else:
-        (wanted,) = measures_from(MEASURE if measure is None else measure)
+        (parsed,) = measures_from(MEASURE if measure is None else measure)
         if batch.n:
-            measure_with_distribution(wanted)
-        if not isinstance(wanted, UnjudgedMeasure):
-            require_means([str(wanted)])
-            refuse_ratios([str(wanted)], "vbterrier.compare")
+            measure_with_distribution(parsed)
+        if not isinstance(parsed, UnjudgedMeasure):
+            require_means([str(parsed)])
+            refuse_ratios([str(parsed)], "vbterrier.compare")
         # Groups and scores of automatic judges are those of single runs.
         how: dict[str, Any] = {"system": data.system, "merges": groups is None and not automatic}
-        collections = collections_of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale, **how)
+        collections = collections_of_runs(runs, qrels, parsed, labels, on_topics, duplicates, scale, **how)
     names = sorted(collections[0].scores.names)
     members = None if groups is None else run_groups(groups, names)
     sources = _sources(collections, uncertainty)
@@ -365,7 +365,7 @@ def leaderboard(
     main = rankings[uncertainty]
     about: dict[str, Any] = {"level": level, "method": SOURCES[uncertainty]}
     about |= {"n_qids": sum(len(each.topics) for each in collections), "n_draws": n_draws, "seed": seed}
-    systems = main.drop(columns="uncertainty").assign(measure=str(wanted), **about)
+    systems = main.drop(columns="uncertainty").assign(measure=str(parsed), **about)
     shares = np.mean([[each.unjudged.get(name, np.nan) for name in systems["name"]] for each in collections], axis=0)
     systems.insert(len(systems.columns) - len(about), "n_unjudged_share", shares)
     columns = ["name", "measure", "mean", "low", "high", "rank", "rank_low", "rank_high", "letters", "p_beats_next"]
@@ -374,9 +374,9 @@ def leaderboard(
         systems,
         pd.concat([rankings[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
-        reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
-        judge_correlations(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
-        _batch(collections, wanted, batch, level, on_topics),
+        reusability(collections, parsed, members, main, uncertainty, pool_cutoff, progress=progress, **options),
+        judge_correlations(collections, parsed, automatic or {}, names, on_topics, scale=scale, **options),
+        _batch(collections, parsed, batch, level, on_topics),
     )
 
 

@@ -97,14 +97,14 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     ) -> None:
         super().__init__(run, qrels_of(qrels.to_frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
         # Refuse objects without data now, not at the first measure.
-        own, self._judged = run_frame(run), qrels_frame(self.qrels)
+        frame, self._judged = run_frame(run), qrels_frame(self.qrels)
         self._name, self._model, self._given = name_of_trectools(run), model, {"intents": intents, "tags": tags}
         self._pool_cutoff = None if pool_cutoff is None else whole("pool_cutoff", pool_cutoff)
         if runs is not None and model is not None:
             raise ParameterError("runs=, model=: a model is fitted to runs or given; leave one of them out")
         if pool_cutoff is not None and model is not None:
             raise ParameterError("pool_cutoff=: is that of a fit; give it to vbterrier.unjudged.fit")
-        self._runs = _with_own(self._name, own, runs)
+        self._runs = _with_run(self._name, frame, runs)
 
     @classmethod
     def from_frames(
@@ -128,15 +128,15 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         >>> VBTrecEval.from_frames(run, qrels).get("P@2", per_query=True).reset_index().values.tolist()
         [['q1', 0.5]]
         """
-        (asked,) = distinct_measures([measure])
-        return self._get({str(asked): asked}, per_query=per_query)
+        (parsed,) = distinct_measures([measure])
+        return self._get({str(parsed): parsed}, per_query=per_query)
 
     def results(
         self, measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], per_query: bool = True
     ) -> EvaluationResult:
         """Return values and means (query "all") of the run as a ``TrecRes``, for the functions of TrecTools."""
-        asked = distinct_measures(measures)
-        return _result(self._scores(asked), self._name, per_query=per_query)
+        parsed = distinct_measures(measures)
+        return _result(self._scores(parsed), self._name, per_query=per_query)
 
     def results_of_runs(
         self, measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], per_query: bool = True
@@ -173,10 +173,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         """
         measures = {kind.NAME: kind for kind in MEASURES if isinstance(kind, Bootstrapped)}
         if measure not in measures:
-            wanted = ", ".join(map(repr, measures))
-            raise ParameterError(
-                f"measure={excerpt(measure)}: wanted one of {wanted}.{nearest(str(measure), measures)}"
-            )
+            legal = ", ".join(map(repr, measures))
+            raise ParameterError(f"measure={excerpt(measure)}: wanted one of {legal}.{nearest(str(measure), measures)}")
         return self._get({f"{measure}@{depth}": measures[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(
@@ -233,53 +231,53 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def _frame(self, measures: Mapping[str, ir_measures.Measure]) -> pd.DataFrame:
         """Values of the run: a row per query, a column per measure with its name in TrecTools."""
         values = self._scores(measures.values()).values
-        own = values[values["name"] == self._name]
-        table = own.pivot(index="qid", columns="measure", values="value").reindex(
+        of_run = values[values["name"] == self._name]
+        table = of_run.pivot(index="qid", columns="measure", values="value").reindex(
             columns=list(map(str, measures.values()))
         )
         return table.set_axis(list(measures), axis=1).rename_axis(index="query", columns=None)
 
     def _scores(self, measures: Iterable[ir_measures.Measure], *, every: bool = False) -> Scores:
         """Scores of the run, and of all runs if they are wanted or are evidence."""
-        asked = list(measures)
-        fits = needs_model(asked) and self._model is None
+        reported = list(measures)
+        fits = needs_model(reported) and self._model is None
         if fits and len(self._runs) == 1:
             raise InputError(
-                f"{asked[0]}: estimates need a model of unjudged documents: give runs=, all runs of the experiment, or "
-                "model=, the result of vbterrier.unjudged.fit"
+                f"{reported[0]}: estimates need a model of unjudged documents: give runs=, all runs of the experiment, "
+                "or model=, the result of vbterrier.unjudged.fit"
             )
-        wanted = self._runs if fits or every else {self._name: self._runs[self._name]}
+        runs = self._runs if fits or every else {self._name: self._runs[self._name]}
         # Methods of one evaluation compute measures that need no model, too.
         of_model: dict[str, Any] = (
-            {"model": self._model, "pool_cutoff": self._pool_cutoff} if needs_model(asked) else {}
+            {"model": self._model, "pool_cutoff": self._pool_cutoff} if needs_model(reported) else {}
         )
-        return scores_on_all_topics(wanted, self._judged, asked, **self._given, **of_model)
+        return scores_on_all_topics(runs, self._judged, reported, **self._given, **of_model)
 
 
-def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:
+def _with_run(name: str, frame: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:
     """Frames of all runs by name; the run itself is added if it is not among them."""
-    wanted = "a list of TrecRun, or a mapping of names to TrecRun or frames"
+    requirement = "a list of TrecRun, or a mapping of names to TrecRun or frames"
     if runs is None:
         runs = {}
     if hasattr(runs, "columns") or isinstance(runs, (str, TrecRun)) or not hasattr(runs, "__iter__"):
-        raise ParameterError(f"runs={excerpt(runs)}: wanted {wanted}")
+        raise ParameterError(f"runs={excerpt(runs)}: wanted {requirement}")
     if not hasattr(runs, "items"):
         listed = list(runs)
         if odd := [run for run in listed if not isinstance(run, TrecRun)]:
-            raise ParameterError(f"runs: holds {excerpt(odd[0])}, wanted {wanted}")
+            raise ParameterError(f"runs: holds {excerpt(odd[0])}, wanted {requirement}")
         runs = [(name_of_trectools(run), run) for run in listed]
     every = {str(other): run_frame(run) for other, run in systems_of(runs)}
     ranked = ["qid", "docno", "score"]
-    if name in every and not every[name][ranked].equals(own[ranked]):
+    if name in every and not every[name][ranked].equals(frame[ranked]):
         raise InputError(f"runs: another run than that of the evaluation is called {name!r}; give each its own name")
-    return every | {name: own}
+    return every | {name: frame}
 
 
 def _result(scores: Scores, name: str, *, per_query: bool) -> EvaluationResult:
     """The values and means of a run."""
     of_run = scores.means().loc[[name]].T
     means = pd.DataFrame({"metric": of_run.index, "query": "all", "value": of_run[name].to_numpy()})
-    own = scores.values[scores.values["name"] == name].rename(columns={"measure": "metric", "qid": "query"})
-    parts = [own, means] if per_query else [means]
+    by_query = scores.values[scores.values["name"] == name].rename(columns={"measure": "metric", "qid": "query"})
+    parts = [by_query, means] if per_query else [means]
     table = pd.concat([part[["metric", "query", "value"]] for part in parts], ignore_index=True)
     return EvaluationResult(table, name, scores.notes)

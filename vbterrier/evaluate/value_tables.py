@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
-def views_of(scores: ScoreTable, asked: Sequence[Any], *, common: bool = False) -> list[View]:
+def views_of(scores: ScoreTable, measures: Sequence[Any], *, common: bool = False) -> list[View]:
     """Views by measure, the highest mean first; ``common`` drops topics that some system lacks, instead of raising."""
     if len(scores.names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise InputError(f"wanted at least two systems, found {examples(scores.names) or 'none'}; give another")
     of_answers = answers_by(scores.measures).values()
     every = [measure for measure in scores.measures if measure not in of_answers]
-    wanted = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in asked)) or every
-    require_means(wanted)
-    views = answered(scores.of(wanted).views(common=common, of_all=True), scores)
+    names = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in measures)) or every
+    require_means(names)
+    views = answered(scores.of(names).views(common=common, of_all=True), scores)
     return [by_mean(relinearised(view, plain_mean)) for view in views]
 
 

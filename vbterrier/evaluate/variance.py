@@ -324,7 +324,7 @@ def variance_shares(
     perturb, scores = options.perturb, options.scores
     method, level, n_draws, seed = inference.interval, inference.level, inference.n_draws, inference.seed
     progress = execution.progress
-    (wanted,) = measures_from(measure)
+    (parsed,) = measures_from(measure)
     choice("scores", scores, SCORES)
     choice("interval", method, METHODS)
     whole("n_draws", n_draws, low=2)
@@ -335,25 +335,25 @@ def variance_shares(
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
     evidence: dict[str, Any] = {"model": data.model, "pool_cutoff": data.pool_cutoff}
-    loaded, target, models = fitted_runs(loaded, judged, wanted, data.on_topics, **evidence)
+    loaded, target, models = fitted_runs(loaded, judged, parsed, data.on_topics, **evidence)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
-    if isinstance(wanted, UnjudgedMeasure):
-        drawn = unjudged_draws(wanted, target, loaded, pairs, models, **how)
-    elif isinstance(wanted, IntentMeasure):
-        drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **how)
+    if isinstance(parsed, UnjudgedMeasure):
+        drawn = unjudged_draws(parsed, target, loaded, pairs, models, **how)
+    elif isinstance(parsed, IntentMeasure):
+        drawn = replica_draws(parsed, target, loaded, pairs, intents, tags, sources_of(perturb), **how)
     else:
         raise ParameterError(
-            f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E "
+            f"{parsed}: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E "
             "family, as 'ENDCG@10', or one over intents, as 'ES@10'"
         )
     values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
-    asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
-    asked |= {"values": values, "variances": drawn.variances, "common": drawn.common}
-    sources = combine_sources(drawn.draws, drawn.source, n_qids=n, **asked)
-    name = str(wanted)
+    settings: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
+    settings |= {"values": values, "variances": drawn.variances, "common": drawn.common}
+    sources = combine_sources(drawn.draws, drawn.source, n_qids=n, **settings)
+    name = str(parsed)
     shares = _shares(sources, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
     intervals, advice = _intervals(sources, drawn, name, n_draws, seed), _advice(sources, drawn.names, name)
-    return VarianceShares(intervals, shares, advice, estimand(wanted, models))
+    return VarianceShares(intervals, shares, advice, estimand(parsed, models))
 
 
 def _intervals(combined: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:

@@ -145,16 +145,16 @@ def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Serie
     pairs = pairs[pairs["name_b"] == baseline]
     differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
-    said = [
+    statements = [
         f"{listed(_named(result, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
         for what, group in groups.items()
         if len(group)
     ]
     if len(rest):
         names = listed(_named(result, measure, name) for name in rest["name_a"])
-        said.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
+        statements.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
     base, topics = _named(result, measure, baseline), counted(pairs["n_qids"], "topic")
-    return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(said)}."
+    return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(statements)}."
 
 
 def listed(names: Iterable[object], most: int = _LISTED) -> str:

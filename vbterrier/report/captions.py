@@ -76,16 +76,16 @@ def reals(column: pd.Series[Any], where: str) -> Any:
     return numbers
 
 
-def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, what: str) -> pd.DataFrame:
+def only(frame: pd.DataFrame, column: str, selection: str | Iterable[str] | None, what: str) -> pd.DataFrame:
     """Return the rows whose column has one of the wanted values, of which each must exist; all rows for ``None``."""
-    if wanted is None:
+    if selection is None:
         return frame
-    asked = [wanted] if isinstance(wanted, str) else [str(one) for one in wanted]
+    names = [selection] if isinstance(selection, str) else [str(one) for one in selection]
     there = list(frame[column].unique())
-    for one in asked:
+    for one in names:
         if one not in there:
             raise ParameterError(f"{column}={excerpt(one)}: {what} has {examples(there, 6)}.{nearest(one, there)}")
-    return frame[frame[column].isin(asked)]
+    return frame[frame[column].isin(names)]
 
 
 def parameter(measure: ir_measures.Measure | None, name: str) -> Any:
@@ -110,10 +110,10 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
     read = [parsed(text) for text in measures]
     values = {name: {parameter(one, name) for one in read} for name in _DATA}
     shared = [name for name, of in values.items() if len(of) == 1 and not of & {None, ""}]
-    said = ", ".join(f"{name} {parameter(read[0], name)!r}" for name in shared)
+    shared_text = ", ".join(f"{name} {parameter(read[0], name)!r}" for name in shared)
     if not shared:
-        return list(measures), said
-    return [str(without(one, *shared)) for one in read if one is not None], said
+        return list(measures), shared_text
+    return [str(without(one, *shared)) for one in read if one is not None], shared_text
 
 
 def provenance(intervals: pd.DataFrame) -> str:
@@ -123,12 +123,12 @@ def provenance(intervals: pd.DataFrame) -> str:
     for level, method, n_resamples, seed in kinds.dropna(subset="level").drop_duplicates().to_numpy().tolist():
         drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
         ways.setdefault(level, []).append(f"{method}{drawn}")
-    said = [f"{100 * level:g}% intervals: {' and '.join(methods)}" for level, methods in ways.items()]
+    interval_texts = [f"{100 * level:g}% intervals: {' and '.join(methods)}" for level, methods in ways.items()]
     replicated, points = intervals["replicated"], []
     if replicated.any():
         of = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
         points = [f"points{of}: mean over replicas"]
-    return "; ".join([counted(intervals["n_qids"], "topic"), *points, *said])
+    return "; ".join([counted(intervals["n_qids"], "topic"), *points, *interval_texts])
 
 
 def methods_of(frame: pd.DataFrame) -> str:
@@ -139,20 +139,20 @@ def methods_of(frame: pd.DataFrame) -> str:
 
 def origin(frame: pd.DataFrame) -> str:
     """Part of a caption: measures, topics, methods, draws and seed, as far as the frame has these columns."""
-    said = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]
+    parts = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]
     if "n_qids" in frame:
-        said.insert(min(1, len(said)), counted(frame["n_qids"], "topic"))
+        parts.insert(min(1, len(parts)), counted(frame["n_qids"], "topic"))
     if {"n_draws", "seed"} <= set(frame):
         drawn = frame[["n_draws", "seed"]].drop_duplicates().to_numpy().tolist()
-        said += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in drawn]
-    return ", ".join(said)
+        parts += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in drawn]
+    return ", ".join(parts)
 
 
 def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
     """Part of a caption: the number of marks without an interval, which have another look, and of missing values."""
     lost, bare = int(values.isna().sum()), int((values.notna() & low.isna()).sum())
-    said = [f"{look}: no interval ({bare} of {len(values)})" if bare else "", f"no value: {lost}" if lost else ""]
-    return "; ".join(filter(None, said))
+    notes = [f"{look}: no interval ({bare} of {len(values)})" if bare else "", f"no value: {lost}" if lost else ""]
+    return "; ".join(filter(None, notes))
 
 
 def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = True) -> list[str]:
@@ -168,7 +168,7 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     cuts = sorted(
         {cutoff for measure in parsed_measures.values() if (cutoff := measure.params.get("cutoff")) is not None}
     )
-    said = [f"Cutoff at rank{'s' * (len(cuts) > 1)} {' and '.join(map(str, cuts))}"] if cuts else []
+    settings = [f"Cutoff at rank{'s' * (len(cuts) > 1)} {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
     for name, measure in parsed_measures.items():
         if computed and (engine := engines_of([name])):
@@ -179,8 +179,8 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
                 text = f"{value:g}" if isinstance(value, float) else str(value)
                 if value is not None:
                     by_setting.setdefault(f"{setting} = {text}", []).append(name)
-    said += [setting if len(names) == 1 else f"{', '.join(of)}: {setting}" for setting, of in by_setting.items()]
-    return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(said)}."] if said else [])]
+    settings += [setting if len(names) == 1 else f"{', '.join(of)}: {setting}" for setting, of in by_setting.items()]
+    return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(settings)}."] if settings else [])]
 
 
 def engines_of(measures: Iterable[str]) -> str:

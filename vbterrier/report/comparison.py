@@ -43,17 +43,17 @@ def comparison_caption(result: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
     systems, mean = result.systems, result.systems.iloc[0]
     what = f"Means over {counted(systems['n_qids'], 'topic')}"
-    said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(result))
+    sentences = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(result))
     n_resamples = int(systems["n_resamples"].max())
     drawn = f", {n_resamples} resamples" if n_resamples else ""
-    said.append(f"Intervals, {100 * mean['level']:g}%: {methods_of(systems)}{drawn}, seed {mean['seed']}.")
+    sentences.append(f"Intervals, {100 * mean['level']:g}%: {methods_of(systems)}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
-        said.append("The best mean of a measure is bold.")
+        sentences.append("The best mean of a measure is bold.")
     test = result.pairs["test"].iloc[0]
-    said.append(f"Differences: {test}, {corrected_over(result.pairs)}, at the level {result.alpha:g}.")
+    sentences.append(f"Differences: {test}, {corrected_over(result.pairs)}, at the level {result.alpha:g}.")
     # With a baseline, means have stars; otherwise they have letters.
     stars = _star_note(result) if result.baseline is not None else ()
-    return said + [f"{line}." for line in (*stars, *_mark_notes(result))]
+    return sentences + [f"{line}." for line in (*stars, *_mark_notes(result))]
 
 
 def _are_computed(result: Comparison) -> bool:
@@ -187,8 +187,8 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
     for number, (measure, table) in enumerate(every, 1):
         shown = table.drop(columns="measure")
         shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
-        said = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
-        yield rendered(shown, "latex", caption=said, label=f"tab:pairs-{number}")
+        sentences = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
+        yield rendered(shown, "latex", caption=sentences, label=f"tab:pairs-{number}")
     yield from _segments(result, style)
 
 
@@ -222,8 +222,8 @@ def compact_table(
     best first. ``beside``: scores of the same systems by measures that are
     not compared, as the share of unjudged documents. csv and json have a column of marks for each measure that is.
     """
-    known = dict.fromkeys(result.systems["name"])
-    systems = dict.fromkeys([*(name for name in order if name in known), *known])
+    compared = dict.fromkeys(result.systems["name"])
+    systems = dict.fromkeys([*(name for name in order if name in compared), *compared])
     if odd := [name for name in names or {} if name not in systems]:
         raise ParameterError(f"names: no system {odd[0]!r}, found {examples(systems, 6)}.{nearest(odd[0], systems)}")
     marks = result.systems["letters"] if result.baseline is None else _stars(result.systems, result)
@@ -247,15 +247,17 @@ def compact_table(
     wide = pd.DataFrame({"system": list(shown.values())})
     bold: list[tuple[int, str]] = []
     for measure, part in frame.groupby("measure", sort=False):
-        own = part.set_index("name").reindex(list(shown))
+        of_measure = part.set_index("name").reindex(list(shown))
         if style in ("csv", "json"):
-            wide[measure] = own["value"].to_numpy()
-            if own["mark"].ne("").any():
-                wide[f"{measure} {'letters' if result.baseline is None else 'significant'}"] = own["mark"].to_numpy()
+            wide[measure] = of_measure["value"].to_numpy()
+            if of_measure["mark"].ne("").any():
+                wide[f"{measure} {'letters' if result.baseline is None else 'significant'}"] = of_measure[
+                    "mark"
+                ].to_numpy()
             continue
-        means = own["value"].map(lambda value: "" if pd.isna(value) else fixed(value, 3))
-        wide[measure] = (means + " " + own["mark"].fillna("")).str.rstrip().to_numpy()
-        bold += [(row, str(measure)) for row, best in enumerate(own["best"].eq(True)) if best]
+        means = of_measure["value"].map(lambda value: "" if pd.isna(value) else fixed(value, 3))
+        wide[measure] = (means + " " + of_measure["mark"].fillna("")).str.rstrip().to_numpy()
+        bold += [(row, str(measure)) for row, best in enumerate(of_measure["best"].eq(True)) if best]
     text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
     return "\n".join([text, *map(printable, caption)]) if style == "table" else text
 
@@ -266,7 +268,7 @@ _CELL = ["name", "measure", "value"]
 def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> list[str]:
     """Caption of a compact table: topics and measures, the test and its marks, and columns without a test."""
     tested = list(result.systems["measure"].unique())
-    said = measures_sentence(
+    sentences = measures_sentence(
         f"Means over {counted(result.systems['n_qids'], 'topic')}", tested, computed=_are_computed(result)
     )
     test = f"{result.pairs['test'].iloc[0]}, {corrected_over(result.pairs)}, at the level {result.alpha:g}"
@@ -274,13 +276,13 @@ def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> l
     if result.baseline is not None:
         mark = f"{SIGNIFICANT} differs" if result.significant().any() else "No system differs"
         mark += f" significantly from {' or '.join(result.baselines)}"
-    said.append(f"{mark} ({test}).")
+    sentences.append(f"{mark} ({test}).")
     if style != "table" and best_rows(result.systems).any():
-        said.append("The best mean of a measure is bold.")
+        sentences.append("The best mean of a measure is bold.")
     if beside is not None:
-        said.append(f"Without a test: {', '.join(beside.intervals['measure'].unique())}.")
+        sentences.append(f"Without a test: {', '.join(beside.intervals['measure'].unique())}.")
     rows = result.flags.drop_duplicates(["name", "flag"]).to_dict("records")
-    return said + [f"{FLAGGED} {row['name']} {row['flag']}." for row in rows if row["flag"]]
+    return sentences + [f"{FLAGGED} {row['name']} {row['flag']}." for row in rows if row["flag"]]
 
 
 def _stars(frame: pd.DataFrame, result: Comparison) -> list[str]:
@@ -324,7 +326,7 @@ def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:
 
 def _pairs(result: Comparison, *, one_table: bool = True) -> pd.DataFrame:
     frame = result.pairs.reset_index(drop=True)
-    flag = frame["flag"].map(lambda said: FLAGGED if said else "")
+    flag = frame["flag"].map(lambda value: FLAGGED if value else "")
     star = (SIGNIFICANT + flag).where(result.significant().reset_index(drop=True), "")
     counts = frame[["wins", "losses", "ties"]].to_numpy().tolist()
     text = {
@@ -384,18 +386,18 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
         return _junit(result)
-    said = [rendered(_gate_rows(result.pairs), style)]
+    blocks = [rendered(_gate_rows(result.pairs), style)]
     if len(result.segments):
-        said += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
-        said += [escaped(_equal_segments(result.segments), style)]
+        blocks += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
+        blocks += [escaped(_equal_segments(result.segments), style)]
     if len(worst := _worst_rows(result)):
-        said += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
+        blocks += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
     if len(result.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
         listed = result.judge[columns].head(_JUDGED if style == "table" else len(result.judge))
-        said += ["Judge next, in this order:", rendered(listed, style)]
+        blocks += ["Judge next, in this order:", rendered(listed, style)]
         if len(listed) < len(result.judge):
-            said.append(f"{len(result.judge) - len(listed)} more documents: --judge FILE writes all.")
+            blocks.append(f"{len(result.judge) - len(listed)} more documents: --judge FILE writes all.")
     one = result.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
     if len(result.segments):
@@ -403,14 +405,14 @@ def gate_report(result: ReleaseGate, style: str) -> str:
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
     drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
     notes = f"Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
-    said.append(escaped(notes, style))
+    blocks.append(escaped(notes, style))
     if style == "markdown":
         answer = result.answer()
         above = [f"## {MARKS[result.decision]} {escaped(answer.verdict, style)}", escaped(answer.reason, style)]
         below = [f"- {escaped(one.line(), style)}" for one in answer.caveats]
         following = [f"Next: `{printable(answer.next)}`"] if answer.next else []
-        said = [*above, *said, *(["\n".join(below)] if below else []), *following]
-    return "\n\n".join(part.strip("\n") for part in said)
+        blocks = [*above, *blocks, *(["\n".join(below)] if below else []), *following]
+    return "\n\n".join(part.strip("\n") for part in blocks)
 
 
 def _equal_segments(segments: pd.DataFrame) -> str:
@@ -441,8 +443,8 @@ def _junit(result: ReleaseGate) -> str:
         tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
         if tag is not None:
             message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
-            said = [message, printable(row["advice"]), *(one.line() for one in answer.caveats)]
-            problem = ET.SubElement(case, tag, message="; ".join(filter(None, said)))
+            message_lines = [message, printable(row["advice"]), *(one.line() for one in answer.caveats)]
+            problem = ET.SubElement(case, tag, message="; ".join(filter(None, message_lines)))
             problem.text = "\n".join(filter(None, [answer.head(), answer.foot()]))
     out = ET.SubElement(suite, "system-out")
     lines = [answer.head(), result.picture_text(), gate_report(result, "table"), answer.foot()]

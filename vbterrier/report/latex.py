@@ -118,15 +118,15 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     first, *rest = caption
     # Braces, because a bracket would end the short caption.
     short = f"[{{{first}}}]" if rest else ""
-    said = [rf"\caption{short}{{" + "\n".join([first, *rest]) + "}", *([rf"\label{{{label}}}"] if label else [])]
+    title = [rf"\caption{short}{{" + "\n".join([first, *rest]) + "}", *([rf"\label{{{label}}}"] if label else [])]
     stretch, narrow = r"\emergencystretch=3em", r"\setlength{\tabcolsep}{4pt}"
     if body.count("\n") > _PAGE and (parts := _TABULAR.fullmatch(body)):
         spec, head, rows = parts.groups()
         note = r"% Wants \usepackage{longtable} and pages of one column."
-        start = [note, r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *said, r"\\"]
+        start = [note, r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *title, r"\\"]
         rules = [r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
         return "\n".join([*start, *rules, rows, r"\end{longtable}", r"\endgroup"])
-    start = [rf"\begin{{{kind}}}", r"\centering", stretch, *said]
+    start = [rf"\begin{{{kind}}}", r"\centering", stretch, *title]
     return "\n".join([*start, r"\smallskip", size, narrow, body, rf"\end{{{kind}}}"])
 
 

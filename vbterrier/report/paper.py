@@ -124,18 +124,18 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         return measures_sentence(f"Scores of each of {counted(n, 'topic')}", scores.values["measure"].unique())
     of = counted(intervals["n_qids"], "topic")
     what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
-    said = measures_sentence(what, intervals["measure"].unique())
+    sentences = measures_sentence(what, intervals["measure"].unique())
     if footing(scores):
         levels = " and ".join(
             f"{100 * level:g}%" for level in intervals.loc[intervals["method"] != "none", "level"].unique()
         )
-        said.append(f"Intervals, {levels}: {footing(scores)}.")
+        sentences.append(f"Intervals, {levels}: {footing(scores)}.")
     if best_rows(intervals.drop_duplicates(_KEYS)).any():
-        said.append("The best mean of a measure is bold.")
+        sentences.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     for name, n in zip(late["name"], late["n_missing"], strict=True):
-        said.append(f"{name} retrieved nothing for {counted(n, 'topic')}, scored as empty rankings.")
-    return said + [f"{note}." for note in scores.notes]
+        sentences.append(f"{name} retrieved nothing for {counted(n, 'topic')}, scored as empty rankings.")
+    return sentences + [f"{note}." for note in scores.notes]
 
 
 def is_pooled(scores: Scores) -> bool:
@@ -149,8 +149,8 @@ _TABLES: dict[str, tuple[Callable[..., str], Callable[..., list[str]]]] = {
     "Scores": (scores_report, scores_caption),
     "Comparison": (
         comparison_report,
-        lambda found, systems=False, compact=False, **_: (
-            comparison_caption(found) if systems or compact else pairs_caption(found)
+        lambda compared, systems=False, compact=False, **_: (
+            comparison_caption(compared) if systems or compact else pairs_caption(compared)
         ),
     ),
     "SystemRanking": (system_tables.ranking_report, system_tables.ranking_caption),
@@ -215,9 +215,9 @@ def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **op
         return rendered(frame, style)
     shared, rest = shared_caption(frame) if len(frame) > 1 else ("", frame)
     joined = joined_ends(rest, options.get("digits", 4))
-    said = [*caption, *([f"{shared}."] if shared else [])]
-    text = rendered(joined.set_axis(column_titles(joined.columns), axis=1), style, caption=said, **options)
-    return "\n".join([text, *map(printable, said)]) if style == "table" else text
+    sentences = [*caption, *([f"{shared}."] if shared else [])]
+    text = rendered(joined.set_axis(column_titles(joined.columns), axis=1), style, caption=sentences, **options)
+    return "\n".join([text, *map(printable, sentences)]) if style == "table" else text
 
 
 def _reports(result: Any) -> list[CoverageReport]:

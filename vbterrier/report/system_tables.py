@@ -94,11 +94,11 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
         ]
     one, n_resamples = report.intervals.iloc[0], report.intervals["n_resamples"].max()
     methods = methods_of(report.intervals)
-    said = [
+    sentences = [
         f"Entity linking over {counted(one['n_qids'], 'query')}.",
         f"Intervals, {100 * one['level']:g}%: {methods}, {n_resamples} resamples, seed {one['seed']}.",
     ]
-    return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
+    return sentences + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
 
 
 def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -> str:
@@ -270,10 +270,10 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     table, caption = _summary(intervals), coverage_caption(reports)
     if style == "latex":
         # Too many columns for a page: a table of coverage, and one of evidence.
-        said = f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}."
+        sentence = f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}."
         parts = [
             (table.drop(columns=[*_EVIDENCE]), caption, _LABEL),
-            (table[["run", "k", *_EVIDENCE]], [said, "Pool and settings as for coverage."], "tab:evidence"),
+            (table[["run", "k", *_EVIDENCE]], [sentence, "Pool and settings as for coverage."], "tab:evidence"),
         ]
         return "\n\n".join(rendered(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
     text = rendered(table, style, digits=3, caption=caption, label=_LABEL, turns=True, drop=_LAST)
@@ -318,9 +318,9 @@ def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
     level = f"{100 * frame['level'].max():g}% of DiscRatio"
     rows = []
     for name in frame["name"].unique():
-        own = frame[frame["name"] == name]
-        for k in own["k"].dropna().unique():
-            here = own[(own["k"] == k) | own["k"].isna()].set_index("column")
+        of_run = frame[frame["name"] == name]
+        for k in of_run["k"].dropna().unique():
+            here = of_run[(of_run["k"] == k) | of_run["k"].isna()].set_index("column")
             cells: dict[str, Any] = {"run": name, "k": int(k)}
             for column in _COLUMNS:
                 # A measure that is undefined for all topics, such as a correlation of one entity, has no row.

@@ -377,8 +377,8 @@ def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -
     """Add a caption to a table in LaTeX or Markdown."""
     if not caption:
         return table
-    said = [escaped(sentence, style) for sentence in caption]
+    sentences = [escaped(sentence, style) for sentence in caption]
     if style == "latex":
-        return latex.floated(table, said, label)
+        return latex.floated(table, sentences, label)
     # A caption in Pandoc's syntax; other programs show it as a line.
-    return "\n".join([table, "", f"Table: {said[0]}", *said[1:]])
+    return "\n".join([table, "", f"Table: {sentences[0]}", *sentences[1:]])

@@ -230,9 +230,9 @@ def write_report(
     if isinstance(baseline, (str, int)):
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions(baseline, data.on_topics, inference)
-    inputs, asked = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
-    require_use(asked, pool_cutoff=data.pool_cutoff)
-    numbers = evaluated(inputs, asked, options, progress=execution.progress)
+    inputs, reported = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
+    require_use(reported, pool_cutoff=data.pool_cutoff)
+    numbers = evaluated(inputs, reported, options, progress=execution.progress)
     verdict, call = tuple(sentences(numbers)), call_in_use()
     answer = Answer(
         verdict[0],

@@ -411,8 +411,10 @@ def matrix(numbers: ReportNumbers) -> Matrix:
     ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
     heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
     scales = [between(*_scale_of(frame[frame["measure"] == measure])) for measure in measures]
-    said = [(measure, ", ".join(of), scale) for measure, of, scale in zip(measures, heads, scales, strict=True)]
-    return Matrix(said, rows, list(_notes_of(numbers, frame, flags)))
+    heads_of_measures = [
+        (measure, ", ".join(of), scale) for measure, of, scale in zip(measures, heads, scales, strict=True)
+    ]
+    return Matrix(heads_of_measures, rows, list(_notes_of(numbers, frame, flags)))
 
 
 def _scale_of(frame: pd.DataFrame) -> tuple[float, float]:

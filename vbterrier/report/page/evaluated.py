@@ -133,10 +133,10 @@ class Inputs:
         """True if documents are judged for several subtopics."""
         return self.qrels is not None and is_diversity(self.target)
 
-    def measures(self, asked: Any, n_systems: int) -> list[ir_measures.Measure]:
+    def measures(self, measures: Any, n_systems: int) -> list[ir_measures.Measure]:
         """Measures that were asked for, or those that the inputs and the number of systems support."""
-        if is_named(asked):
-            return distinct_measures(asked)
+        if is_named(measures):
+            return distinct_measures(measures)
         if self.links is not None:
             return measures_from(*OF_LINKS)
         has_intents = self.intents is not None
@@ -279,23 +279,23 @@ def inputs_of(
     )
     # The number of systems in a single file decides the measures; several files are read one by one.
     systems = split_runs(systems, data.system, reads=memory is None and len(systems) == 1)
-    asked = inputs.measures(measures, len(systems))
+    reported = inputs.measures(measures, len(systems))
     systems = retrieved(systems, topics)
     in_chunks: dict[str, dict[str, pd.DataFrame]] = {}
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
-        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
+        work = Work("", planned([*reported, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
         in_chunks = first_ranks_of(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
-        depth = None if (plan := planned(asked)).at_once else max(plan.depth, DEPTH)
+        depth = None if (plan := planned(reported)).at_once else max(plan.depth, DEPTH)
     if inputs.links is not None:
         depth = None
     kept, n_rows = _cut_runs(systems, in_chunks, duplicates, depth, data.system)
     names = content.names or {}
-    return replace(inputs, runs=_shown_names(kept, names), n_rows=_shown_names(n_rows, names, kept)), asked
+    return replace(inputs, runs=_shown_names(kept, names), n_rows=_shown_names(n_rows, names, kept)), reported
 
 
 def _cut_runs(
@@ -328,13 +328,13 @@ def _cut_runs(
 def _shown_names(by_run: dict[str, Any], names: Mapping[str, str], runs: Iterable[str] = ()) -> dict[str, Any]:
     """Values of runs by the names that the page shows; ``runs`` are the names of all runs."""
     shown: dict[str, Any] = {}
-    wanted, run_names = {str(name): str(called) for name, called in names.items()}, {*by_run, *runs}
-    for name in wanted:
+    new_names, run_names = {str(name): str(called) for name, called in names.items()}, {*by_run, *runs}
+    for name in new_names:
         if name not in run_names:
             near = nearest(name, run_names)
             raise ParameterError(f"names: {name!r} is no run; found {examples(sorted(run_names))}.{near}")
     for name, value in by_run.items():
-        called = wanted.get(name, name)
+        called = new_names.get(name, name)
         if called in shown:
             raise ParameterError(f"names: two systems would be called {called!r}; give each a name of its own")
         shown[called] = value
@@ -366,34 +366,36 @@ def _linked(links: Any, qrels: Any) -> LinkedPool:
 
 
 def evaluated(
-    inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
+    inputs: Inputs, measures: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
 ) -> ReportNumbers:
     """Evaluate and compare the runs; each warning is kept for the page and issued once."""
     baseline = options.baseline
     if baseline is not None:
         require_system("baseline", baseline, inputs.runs)
     of = _of_links if inputs.links is not None else partial(_of_runs, progress=progress)
-    parts, caught = heard(lambda: of(inputs, asked, options))
+    parts, caught = heard(lambda: of(inputs, measures, options))
     texts = dict.fromkeys(" ".join(text.split()) for text in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
-    messages = [text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in asked)]
+    messages = [
+        text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in measures)
+    ]
     if parts["scores"].intervals["low"].notna().all():
         messages = [text for text in messages if _WITHHELD not in text]
     for text in messages:
         warn(text)
-    return ReportNumbers(**parts, measures=tuple(map(str, asked)), messages=tuple(messages))
+    return ReportNumbers(**parts, measures=tuple(map(str, measures)), messages=tuple(messages))
 
 
-def _of_links(inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions) -> dict[str, Any]:
+def _of_links(inputs: Inputs, measures: Sequence[ir_measures.Measure], options: ComparisonOptions) -> dict[str, Any]:
     """Evaluate entity runs: DiscRatio is a ratio of means, and topics with an undefined measure are left out."""
     frames = {name: run.frame for name, run in inputs.runs.items()}
     reports = [
         coverage_report(
             frames, inputs.links, cutoff=cutoff, data=Data(on_topics=options.on_topics), inference=options.intervals
         )
-        for cutoff in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
+        for cutoff in sorted({measure.params.get("cutoff", 0) for measure in measures} - {0}) or [20]
     ]
-    names = list(map(str, asked))
+    names = list(map(str, measures))
     tables = (pd.concat([getattr(one, part) for one in reports]) for part in ("entities", "values"))
     means, values = (table.drop_duplicates(ignore_index=True) for table in tables)
     coverage_measures = list(means["measure"].unique())
@@ -430,16 +432,16 @@ def _of_links(inputs: Inputs, asked: Sequence[ir_measures.Measure], options: Com
 
 
 def _of_runs(
-    inputs: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
+    inputs: Inputs, measures: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
-    cutoff = deepest(asked) or CUTOFF
+    cutoff = deepest(measures) or CUTOFF
     machine = inputs.labels
     scores = score(
         inputs.runs,
         inputs.target,
-        asked,
+        measures,
         data=Data(
-            labels=machine if needs_model(asked) else None,
+            labels=machine if needs_model(measures) else None,
             pool_cutoff=inputs.pool_cutoff,
             on_topics=options.on_topics,
             system=ONE,
@@ -447,7 +449,7 @@ def _of_runs(
         inference=options.intervals,
         execution=Execution(progress=progress),
     )
-    compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
+    compared = [str(measure) for measure in measures if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     # compare warns of measures that are undefined for all topics.
     scored_measures = set(scores.values["measure"])
     defined = tuple(name for name in compared if name in scored_measures)
@@ -460,17 +462,17 @@ def _of_runs(
     models = {} if scores.model is None else {"": scores.model}
     evaluated_parts |= {"runs": runs, "labels": labels_of(machine)}
     evaluated_parts["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
-    scorings = {name: Scoring(target, run, deepest(asked), models) for name, run in runs.items()}
+    scorings = {name: Scoring(target, run, deepest(measures), models) for name, run in runs.items()}
     if inputs.qrels is not None:
         judged = Judgments(flatten_qrels(target.frame)) if inputs.is_diversity else target.judgments()
         evaluated_parts["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
         if any(top.n_unjudged.any() for top in evaluated_parts["tops"].values()):
             evaluated_parts["notes"] = tuple(judgment_notes(runs, judged))
-    uncertain = next((one for one in asked if isinstance(one, UnjudgedMeasure)), None)
+    uncertain = next((one for one in measures if isinstance(one, UnjudgedMeasure)), None)
     if uncertain is not None:
         evaluated_parts["distributions"] = {name: uncertain.distribution(scoring) for name, scoring in scorings.items()}
         evaluated_parts["bootstrapped"] = str(uncertain)
-    intents = next((one for one in asked if hasattr(one, "coverage")), None)
+    intents = next((one for one in measures if hasattr(one, "coverage")), None)
     if intents is not None:
         evaluated_parts["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, inputs)
         described = inputs.subtopics if inputs.intents is None else inputs.intents

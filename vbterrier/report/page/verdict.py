@@ -48,7 +48,7 @@ _CORRECTIONS = {
 
 def sentences(numbers: ReportNumbers) -> list[str]:
     """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
-    said = []
+    texts = []
     if numbers.comparison is None:
         # A single system, or measures by which systems are not compared.
         rows = numbers.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records")
@@ -62,10 +62,10 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     }
     guessed = numbers.comparison.guessed
     ordered = [measure for measure in numbers.compared if measure not in guessed]
-    said = [verdict_of(numbers.comparison, measure, few=few[measure]) for measure in ordered]
+    texts = [verdict_of(numbers.comparison, measure, few=few[measure]) for measure in ordered]
     if guessed:
-        said.append(f"By {listed(guessed)}, {GUESSES}.")
-    return said + _disagreements(numbers.comparison, numbers.compared)
+        texts.append(f"By {listed(guessed)}, {GUESSES}.")
+    return texts + _disagreements(numbers.comparison, numbers.compared)
 
 
 def agreement(numbers: ReportNumbers) -> list[str]:
@@ -88,14 +88,14 @@ def agreement(numbers: ReportNumbers) -> list[str]:
     rest = [measure for measure in others if measure not in same + against + none]
     alone = [(measure, *next(iter(differ[measure]))) for measure in rest if len(differ[measure]) == 1]
     many = [measure for measure in rest if len(differ[measure]) > 1]
-    said = [
+    statements = [
         *_finding(same, "the same significant differences" if differ[first] else "no significant difference either"),
         *_finding(none, "no significant difference"),
         *(f"{measure} finds {printable(a)} significantly better than {printable(b)}" for measure, a, b in alone),
         *_finding(many, "other significant differences"),
         *_finding(against, "a significant difference in the opposite direction"),
     ]
-    return [f"{'; '.join(said)}."]
+    return [f"{'; '.join(statements)}."]
 
 
 def _finding(measures: list[str], what: str) -> list[str]:
@@ -107,14 +107,14 @@ def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
 
     The plain version, as nDCG of ENDCG, treats unjudged documents as non-relevant.
     """
-    said = []
+    texts = []
     for measure in measures:
         # The plain version of BNDCG@10 and ENDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
         bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
         if plain is not None and isinstance(parsed(measure), UnjudgedMeasure):
-            said += _disagreement(result, measure, plain)
-    return said
+            texts += _disagreement(result, measure, plain)
+    return texts
 
 
 def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str]:
@@ -128,18 +128,18 @@ def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str
     gone = [pair for one, other, pair in both if one is not None and other is None]
     new = [pair for one, other, pair in both if one is None and other is not None]
     turned = [pair for one, other, pair in both if None not in (one, other) and one != other]
-    said = []
+    texts = []
     if gone:
-        said.append(
+        texts.append(
             f"By {plain}, but not by {bootstrapped}, these systems differ significantly: {listed(gone, 4)}. The "
             f"difference depends on unjudged documents, which {plain} treats as non-relevant."
         )
     if new:
-        said.append(f"By {bootstrapped}, but not by {plain}, these systems differ significantly: {listed(new, 4)}.")
+        texts.append(f"By {bootstrapped}, but not by {plain}, these systems differ significantly: {listed(new, 4)}.")
     if turned:
         both_ways = f"significant differences in opposite directions: {listed(turned, 4)}"
-        said.append(f"{plain} and {bootstrapped} contradict each other, with {both_ways}.")
-    return said
+        texts.append(f"{plain} and {bootstrapped} contradict each other, with {both_ways}.")
+    return texts
 
 
 def test_sentence(result: Comparison) -> str:
@@ -173,15 +173,15 @@ def _families(numbers: ReportNumbers) -> Caveat:
     estimated, bootstrapped = (
         [name for name in numbers.measures if isinstance(parsed(name), family)] for family in (Estimated, Bootstrapped)
     )
-    said = []
+    texts = []
     if estimated:
-        said.append(
+        texts.append(
             f"{listed(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
             "judgments would give, from all runs and judgments of this page. They change with the runs that are "
             "evaluated together."
         )
     if bootstrapped:
-        said.append(
+        texts.append(
             f"{listed(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's unjudged "
             "documents from its own judgments; the ideal ranking stays that of the pool. Report these scores beside "
             "published scores of the same judgments."
@@ -189,7 +189,7 @@ def _families(numbers: ReportNumbers) -> Caveat:
     # A note that is a warning, too, is a caveat of its own.
     warned = set(map(text_key, numbers.messages))
     notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.scores.notes if text_key(note) not in warned]
-    return Caveat("Unjudged documents in scores", " ".join([*said, *notes]), serious=False)
+    return Caveat("Unjudged documents in scores", " ".join([*texts, *notes]), serious=False)
 
 
 def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
@@ -216,17 +216,17 @@ def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
         yield Caveat("Unjudged documents", f"All of {where} of all systems are judged.", serious=False)
         return
     of_all = " of all systems" * (len(shares) > 1)
-    said = f"Of {where}, {span} are unjudged." if "(" in span else f"{span} of {where}{of_all} are unjudged."
+    statement = f"Of {where}, {span} are unjudged." if "(" in span else f"{span} of {where}{of_all} are unjudged."
     apart = shares[high] - shares[low] > APART
     if apart:
-        said += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
-        said += f"; prefer {numbers.bootstrapped}." if numbers.distributions else "."
+        statement += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
+        statement += f"; prefer {numbers.bootstrapped}." if numbers.distributions else "."
     if numbers.distributions and numbers.comparison is not None:
-        said += (
+        statement += (
             f" The tests vary the topics and treat the expected {numbers.bootstrapped} as exact; "
             '"vbterrier rank --uncertainty both" also includes the uncertainty of unjudged documents.'
         )
-    yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
+    yield Caveat("Unjudged documents", statement, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
     of = [f"{counted(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
     if of:
@@ -241,28 +241,28 @@ def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
     if not tagged:
         return
     low, _, span = spread(tagged)
-    said = f"{span} of the first {numbers.cutoff} documents have a candidate as a tag."
+    text = f"{span} of the first {numbers.cutoff} documents have a candidate as a tag."
     ties = {name: covered.ties for name, covered in numbers.covered.items() if covered.ties.sentence()}
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
     if most is not None:
-        said += f" Of {printable(most)}, {ties[most].sentence()}."
+        text += f" Of {printable(most)}, {ties[most].sentence()}."
     many = any(sum(each) > TIED for each in ties.values())
     oracle = next(iter(numbers.covered.values())).oracle
     if not np.isnan(oracle):
-        said += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
-    yield Caveat("Tags", said, tagged[low] < TAGGED or many)
+        text += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
+    yield Caveat("Tags", text, tagged[low] < TAGGED or many)
 
 
 def _reach(numbers: ReportNumbers) -> Iterator[Caveat]:
     if numbers.reach is None:
         return
     pool = numbers.reach.pool.to_dict("records")[0]
-    said = (
+    text = (
         f"Of {pool['n_documents']:,} documents in the pool, {pool['share_unjudged']:.1%} are unjudged and treated as "
         f"non-relevant; {pool['share_without_entities']:.1%} mention no entity, so no entity run reaches them."
     )
     serious = pool["share_unjudged"] > UNJUDGED or pool["share_without_entities"] > UNJUDGED
-    yield Caveat("The linked pool", said, serious)
+    yield Caveat("The linked pool", text, serious)
 
 
 def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
@@ -299,9 +299,9 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
 def _ties(numbers: ReportNumbers) -> Iterator[Caveat]:
     tied = {name: share for name, share in numbers.ties.items() if share > MAX_TIED_SHARE}
     if tied:
-        said = listed(f"{name} ({share:.0%})" for name, share in tied.items())
+        shares = listed(f"{name} ({share:.0%})" for name, share in tied.items())
         text = (
-            f"Scores of the first {numbers.cutoff} documents are tied in {said}. Ties are broken by docno, as "
+            f"Scores of the first {numbers.cutoff} documents are tied in {shares}. Ties are broken by docno, as "
             "trec_eval does; another order would give other values."
         )
         yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)

@@ -61,14 +61,14 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
         drawn.set(xlabel="predicted probability", ylabel="observed share")
         off = [(part["predicted"] - part["observed"]).abs() for _, part in parts]
         errors = [f"{np.average(gap, weights=part['n']):.3f}" for gap, (_, part) in zip(off, parts, strict=True)]
-        said = errors[0]
+        error_text = errors[0]
         if len(parts) > 1:
-            said = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
+            error_text = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
         n_bins, groups = verdicts.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
         sizes = f"{n_bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})"
         n = "n = " + verdicts.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
-        style.caption(drawn, f"ECE {said}", sizes, n)
+        style.caption(drawn, f"ECE {error_text}", sizes, n)
     return drawn
 
 
@@ -176,13 +176,13 @@ def interval_coverage(
         drawn.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])
         drawn.set(xlabel="nominal level (%)", ylabel="observed coverage (%)")
         off = [f"{(part['covered'] - part['level']).abs().mean():.1f}" for _, part in parts]
-        said = off[0]
+        deviation_text = off[0]
         if len(parts) > 1:
-            said = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
+            deviation_text = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], space)
         bars = "bars: intervals of the observed share" if frame["covered_low"].notna().any() else ""
         n = "n = " + verdicts.counted(frame["n"], "").rstrip(" s")
-        style.caption(drawn, f"mean deviation {said} points", bars, n)
+        style.caption(drawn, f"mean deviation {deviation_text} points", bars, n)
     return drawn
 
 

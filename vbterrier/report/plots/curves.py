@@ -119,7 +119,7 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     return means.assign(low=np.nan, high=np.nan, **none)
 
 
-def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> pd.DataFrame:
+def _points(frame: pd.DataFrame, x: str, selection: str | Sequence[str] | None) -> pd.DataFrame:
     """Rows with a position on the axis: ``at``, and ``line``, the measure without the parameter of the axis."""
     texts = frame["measure"]
     names = texts.unique()
@@ -128,12 +128,12 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
     there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
     if not there.any():
         raise ParameterError(f"x={excerpt(x)}: no measure has it; found {examples(read.index)}")
-    if wanted is None and not there.all():
+    if selection is None and not there.all():
         warn(f"x={x!r}: measures without it are left out: {examples(read.index[~there])}")
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
-    if wanted is not None:
-        asked = [_read(one, x)[1] for one in ([wanted] if isinstance(wanted, str) else wanted)]
-        points = captions.only(points.assign(measure=points["line"]), "measure", asked, "scores")
+    if selection is not None:
+        lines = [_read(one, x)[1] for one in ([selection] if isinstance(selection, str) else selection)]
+        points = captions.only(points.assign(measure=points["line"]), "measure", lines, "scores")
     points = points.sort_values("own", ascending=False, kind="stable").drop_duplicates(["name", "line", "at"])
     return points.sort_index(kind="stable")
 
@@ -231,7 +231,7 @@ def sensitivity(
         names, data = captions.short(lines)
         drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), names)
-        said = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
-        means = f"means of {verdicts.counted(frame['n_qids'], 'topic')}; {', '.join(said)}"
+        descriptions = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
+        means = f"means of {verdicts.counted(frame['n_qids'], 'topic')}; {', '.join(descriptions)}"
         style.caption(drawn, means, "white marks: intents as given", data)
     return drawn

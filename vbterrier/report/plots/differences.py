@@ -99,11 +99,11 @@ def differences(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
-        said, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
+        label, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
         if not elements.varies(rows["name_b"]):
-            said += " from "
-            other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
-        drawn.set_xlabel(style.fitted(said, space) + other)
+            label += " from "
+            other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(label, style.SIZE))
+        drawn.set_xlabel(style.fitted(label, space) + other)
         if len(parts) > 1:
             elements.legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_described(frame), data)
@@ -234,8 +234,8 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
         missing = f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else ""
-        said = "probability that the row's system beats the column's", verdicts.counted(n, "system"), missing
-        style.caption(drawn, *said, captions.origin(frame_of(pairs, "pairs")))
+        notes = "probability that the row's system beats the column's", verdicts.counted(n, "system"), missing
+        style.caption(drawn, *notes, captions.origin(frame_of(pairs, "pairs")))
     return drawn
 
 
@@ -252,7 +252,7 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     matrix[row, column] = prob
     with np.errstate(invalid="ignore"):
         over = matrix + matrix.T > 1 + _SLACK
-    for bad, wanted in (
+    for bad, requirement in (
         (row == column, "two systems"),
         ((prob < 0) | (prob > 1), "a probability from 0 to 1"),
         (pd.DataFrame({"row": row, "column": column}).duplicated().to_numpy(), "each pair once"),
@@ -260,7 +260,7 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     ):
         if bad.any():
             at = int(np.argmax(bad))
-            raise InputError(f"pairs: row {at} ({one[at]!r}, {other[at]!r}) has {prob[at]:g}; wanted {wanted}")
+            raise InputError(f"pairs: row {at} ({one[at]!r}, {other[at]!r}) has {prob[at]:g}; wanted {requirement}")
     matrix = np.where(np.isnan(matrix), 1 - matrix.T, matrix)
     defined = ~np.isnan(matrix)
     wins = np.where(defined, matrix, 0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)

@@ -86,13 +86,13 @@ def refuse(
     ``shown``: columns that the message quotes. ``checks``: masks of bad rows, and what is wanted instead. ``named``:
     the column that names the row.
     """
-    for bad, wanted in checks:
+    for bad, requirement in checks:
         if np.any(bad):
             row = int(np.argmax(bad))
             name_of_row = f" ({frame[named].iloc[row]!r})" if named else ""
             cells = [(name, frame[name].iloc[row]) for name in shown]
             texts = [f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in cells]
-            raise InputError(f"{what}: row {row}{name_of_row} has {', '.join(texts)}; wanted {wanted}")
+            raise InputError(f"{what}: row {row}{name_of_row} has {', '.join(texts)}; wanted {requirement}")
 
 
 def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:

@@ -143,7 +143,7 @@ def coverage_discrimination(
         _place(drawn, runs, x, y, target)
         runs, infinite = _at_the_edge(drawn, runs, x, y)
         shaded = "" if target is None else _shade(drawn, runs, x, y, target)
-        said = _reference(drawn, x, y)
+        reference_note = _reference(drawn, x, y)
         front = runs[runs["on_front"]].sort_values("x", kind="stable")
         # Towards worse x, the best known y is that of the nearest run on the frontier.
         steps = "steps-post" if _worse(x) > 0 else "steps-pre"
@@ -160,7 +160,7 @@ def coverage_discrimination(
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
         best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
         means = f"points: means over {verdicts.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
-        style.caption(drawn, means, starred, best, said, infinite, _correlated(runs, x, y), fitted, shaded)
+        style.caption(drawn, means, starred, best, reference_note, infinite, _correlated(runs, x, y), fitted, shaded)
     return drawn
 
 
@@ -244,16 +244,16 @@ def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     from matplotlib.patches import Rectangle
 
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    inside, spans, wanted = np.ones(len(runs), dtype=bool), [], []
+    inside, spans, conditions = np.ones(len(runs), dtype=bool), [], []
     ends = (("x", x, target[0], left, right), ("y", y, target[1], bottom, top))
     for axis, measure, limit, low, high in ends:
         is_below = _worse(measure) > 0
         spans.append((low, limit - low) if is_below else (limit, high - limit))
         inside &= (_worse(measure) * (runs[axis] - limit) < 0).to_numpy()
-        wanted.append(f"{measure} {'<' if is_below else '>'} {limit:g}")
+        conditions.append(f"{measure} {'<' if is_below else '>'} {limit:g}")
     (x_start, across), (y_start, up) = spans
     ax.add_patch(Rectangle((x_start, y_start), across, up, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
-    return f"shaded: {', '.join(wanted)} ({int(inside.sum())} of {len(runs)} runs)"
+    return f"shaded: {', '.join(conditions)} ({int(inside.sum())} of {len(runs)} runs)"
 
 
 def _reference(ax: Any, x: str, y: str) -> str:

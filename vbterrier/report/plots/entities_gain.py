@@ -80,11 +80,11 @@ def coverage_by_k(
     """
     table = frame_of(intervals, "intervals")
     require(table, captions.INTERVALS, "intervals")
-    wanted = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
+    measure_names = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
     # Reports of several k repeat the measures without k, which are not drawn.
-    kept = captions.intervals_of(table[[_named(text) in wanted for text in table["measure"]]])
+    kept = captions.intervals_of(table[[_named(text) in measure_names for text in table["measure"]]])
     # The first wanted measure gets a solid line, the second a dashed one.
-    order = kept["measure"].map(lambda text: wanted.index(_named(text)))
+    order = kept["measure"].map(lambda text: measure_names.index(_named(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
     drawn = curve(kept.drop(columns="replicated"), "k", highlight=highlight, ax=ax, width=width)
     if ratio and len(kept):
@@ -150,7 +150,7 @@ def gain_by_coverage(
         look: dict[str, Any] = {"marker": "o", "markersize": size, "color": _POINTS, "linestyle": "none"}
         drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         (points,) = drawn.plot(x, y, **look, markeredgewidth=0, alpha=0.55, zorder=3)
-        handles, names, said = [points], ["topic"], []
+        handles, names, notes = [points], ["topic"], []
         if n_strata is not None:
             means = coverage_strata(table, coverage, [gain], n_strata=n_strata, level=level)
             there = means[means["value"].notna()]
@@ -165,7 +165,7 @@ def gain_by_coverage(
                     drawn.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
             handles.append(Line2D([], [], color=_MEANS, linewidth=1.8))
             names.append(f"mean of {'tertile' if n_strata == 3 else 'stratum'}")  # noqa: PLR2004 - the word for 3
-            said = [f"means of {verdicts.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
+            notes = [f"means of {verdicts.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
         if at is not None and not np.isnan(at.value):
             if not np.isnan(at.low):
                 drawn.axvspan(at.low, at.high, color=_BREAK, alpha=0.1, linewidth=0, zorder=0)
@@ -179,7 +179,7 @@ def gain_by_coverage(
         style.legend(drawn, handles, names, space)
         lost = int((~defined).sum())
         topics = verdicts.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
-        style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
+        style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *notes, _broken(at))
     return drawn
 
 
@@ -286,8 +286,8 @@ def _checked(selected: pd.DataFrame) -> pd.DataFrame:
     odd = ~frame["signal"].isin(_LOOK) & frame["oer"].notna()
     if odd.any():
         row = int(np.argmax(odd.to_numpy()))
-        wanted = ", ".join(map(repr, (*CLASSES, ABSENT)))
-        raise InputError(f"selected: row {row} has the class {frame['signal'][row]!r}; wanted one of {wanted}")
+        legal = ", ".join(map(repr, (*CLASSES, ABSENT)))
+        raise InputError(f"selected: row {row} has the class {frame['signal'][row]!r}; wanted one of {legal}")
     return frame
 
 

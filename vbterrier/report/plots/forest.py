@@ -150,15 +150,15 @@ def estimate_against_truth(
         drawn.locator_params(nbins=6)
         if len(parts) > 1:
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        said = [_errors(part) for part in points]
+        error_notes = [_errors(part) for part in points]
         if len(parts) > 1:
-            said = [f"{name}: {errors}" for (name, _), errors in zip(parts, said, strict=True)]
+            error_notes = [f"{name}: {errors}" for (name, _), errors in zip(parts, error_notes, strict=True)]
         judged = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
         sizes = pd.Series([len(part) for part in points])
         lost = len(frame) - int(sizes.sum())
         style.caption(
             drawn,
-            *said,
+            *error_notes,
             "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
             f"n = {verdicts.counted(sizes, 'run-topic')}"
             + (" each" if len(points) > 1 else "")
@@ -230,11 +230,11 @@ def _errors(part: pd.DataFrame) -> str:
     if not len(part):
         return "no estimates"
     error = part["estimate"] - part["truth"]
-    said = f"RMSE {np.sqrt((error**2).mean()):.3f}, bias {error.mean():+.3f}"
+    text = f"RMSE {np.sqrt((error**2).mean()):.3f}, bias {error.mean():+.3f}"
     unsure = part[part["low"].notna() & (part["n_unjudged"] != 0)]
     if not len(unsure):
-        return said
+        return text
     covered, levels = int((~_misses(unsure)).sum()), unsure["level"].unique()
     nominal = f", nominal {100 * levels[0]:g}%" if len(levels) == 1 and levels[0] == levels[0] else ""
     share = 100 * covered / len(unsure)
-    return f"{said}, truth in {covered:,} of {len(unsure):,} intervals ({share:.0f}%{nominal})"
+    return f"{text}, truth in {covered:,} of {len(unsure):,} intervals ({share:.0f}%{nominal})"

@@ -82,9 +82,9 @@ def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
     """Add the column ``line`` (the given column, the order, or both, as they vary); returns the lines, too."""
     orders = varies(frame["order"])
     several = varies(frame[column]) or not orders
-    said = {"given": "order given", "random": "random subsets"}
+    labels = {"given": "order given", "random": "random subsets"}
     parts = [frame[column]] if several else []
-    parts += [frame["order"].replace(said)] if orders else []
+    parts += [frame["order"].replace(labels)] if orders else []
     line = parts[0] if len(parts) == 1 else parts[0] + ", " + parts[1]
     names = list(line.unique())
     if len(names) > len(style.DASHES):
@@ -97,13 +97,13 @@ def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
 
 def _subsets(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: the queries of a size, and the bands."""
-    said = []
+    notes = []
     for order, part in frame.groupby("order", sort=False):
         drawn = f"{verdicts.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
-        said.append("the first queries in the order given" if order == "given" else drawn)
+        notes.append("the first queries in the order given" if order == "given" else drawn)
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
-    return [*said, f"bands: the middle {bands} of the subsets" if bands else "no bands"]
+    return [*notes, f"bands: the middle {bands} of the subsets" if bands else "no bands"]
 
 
 def not_worse_by_size(
@@ -230,7 +230,7 @@ def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[
     if not listed:
         raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
     made = [plan for plan in listed if isinstance(plan, QueryPlan)]
-    wanted = target or next((plan.power for plan in made), 0.8)
+    power = target or next((plan.power for plan in made), 0.8)
     reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
     frames = []
     for plan in listed:
@@ -243,9 +243,9 @@ def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[
     planned = {
         (f"{plan.delta:g}", str(plan.curve["test"].iloc[0])): (float(plan.n_qids), float(plan.low), float(plan.high))
         for plan in made
-        if plan.power == wanted
+        if plan.power == power
     }
-    return frame, planned, wanted
+    return frame, planned, power
 
 
 def _crossings(
@@ -284,15 +284,15 @@ def _described(frame: pd.DataFrame, target: float, assurance: str | None) -> lis
     """
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
-    said = [
+    notes = [
         f"dashed: power {target:g}"
         + ("" if assurance is None else f", with the interval of the number of queries{assurance}"),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
     ]
     if not frame["n_pilot"].any():
-        return [*said, "no pilot; bands: TREC collections with the smallest and the largest standard deviation"]
+        return [*notes, "no pilot; bands: TREC collections with the smallest and the largest standard deviation"]
     return [
-        *said,
+        *notes,
         f"pilot of {verdicts.counted(frame['n_pilot'], 'query')}",
         f"{verdicts.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
         f"bands: {bands} intervals for the uncertainty of the pilot's variance" if bands else "no bands",

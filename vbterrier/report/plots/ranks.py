@@ -85,9 +85,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
-        said = verdicts.counted(n, "system"), f"point: expected rank{interval}"
+        notes = verdicts.counted(n, "system"), f"point: expected rank{interval}"
         hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
-        style.caption(drawn, *said, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
+        style.caption(drawn, *notes, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
     return drawn
 
 

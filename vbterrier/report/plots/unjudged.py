@@ -123,12 +123,12 @@ def _rows(distribution: ScoreDistributions, topics: Sequence[str] | None, level:
     # The ideal ranking may be uncertain without unjudged documents in the list.
     every["certain"] = (every["n_unjudged"] == 0) & (every["least"] == every["greatest"])
     if topics is not None:
-        asked = [topics] if isinstance(topics, str) else list(topics)
-        unknown = [topic for topic in asked if topic not in distribution.topics]
+        names = [topics] if isinstance(topics, str) else list(topics)
+        unknown = [topic for topic in names if topic not in distribution.topics]
         if unknown:
             available, near = examples(distribution.topics), nearest(str(unknown[0]), distribution.topics)
             raise ParameterError(f"topics: {examples(unknown)} not evaluated; there are {available}.{near}")
-        every = every[every["qid"].isin(asked)]
+        every = every[every["qid"].isin(names)]
     return every.sort_values("mean", ascending=False, kind="stable").reset_index(drop=True)
 
 
@@ -301,12 +301,12 @@ def removal_distributions(
     rows = []
     for (name, of), part in frame.dropna(subset=["value"]).groupby(["name", "measure"], sort=False):
         values = {source: part.loc[part["source"] == source, "value"].to_numpy() for source in _SIDES}
-        values = {source: own for source, own in values.items() if len(own)}
+        values = {source: draws for source, draws in values.items() if len(draws)}
         mean = float(next(iter(values.values())).mean())
         centre = mean if centred else 0.0
         label = ", ".join([str(name)] * bool(name) + [str(of)] * (several or not name))
         worst, best = limits.get((str(name), str(of)), (np.nan, np.nan)) if extremes else (np.nan, np.nan)
-        shifted = {source: own - centre for source, own in values.items()}
+        shifted = {source: draws - centre for source, draws in values.items()}
         rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
     n = len(rows)
     row = float(np.clip(style.PAGE / max(n, 1), 0.22, 1.0 / max(n, 1) + 0.3))
@@ -324,8 +324,8 @@ def removal_distributions(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short(list(frame["measure"].unique()))
-        said = shown[0] if len(shown) == 1 else "score"
-        drawn.set_xlabel(style.fitted(f"{said} minus its mean" if centred else said, space))
+        axis_label = shown[0] if len(shown) == 1 else "score"
+        drawn.set_xlabel(style.fitted(f"{axis_label} minus its mean" if centred else axis_label, space))
         legend_from_left(drawn, list(handles.values()), list(handles), space, taken)
         style.caption(drawn, *_removal_parts(removal, frame, rows, step), data)
     return drawn
@@ -360,7 +360,7 @@ def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[d
     edges = least + step * np.arange(-0.5, (most - least) / step + 1)
     handles: dict[str, Any] = {}
     for at, one in enumerate(rows):
-        shares = {source: np.histogram(own, edges)[0] / len(own) for source, own in one.values.items()}
+        shares = {source: np.histogram(draws, edges)[0] / len(draws) for source, draws in one.values.items()}
         highest = max(share.max() for share in shares.values())
         for source, share in shares.items():
             side, colour = _SIDES[source]
@@ -384,15 +384,15 @@ def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: flo
     summary = pd.concat(simulated, ignore_index=True) if simulated else pd.DataFrame()
     summary = summary[summary["measure"].isin(frame["measure"].unique())] if simulated else summary
     counts = frame.groupby(["name", "measure", "source"], sort=False).size()
-    said = []
+    notes = []
     if simulated:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
-        said.append(f"{removed} of {verdicts.counted(summary['n_qids'], 'query')} removed")
+        notes.append(f"{removed} of {verdicts.counted(summary['n_qids'], 'query')} removed")
     distances = summary["ks"] if "ks" in summary else pd.Series(dtype=np.float64)
     low, high = distances.min(), distances.max()
     lost = int(frame["value"].isna().sum())
     return [
-        *said,
+        *notes,
         verdicts.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
         "" if np.isnan(low) else f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else ""),
         f"bars: shares in steps of {step:.2g}" + ", scaled to the highest bar of each row" * (len(rows) > 1),
