@@ -48,7 +48,6 @@ _CORRECTIONS = {
 
 def sentences(numbers: ReportNumbers) -> list[str]:
     """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
-    texts = []
     if numbers.comparison is None:
         # A single system, or measures by which systems are not compared.
         rows = numbers.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records")
