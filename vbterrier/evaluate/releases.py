@@ -505,7 +505,7 @@ def release_gate(
     criteria = {
         each: replace(
             _criteria(
-                options, each, at, level, n_resamples, seed, "margin" if each == wanted else f"guardrails['{each}']"
+                options, each, at, level, n_resamples, seed, "margin" if each == main else f"guardrails['{each}']"
             ),
             n_failures=len(margins),
         )
