@@ -5,6 +5,7 @@ dictionaries for pytrec_eval, tables for Polars and DuckDB, frames of pandas for
 the values of all topics are compared: peers must agree with ``vbterrier.score`` to ten digits.
 """
 
+import gc
 import json
 import os
 import sys
@@ -314,6 +315,9 @@ def beside(rows):
 
 def main(folder, note=""):
     rows = []
+    # Collections of garbage between calls need not visit what the tools imported.
+    gc.collect()
+    gc.freeze()
     for size, rounds in SIZES.items():
         print(f"classic: {size}", file=sys.stderr, flush=True)
         rows += timed(size, rounds)
