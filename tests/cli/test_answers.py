@@ -22,6 +22,8 @@ COMMANDS = {
     "gate": "gate dense.run -b lexical.run -q qrels.txt --margin .02 -m nDCG@10",
     "audit": f"audit {RUNS} -q qrels.txt --judge llm=complete.txt --budget 5",
     "judge": f"judge {RUNS} -q qrels.txt -n 3",
+    "judge, whole topics": f"judge {RUNS} -q qrels.txt --labels llm=complete.txt --complete 2",
+    "agreement": "agreement human=qrels.txt llm=complete.txt",
     "doctor": f"doctor {RUNS} -q qrels.txt",
     "report": f"report {RUNS} -q qrels.txt -o made.html --resamples 50",
     "link": "link gold.tsv other.tsv --gold gold.tsv",

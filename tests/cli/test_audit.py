@@ -195,7 +195,7 @@ def test_judge_lists_topics_that_complete_an_audit(command, refused, files):
         plan[["qid", "docno", "reason"]].to_numpy().tolist() == expected[["qid", "docno", "reason"]].to_numpy().tolist()
     )
     code, out, _ = command(*arguments, "-o", "plan.tsv", "--seed", "3")
-    assert (code, f"plan.tsv: {len(plan)} documents of 10 topics complete 10 topics" in out) == (0, True)
+    assert (code, out) == (0, f"Judging {len(plan)} documents of 10 topics makes 10 topics complete.\n\nplan.tsv\n")
     truth = vbterrier.read_qrels("human.txt")
     rows = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str).assign(label=0)
     both = pd.concat([truth[["qid", "docno", "label"]], rows[["qid", "docno", "label"]]])

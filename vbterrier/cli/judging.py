@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,11 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import deliver, echo, require_format, save_page
+from vbterrier.cli.output import deliver, require_format, save_page
 from vbterrier.cli.output import show as show_answer
 from vbterrier.errors import ParameterError, choice
+from vbterrier.frames.answer import Answer, with_warnings
+from vbterrier.remedies import call_in_use
 from vbterrier.settings import Data, Execution, Inference
 
 
@@ -122,13 +125,16 @@ def _list_topics(
     plan = topics_to_judge(
         runs, qrels, labels=named, n_topics=n_topics, cutoff=cutoff, data=read, inference=Inference(seed=seed)
     )
-    summary = f"{len(plan):,} documents of {plan['qid'].nunique():,} topics complete {n_topics:,} topics"
+    summary = f"Judging {len(plan):,} documents of {plan['qid'].nunique():,} topics makes {n_topics:,} topics complete"
+    answer = Answer(f"{summary}.", made_by="" if (call := call_in_use()) is None else call.text())
     if output is not None:
         write_judging(plan, output)
-        echo(f"{output}: {summary}")
+        show_answer(answer, str(output), rows=plan)
         return
+    if call is not None:
+        answer = replace(answer, next=call.again(output="judge.tsv"))
     shown = plan[["qid", "docno", "reason"]] if style == "table" else plan
-    echo(tables.rendered(shown, style, caption=[summary], label="tab:judge"))
+    show_answer(answer, tables.rendered(shown, style, caption=[summary], label="tab:judge"), style, rows=plan)
 
 
 def audit(
@@ -232,13 +238,21 @@ def agreement(
     output: Output = None,
 ) -> None:
     """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
+    from vbterrier.frames.notebook import counted
     from vbterrier.unjudged.pool import MachineLabels
 
     style = require_format(style, output)
     every = MachineLabels(option.labels_of(labels, "LABELS"))
     wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
     result = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
-    deliver(result, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
+    caption = ["Agreement of judges beyond chance."]
+    call, first = call_in_use(), result.iloc[0]
+    ends = f" ({100 * first['level']:g}% interval {first['low']:.3f} to {first['high']:.3f})"
+    verdict = f"{first['statistic']} of {first['judges']} is {first['value']:.3f}"
+    verdict += f"{'' if math.isnan(first['low']) else ends} over {counted(int(first['n_items']), 'document')}."
+    answer = Answer(verdict, caveats=with_warnings((), [] if call is None else call.warnings))
+    answer = replace(answer, made_by="" if call is None else call.text())
+    deliver(result, style, output, answer=answer, rows=result, caption=caption, label="tab:agreement")
 
 
 def powered(
