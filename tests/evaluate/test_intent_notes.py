@@ -56,6 +56,19 @@ def test_evaluations_report_guesses_and_the_range_of_scores():
     assert not certain.notes
 
 
+@pytest.mark.filterwarnings("ignore:.*1 topic is not in intents")
+def test_ids_of_queries_and_names_of_systems_do_not_decide_the_kind_of_a_note():
+    odd, name = "q; model 1", "a; model b"
+    run = pd.DataFrame({"qid": ["q1", "q2", odd], "docno": "d1", "score": 1.0})
+    intents = pd.concat([INTENTS, INTENTS.assign(qid="q2")])
+    scores = vbterrier.score({name: run}, measures=["ES@1"], intents=intents, tags=TAGS[["docno", "entity_id"]])
+    (note,) = scores.notes
+    assert odd in note
+    assert [caveat.about for caveat in scores.answer().caveats if odd in caveat.text and "mean" in caveat.text] == [
+        "Note"
+    ]
+
+
 def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2", "q2"], "entity_id": list("ABABC")})
     intents["prob"] = 1 / intents.groupby("qid")["qid"].transform("size")

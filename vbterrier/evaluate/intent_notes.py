@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import examples
+from vbterrier.frames.answer import OF_GUESSES, Note
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.vb import vb_range
@@ -32,20 +33,20 @@ GUESSES = (
 _MOST = 0.5
 
 
-def guessed_measures(measures: Iterable[Any], notes: Iterable[str], *, judged: bool) -> tuple[str, ...]:
+def guessed_measures(measures: Iterable[Any], notes: Iterable[Note], *, judged: bool) -> tuple[str, ...]:
     """Return the measures of tags if a note says that these are mostly guesses; without judgments, all are."""
-    if not any(note.endswith(GUESSES) for note in notes):
+    if not any(note.kind == OF_GUESSES for note in notes):
         return ()
     return tuple(str(one) for one in measures if not judged or isinstance(one, CandidateMeasure))
 
 
-def guess_note(target: EvaluationTarget, runs: Mapping[str, Any]) -> Iterator[str]:
+def guess_note(target: EvaluationTarget, runs: Mapping[str, Any]) -> Iterator[Note]:
     """Yield a sentence if more than half of the tags are decided by ties, which makes them guesses."""
     frames = [run.frame for run in runs.values()] if target.tags is None else [target.tags]
     tied = [_tied(frame) for frame in frames if "tied" in frame.columns and "entity_id" in frame.columns]
     share = float(np.concatenate(tied).mean()) if any(map(len, tied)) else 0.0
     if share > MOSTLY:
-        yield f"{share:.0%} of the tags are decided by a tie: {GUESSES}"
+        yield Note(f"{share:.0%} of the tags are decided by a tie: {GUESSES}", OF_GUESSES)
 
 
 def _tied(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -56,13 +57,13 @@ def _tied(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return decisions.astype(bool).to_numpy()
 
 
-def notes_on_intents(target: EvaluationTarget, runs: Mapping[str, Any]) -> list[str]:
+def notes_on_intents(target: EvaluationTarget, runs: Mapping[str, Any]) -> list[Note]:
     """Return the notes on the intents of an evaluation, if it has any with probabilities."""
     intents = target.frame if target.intents is None else target.intents
     if not {"qid", "entity_id", "prob"} <= set(intents.columns):
         return []
     queries = (qid for run in runs.values() for qid in run.topics)
-    return [*guess_note(target, runs), *prior_note(intents), *missing_note(queries, intents)]
+    return [*guess_note(target, runs), *map(Note, prior_note(intents)), *map(Note, missing_note(queries, intents))]
 
 
 def prior_note(intents: pd.DataFrame) -> Iterator[str]:

@@ -44,6 +44,7 @@ from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import first_ranks_of
+from vbterrier.frames.answer import OF_GUESSES, Note
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.parts import is_in_files, is_table
 from vbterrier.frames.notebook import Panel
@@ -414,10 +415,10 @@ def evaluate_intents(
         joint=scores.joint,
         guessed=scores.guessed,
         notes=(
-            *missing_note(asked_queries["qid"], frame),
+            *map(Note, missing_note(asked_queries["qid"], frame)),
             *scores.notes,
-            *tie_note(tagged),
-            *rerun_notes(listed, n_replicas),
+            *map(Note, tie_note(tagged)),
+            *map(Note, rerun_notes(listed, n_replicas)),
         ),
     )
 
@@ -426,9 +427,9 @@ def _labelled(scores: Scores, quality: TagQuality | None, measures: Sequence[ir_
     """Scores with the measures that are guessed by labels, which say how many tags are right whatever decided them."""
     if quality is None or not quality.n_tags:
         return scores
-    notes = [note for note in scores.notes if not note.endswith(GUESSES)]
+    notes = [note for note in scores.notes if note.kind != OF_GUESSES]
     if quality.micro.precision < MOSTLY:
-        notes.insert(0, f"{quality.micro.precision:.0%} of the tags are right: {GUESSES}")
+        notes.insert(0, Note(f"{quality.micro.precision:.0%} of the tags are right: {GUESSES}", OF_GUESSES))
     return replace(scores, notes=tuple(notes), guessed=guessed_measures(measures, notes, judged=False))
 
 

@@ -21,7 +21,7 @@ from vbterrier.evaluate.unjudged_shares import unjudged_caveats
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, scored
 from vbterrier.execution.parallel import workers
-from vbterrier.frames.answer import NOTE, Caveat, sentence
+from vbterrier.frames.answer import NOTE, OF_EMPTY_TOPICS, OF_MODEL, Caveat, Note, sentence
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.ids import integers_of
@@ -124,7 +124,7 @@ class Scores(Shown):
     missing: pd.DataFrame
     segments: pd.DataFrame = field(default_factory=pd.DataFrame, kw_only=True)
     model: EvidenceModel | None = field(default=None, kw_only=True)
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    notes: tuple[Note, ...] = field(default=(), kw_only=True)
     joint: PooledScores | None = field(default=None, kw_only=True)
     guessed: tuple[str, ...] = field(default=(), kw_only=True)
     caveats: tuple[Caveat, ...] = field(default=(), kw_only=True)
@@ -137,15 +137,18 @@ class Scores(Shown):
         return systems_line(self.intervals)
 
     def _verdict(self) -> Iterator[str]:
-        means = self.intervals.drop_duplicates(["name", "measure"])
-        for measure, rows in means.groupby("measure", sort=False):
-            # The best measures come first: systems in the order of their means.
+        rows_by_measure: dict[str, list[dict[Any, Any]]] = {}
+        for row in self.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
+            rows_by_measure.setdefault(str(row["measure"]), []).append(row)
+        for measure, rows in rows_by_measure.items():
             if measure in self.guessed:
-                yield f"By {measure!s}, {GUESSES}."
+                yield f"By {measure}, {GUESSES}."
                 continue
-            sign = -1 if better(str(measure)) == "lower" else 1
-            ordered = rows.iloc[np.argsort(-sign * rows["value"].to_numpy(), kind="stable")]
-            yield means_sentence(str(measure), ordered.to_dict("records"))
+            # Systems are in the order of their means, those without a mean last.
+            sign = -1 if better(measure) == "lower" else 1
+            yield means_sentence(
+                measure, sorted(rows, key=lambda row: (math.isnan(row["value"]), -sign * row["value"]))
+            )
 
     def _caveats(self) -> Iterator[Caveat]:
         yield from self.caveats
@@ -154,16 +157,15 @@ class Scores(Shown):
         for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
             many = row["n_missing"] > _MANY_MISSING * row["n_qids"]
             # The note on such a run says the same, with the remedy.
-            start = f"run {row['name']!r}: no documents for {row['n_missing']:,} of "
-            noted = next((note for note in notes if note.startswith(start)), "")
-            if noted:
+            noted = next((note for note in notes if (note.kind, note.system) == (OF_EMPTY_TOPICS, row["name"])), None)
+            if noted is not None:
                 notes.remove(noted)
                 empty.append(Caveat("Empty topics", sentence(noted), serious=many))
                 continue
             text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
             empty.append(Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many))
         for note in notes:
-            yield Caveat("Model" if "; model " in note else NOTE, sentence(note), serious=False)
+            yield Caveat("Model" if note.kind == OF_MODEL else NOTE, sentence(note), serious=False)
         yield from empty
 
     def _next(self, call: Call) -> str:
@@ -361,7 +363,7 @@ def score(
     values = _shown_values(table, reported, models)
     notes = [
         *_notes_on_models(reported, models, table),
-        *(differences_of_judged_runs(reported, table) if shares else ()),
+        *map(Note, differences_of_judged_runs(reported, table) if shares else ()),
         *runs_scored.notes,
     ]
     return Scores(
@@ -388,7 +390,7 @@ class ScoredRuns(NamedTuple):
     runs: Mapping[str, Any]
     models: Mapping[str, EvidenceModel]
     missing: pd.DataFrame
-    notes: list[str]
+    notes: list[Note]
     # False if the runs were scored in parts or by workers.
     is_whole: bool
 
@@ -477,7 +479,7 @@ def scored_runs(
         *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)),
         *_warned(_notes_on_condensed(measures, target, whole_runs)),
         *_warned(_notes_on_ratios(measures)),
-        *negative_labels(target.frame),
+        *map(Note, negative_labels(target.frame)),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
     return ScoredRuns(ScoreTable.of_rows(rows), target, loaded, models, missing, notes, bool(whole_runs))
@@ -515,7 +517,7 @@ def _notes_on_models(
     measures: Sequence[ir_measures.Measure],
     models: Mapping[str, EvidenceModel],
     table: ScoreTable,
-) -> list[str]:
+) -> list[Note]:
     """Return a note for each model: what its measures estimate, its summary, and their largest Monte Carlo error.
 
     The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
@@ -531,8 +533,8 @@ def _notes_on_models(
                     errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
         error = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
         estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in estimated)
-        notes.append("; ".join(filter(None, [estimands, f"{model.summary}{error}"])))
-        notes += filter(None, dict.fromkeys(model.caution(one.cutoff) for one in estimated))
+        notes.append(Note("; ".join(filter(None, [estimands, f"{model.summary}{error}"])), OF_MODEL))
+        notes += [Note(text) for text in dict.fromkeys(model.caution(one.cutoff) for one in estimated) if text]
     return notes
 
 
@@ -593,17 +595,19 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
     return pd.DataFrame({"name": list(runs), "n_qids": len(topics), "n_missing": n_missing})
 
 
-def _notes_on_ratios(measures: Iterable[ir_measures.Measure]) -> list[str]:
+def _notes_on_ratios(measures: Iterable[ir_measures.Measure]) -> list[Note]:
     """Notes on measures of topics whose means are not the values of a collection."""
     return [
-        f"{measure}: the mean of the ratios of topics is a diagnostic; the ratio of a collection is mean RelCov over "
-        "mean NonRelCov, see vbterrier.coverage_report"
+        Note(
+            f"{measure}: the mean of the ratios of topics is a diagnostic; the ratio of a collection is mean RelCov "
+            "over mean NonRelCov, see vbterrier.coverage_report"
+        )
         for measure in measures
         if is_ratio_of_means(str(measure))
     ]
 
 
-def _warned(notes: list[str]) -> list[str]:
+def _warned(notes: list[Note]) -> list[Note]:
     """Notes that are warnings, too."""
     for note in notes:
         warn(note)
@@ -612,7 +616,7 @@ def _warned(notes: list[str]) -> list[str]:
 
 def _notes_on_condensed(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, runs: Mapping[str, Any]
-) -> list[str]:
+) -> list[Note]:
     """Return the treatments of labels below 0 by condensed measures here and in ir_measures, with the means of runs."""
     condensed = [measure for measure in measures if measure.params.get("judged_only")]
     if not condensed or not {"docno", "label"} <= target.columns:
@@ -632,20 +636,22 @@ def _notes_on_condensed(
             means.append(f"{here:.4f} and {there:.4f} of {printable(name)}")
         shown = f": {', '.join(means[:_NAMED])}{', ...' * (len(means) > _NAMED)}" if means else ""
         notes.append(
-            f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J drop "
-            f"them as unjudged{shown}; where they mean 'not judged', drop them with {NEGATIVE.text()}"
+            Note(
+                f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J "
+                f"drop them as unjudged{shown}; where they mean 'not judged', drop them with {NEGATIVE.text()}"
+            )
         )
     return notes
 
 
-def missing_notes(missing: pd.DataFrame) -> list[str]:
+def missing_notes(missing: pd.DataFrame) -> list[Note]:
     """Return a note for each run that retrieved nothing for at least a tenth of five or more topics.
 
     ``missing``: the frame of :func:`missing_topics`. Empty runs have a warning of their own.
     """
     rows = missing.to_dict("records")
-    texts = [missing_text(f"run {row['name']!r}", row["n_missing"], row["n_qids"]) for row in rows]
-    return list(filter(None, texts))
+    texts = {row["name"]: missing_text(f"run {row['name']!r}", row["n_missing"], row["n_qids"]) for row in rows}
+    return [Note(text, OF_EMPTY_TOPICS, name) for name, text in texts.items() if text]
 
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:

@@ -13,11 +13,15 @@ from vbterrier.errors import CAN_BE_WRONG, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from typing_extensions import Self
+
 # The name of the JSON format, which docs/reference/answer.md describes; its number changes with its keys.
 SCHEMA = "vbterrier.answer/1"
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Marks of decisions, for readers who see no colour, and those of terminals without them.
 MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
+# Kinds of notes: on models of unjudged documents, topics without documents, and tags that are guesses.
+OF_MODEL, OF_EMPTY_TOPICS, OF_GUESSES = "model", "empty topics", "guesses"
 # The subjects of caveats that are warnings, and of those without another subject; lines leave both out.
 WARNING, NOTE = "Warning", "Note"
 # Queries and documents that a text names, and further subjects of like warnings.
@@ -39,6 +43,19 @@ class Caveat(NamedTuple):
         """The caveat in one line, with its count."""
         about = "" if self.about in (WARNING, NOTE) else f"{printable(self.about)}: "
         return f"{about}{printable(self.text)}{f' ({self.n} times)' if self.n > 1 else ''}"
+
+
+class Note(str):
+    """A sentence about a result; ``kind`` is that of its caveat, ``system`` the system that it is about, if any."""
+
+    __slots__ = ("kind", "system")
+    kind: str
+    system: str
+
+    def __new__(cls, text: str, kind: str = "", system: str = "") -> Self:  # noqa: D102
+        note = super().__new__(cls, text)
+        note.kind, note.system = kind, system
+        return note
 
 
 class Finding(NamedTuple):
