@@ -431,7 +431,7 @@ def _if_drawn_by_traffic(
     if needed is not None:
         text += f": about {_rounded(needed)} queries decide with a probability of {SURE:g}"
     if (head := _heaviest_to_rate(sample, criteria)) is not None and head <= n:
-        text += f"; or rate the {head} heaviest unrated queries as well"
+        text += f"; or rate the {counted(head, 'heaviest unrated query')} as well"
     worst = passing_worst_loss(criteria, differences, sample, lost, away)
     if worst >= criteria.margin:
         text += f"; these queries pass with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"
