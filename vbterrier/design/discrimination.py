@@ -16,6 +16,7 @@ from vbterrier.frames.score_table import ScoreTable, answer_codes, refuse_ratios
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import resampled_means, stream
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,8 +39,6 @@ COLUMNS = (
     *("measure", "n_qids", "n_systems", "n_not_worse", "low", "high", "order", "n_subsets", "level", "test"),
     *("n_resamples", "seed", "share_significant", "best"),
 )
-# Differences this close to 0 are rounding errors of sums in another order.
-_EQUAL = 1e-12
 
 
 def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
@@ -328,8 +327,8 @@ def _by_bootstrap(values: Floats, figure: Callable[[Floats], Floats], n_resample
         for first in range(m - 1):
             differences = drawn[first] - drawn[first + 1 :]
             # A figure that is undefined in a resample is no better than another.
-            counts[first, first + 1 :] = (~(differences > _EQUAL)).sum(axis=1)
-            counts[first + 1 :, first] = (~(differences < -_EQUAL)).sum(axis=1)
+            counts[first, first + 1 :] = (~(differences > ROUNDING)).sum(axis=1)
+            counts[first + 1 :, first] = (~(differences < -ROUNDING)).sum(axis=1)
     return (1 + not_better) / (n_resamples + 1)
 
 
@@ -342,8 +341,8 @@ def _by_t(values: Floats) -> Floats:
     for first in range(m):
         differences = values[:, :, first, None] - values
         mean, std = differences.mean(axis=1), differences.std(axis=1, ddof=1)
-        constant = std <= _EQUAL
-        endless = np.where(np.abs(mean) <= _EQUAL, -np.inf, np.copysign(np.inf, mean))
+        constant = std <= ROUNDING
+        endless = np.where(np.abs(mean) <= ROUNDING, -np.inf, np.copysign(np.inf, mean))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(constant, endless, mean / std * n**0.5)
         p_values[:, first] = special.stdtr(n - 1, -t)

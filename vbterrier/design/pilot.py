@@ -16,6 +16,7 @@ from vbterrier.frames.score_table import ScoreTable, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, limit_of_seen, moments
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 # The smallest sample for an estimate of kurtosis.
 LEAST = 5
-# Relative range below which differences are equal up to rounding.
-_EQUAL = 1e-12
 # Numbers drawn at a time: 16 MB.
 _BLOCK = 1 << 21
 METHOD = "topics (t)"
@@ -66,7 +65,7 @@ class Pilot:
             raise InputError(f"pilot: wanted at least {LEAST} differences, found an array of shape {values.shape}")
         if not np.isfinite(values).all():
             raise InputError(f"pilot: difference {int(np.argmin(np.isfinite(values)))} is not a finite number")
-        if np.ptp(values) <= _EQUAL * np.abs(values).max():
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
             raise InputError(
                 f"pilot: both systems differ by {values[0]:g} on all {len(values)} queries: no variance to plan with; "
                 "use other queries or other systems"
@@ -89,7 +88,7 @@ class Pilot:
 
     def n_queries(self, n_units: int) -> int:
         """The number of queries of so many units."""
-        return math.ceil(n_units * self.per_unit - _EQUAL * n_units)
+        return math.ceil(n_units * self.per_unit - ROUNDING * n_units)
 
     @property
     def mirrored(self) -> Pilot:

@@ -27,10 +27,10 @@ from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, needs_model, require_use
 from vbterrier.settings import Data
-from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import letters
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.unjudged.joint import ScoresOnTopics
@@ -251,7 +251,7 @@ def ranked_systems(
     df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
     inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
     ranks = rank_intervals(means, draws, level, df=df, inflation=inflation)
-    rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
+    rank = 1 + (means > means[:, None] + REPLICA_ROUNDING).sum(axis=1)
     order = np.argsort(-means, kind="stable")
     differ = ranks.better | ranks.better.T
     signs = np.empty(len(names), dtype=object)
@@ -260,5 +260,5 @@ def ranked_systems(
     columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
     columns |= {"rank_low": ranks.low, "rank_high": ranks.high, "letters": signs}
     gap = draws[order[:-1]] - draws[order[1:]]
-    beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
+    beats = np.append(((gap > REPLICA_ROUNDING).mean(axis=1) + (gap >= -REPLICA_ROUNDING).mean(axis=1)) / 2, np.nan)
     return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)

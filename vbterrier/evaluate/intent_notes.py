@@ -11,6 +11,7 @@ from vbterrier.errors import examples
 from vbterrier.frames.answer import OF_GUESSES, Note
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.kernels.vb import vb_range
 from vbterrier.measures.intents import CandidateMeasure
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
 
-# Probabilities that differ by less are equal.
-_EQUAL = 1e-6
 #: The share of wrong tags, or of tags that a tie decides where no labels say how many are right, from which systems are
 #: not ordered.
 MOSTLY = 0.5
@@ -75,7 +74,7 @@ def prior_note(intents: pd.DataFrame) -> Iterator[str]:
     """
     prob = intents.loc[intents["entity_id"] != NIL].groupby("qid", sort=False)["prob"].agg(["size", "min", "max"])
     several = prob[prob["size"] > 1]
-    uniform = several[several["max"] - several["min"] <= _EQUAL]
+    uniform = several[several["max"] - several["min"] <= PROBABILITY_ROUNDING]
     if not len(uniform) or len(uniform) <= _MOST * len(several):
         return
     size = uniform["size"]

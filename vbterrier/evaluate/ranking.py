@@ -20,11 +20,11 @@ from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.student_t import t_quantile
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.log import timed
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.unjudged import estimand
 from vbterrier.settings import Data, Execution, Inference, with_defaults
-from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.estimated import Joint, joint_of
 
@@ -329,7 +329,7 @@ class _DrawnScores:
     def beats(self, pairs: pd.DataFrame) -> Floats:
         """The probability that system a of each pair beats system b; a tie counts half."""
         counts = [
-            np.count_nonzero(gap > EQUAL, axis=1) + np.count_nonzero(gap >= -EQUAL, axis=1)
+            np.count_nonzero(gap > REPLICA_ROUNDING, axis=1) + np.count_nonzero(gap >= -REPLICA_ROUNDING, axis=1)
             for gap in self.gaps(*self.places(pairs))
         ]
         return np.asarray(np.concatenate(counts) / (2 * self.draws.shape[1]))
@@ -399,7 +399,7 @@ def _counts(draws: Floats) -> tuple[Ints, Ints]:
     n_above, n_below = np.zeros((2, *draws.shape), dtype=np.int32)
     # Systems that tie with one are next to it; those that are so many places apart tie if all between them do.
     for apart in range(1, n):
-        is_tied = ascending[apart:] - ascending[:-apart] <= EQUAL
+        is_tied = ascending[apart:] - ascending[:-apart] <= REPLICA_ROUNDING
         if not is_tied.any():
             break
         n_above[:-apart] += is_tied

@@ -12,10 +12,10 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, check_level, examples
 from vbterrier.frames.ranking import places
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.agreement import EQUAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,7 +154,7 @@ def simulated_run(
     )
     for estimator in estimators:
         for level, low, high in estimator.ends:
-            if (values[str(low)] > values[str(high)] + EQUAL).any():
+            if (values[str(low)] > values[str(high)] + REPLICA_ROUNDING).any():
                 raise ParameterError(
                     f"estimator {estimator.name!r}: {low} is above {high} on some topics of {simulation!r}, level "
                     f"{level:g}; give the lower end first"

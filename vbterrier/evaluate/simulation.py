@@ -25,12 +25,12 @@ from vbterrier.evaluate.simulated_runs import (
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import refuse_ratios
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Estimated, models_of
 from vbterrier.settings import Data, Execution, with_defaults
 from vbterrier.stats.agreement import (
-    EQUAL,
     Correlations,
     Errors,
     Preferences,
@@ -286,7 +286,7 @@ def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[dict[str, Any]
 
 def _coverage(group: pd.DataFrame) -> Mapping[str, Any]:
     truth, low, high = (_floats(group, column) for column in ("truth", "low", "high"))
-    covered = (low - EQUAL <= truth) & (truth <= high + EQUAL)
+    covered = (low - REPLICA_ROUNDING <= truth) & (truth <= high + REPLICA_ROUNDING)
     n, n_held = len(covered), int(np.count_nonzero(covered))
     share, width = (n_held / n, float((high - low).mean())) if n else (float("nan"),) * 2
     ends = dict(zip(("covered_low", "covered_high"), share_interval(n_held, n), strict=True))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.kernels.tolerances import ROUNDING
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
 GOLD, ANSWERS = ("link", "nil"), ("right_link", "wrong_link", "nil", "unanswered")
 N_ANSWERS = len(GOLD) * len(ANSWERS)
-# Differences below this are rounding errors.
-_EQUAL = 1e-12
 FIGURES = ("LinkP", "LinkR", "LinkF1", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
 
 # The sums that determine the figures, as masks of the cells of a table: gold links and NILs, links and NILs of the
@@ -150,7 +150,7 @@ def swap_p_values(answers: Any, n_resamples: int, draws: np.random.Generator) ->
     first, second = answers.sum(axis=2), answers.sum(axis=1)
     observed = np.abs(figures(first) - figures(second))
     drawn = np.abs(figures(first + change) - figures(second - change))
-    beyond = weight @ ~(drawn < observed - _EQUAL)
+    beyond = weight @ ~(drawn < observed - ROUNDING)
     p_values = beyond if exact else (beyond + 1) / (n_resamples + 1)
     return np.where(np.isnan(observed), np.nan, np.minimum(p_values, 1.0)), 0 if exact else n_resamples
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from vbterrier.annotations import Floats
-
-
-# Differences below this are rounding errors of sums in a different order.
-EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> floa
     """
     depth = np.arange(1, len(truth) + 1)
     # The first rank of a tie, by the number of systems above it.
-    ranks = [(scores > scores[:, None] + EQUAL).sum(axis=1) + 1 for scores in (truth, estimate)]
+    ranks = [(scores > scores[:, None] + REPLICA_ROUNDING).sum(axis=1) + 1 for scores in (truth, estimate)]
     within = [rank[:, None] <= depth for rank in ranks]
     agreement = 2 * (within[0] & within[1]).sum(axis=0) / (within[0].sum(axis=0) + within[1].sum(axis=0))
     return float((1 - p) / p * (agreement * p**depth).sum() + agreement[-1] * p ** len(truth))
@@ -161,7 +159,7 @@ def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) 
 
 def _sign(low: Floats, high: Floats) -> NDArray[np.int64]:
     """Return 1 if all of a range of differences is above 0, -1 if all is below 0, and 0 otherwise."""
-    return (low > EQUAL).astype(np.int64) - (high < -EQUAL)
+    return (low > REPLICA_ROUNDING).astype(np.int64) - (high < -REPLICA_ROUNDING)
 
 
 def paired_t(differences: Floats) -> tuple[float, float]:
@@ -169,9 +167,9 @@ def paired_t(differences: Floats) -> tuple[float, float]:
     n, largest = len(differences), np.abs(differences).max(initial=0.0)
     if n < 2:  # noqa: PLR2004 - a variance needs two
         return float("nan"), float("nan")
-    if largest <= EQUAL:
+    if largest <= REPLICA_ROUNDING:
         return 0.0, 1.0
-    if differences.std(ddof=1) <= EQUAL * largest:
+    if differences.std(ddof=1) <= REPLICA_ROUNDING * largest:
         return float(np.copysign(np.inf, differences[0])), 0.0
     from scipy import stats
 

@@ -13,6 +13,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.regression import numeric_columns
 from vbterrier.stats.topic_intervals import tail_probabilities
 
@@ -78,8 +79,6 @@ def _independent(gram: Floats, squares: Floats) -> Bools:
 
 # Numbers held in memory at a time.
 _BATCH = 4_000_000
-# Differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-12
 # The number of additional terms of the upper segment.
 MODELS = {"step": 1, "lines": 2}
 
@@ -266,7 +265,7 @@ def _permutation_p(search: _Search, y: Floats, observed: float, n_permutations: 
     for size in search.batches(n_permutations):
         permuted = draw.permuted(np.broadcast_to(residuals, (size, len(residuals))), axis=1)
         _, explained = search.best(permuted, ones)
-        n_as_extreme += int((explained >= observed - _EQUAL).sum())
+        n_as_extreme += int((explained >= observed - ROUNDING).sum())
     return n_as_extreme / (n_permutations + 1)
 
 

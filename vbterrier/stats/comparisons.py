@@ -28,6 +28,7 @@ from vbterrier.frames.ranges import is_linearised, require_difference, score_bou
 from vbterrier.frames.score_table import ScoreTable, answered, relinearised, with_answers
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
 from vbterrier.stats.ratio_tests import ratio_pairs
@@ -77,8 +78,6 @@ COLUMNS = (
 )
 _COUNTS = ("wins", "losses", "ties")
 FAMILIES = ("measure", "all")
-# Relative differences below this are rounding errors.
-_EQUAL = 1e-12
 
 
 def comparisons(
@@ -286,7 +285,7 @@ class _Differences:
         columns = [(view.names.index(first), view.names.index(second)) for first, second in pairs]
         a, b = (view.values[:, [each[side] for each in columns]] for side in (0, 1))
         values = a - b
-        values[np.abs(values) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
+        values[np.abs(values) <= ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0
         return cls(view.measure, pairs, view.qids, values, columns, view.answers)
 
     def ratios(self, sample: SampledQueries | None) -> Sequence[RatioPair | None]:
@@ -403,7 +402,7 @@ def _warn_of_few_resamples(
     # With all flips, more resamples do not help.
     has_all_flips = test == "randomisation" and any(2 ** len(one.qids) <= n_resamples for one in compared_by)
     smallest = n_tests / (n_resamples + 1)
-    if n_tests > 1 and not has_all_flips and smallest > 1 - level + _EQUAL:
+    if n_tests > 1 and not has_all_flips and smallest > 1 - level + ROUNDING:
         warn(
             f"The correction over {n_tests} tests leaves no p below {smallest:.2g} with n_resamples={n_resamples}: "
             f"nothing can be significant at {1 - level:.2g}; use {ceil(n_tests / (1 - level))} or more, or "

@@ -11,7 +11,7 @@ from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, 
 from vbterrier.kernels.normal import normal_cdf
 from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised
 from vbterrier.kernels.student_t import t_cdf, t_quantile
-from vbterrier.stats.agreement import EQUAL
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +36,6 @@ _BATCH = 4_000_000
 _MIN_TOPICS = 2
 # Up to this number of topics, tied signed ranks are tested by all sign flips, as in SciPy.
 _MAX_EXACT_TIES = 13
-# Relative differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-12
 # The weight of the median variance of all pairs, in topics: variances of few topics are moderated most.
 _PRIOR = 4
 
@@ -138,7 +136,7 @@ def t_test(
     if moderated:
         variance = moderated_variances(variance, of.df)
     error = np.sqrt(variance)
-    mean = np.where(np.abs(of.mean) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
+    mean = np.where(np.abs(of.mean) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
     t = np.divide(mean, error, out=np.zeros_like(mean), where=error > 0)
     p = np.asarray(2 * t_cdf(of.df, -np.abs(t)))
     constant = (error == 0) & (mean != 0)
@@ -169,7 +167,7 @@ def max_t(
         for start in range(0, len(order), step):
             these = slice(start, start + step)
             drawn = null.drawn(block, these)
-            threshold = null.observed[these, None] - _EQUAL * np.sqrt(len(differences))
+            threshold = null.observed[these, None] - ROUNDING * np.sqrt(len(differences))
             as_extreme[these] += np.count_nonzero(drawn >= threshold, axis=1)
             np.maximum(drawn[0], maximum, out=drawn[0])
             np.maximum.accumulate(drawn, axis=0, out=drawn)
@@ -196,7 +194,7 @@ def _of_ratios(
     """The null distribution with the statistics of ratios, which are on the scale of those of differences."""
     observed, n = null.observed.copy(), len(differences)
     # Sign flips do not change the standard error of linearised differences.
-    scale = n / np.maximum(np.sqrt((differences**2).sum(axis=0)), _EQUAL)
+    scale = n / np.maximum(np.sqrt((differences**2).sum(axis=0)), ROUNDING)
 
     def statistic(block: Floats, at: int, ratio: RatioPair) -> Floats:
         return ratio.flipped(block) * scale[at] if test == "randomisation" else ratio.resampled(block)
@@ -216,8 +214,8 @@ def _of_ratios(
                 observed[at] = statistic(whole, at, ratio)[0]
             else:
                 difference, spread = (float(np.abs(each[0])) for each in ratio.difference(whole))
-                none = 0.0 if difference <= _EQUAL else ENDLESS
-                observed[at] = difference / spread if spread > _EQUAL else none
+                none = 0.0 if difference <= ROUNDING else ENDLESS
+                observed[at] = difference / spread if spread > ROUNDING else none
     return replace(null, observed=observed, drawn=drawn)
 
 
@@ -275,7 +273,7 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribu
 def std_of(differences: Floats) -> Floats:
     """Standard deviation (divisor n) of each column, with rounding errors set to 0, shape (k,)."""
     std = differences.std(axis=0)
-    return np.where(std > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), std, 0.0)
+    return np.where(std > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), std, 0.0)
 
 
 def t_of(differences: Floats, against: float = 0.0) -> Floats:
@@ -286,7 +284,7 @@ def t_of(differences: Floats, against: float = 0.0) -> Floats:
     """
     n = len(differences)
     distance, std = differences.mean(axis=0) - against, std_of(differences)
-    distance = np.where(np.abs(distance) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
+    distance = np.where(np.abs(distance) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
     flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= _MIN_TOPICS else distance * np.nan
     return np.asarray(np.divide(distance * np.sqrt(n - 1), std, out=flat, where=std > 0))
 
@@ -355,13 +353,13 @@ def rank_intervals(
         gap = draws - draws[system]
         gap -= gap.mean(axis=1, keepdims=True)
         spread[system] = np.sqrt(np.einsum("ij,ij->i", gap, gap) / gap.shape[1])
-        varies = spread[system] > EQUAL
+        varies = spread[system] > REPLICA_ROUNDING
         most = np.abs(gap[varies] / spread[system, varies, None]).max(axis=0, initial=0.0)
         np.maximum(largest, most, out=largest)
         factor[system] = critical(most)
     distance = means[:, None] - means
-    better = distance > critical(largest) * spread + EQUAL
+    better = distance > critical(largest) * spread + REPLICA_ROUNDING
     # From the point of view of each system, a column.
-    low = 1 + (distance > factor * spread + EQUAL).sum(axis=0)
-    high = n - (-distance > factor * spread + EQUAL).sum(axis=0)
+    low = 1 + (distance > factor * spread + REPLICA_ROUNDING).sum(axis=0)
+    high = n - (-distance > factor * spread + REPLICA_ROUNDING).sum(axis=0)
     return RankIntervals(low, high, better)

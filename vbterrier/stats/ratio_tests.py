@@ -9,15 +9,12 @@ import numpy as np
 
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import ENDLESS
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vbterrier.annotations import Floats
-
-
-# Differences and standard errors below this are rounding errors.
-_EQUAL = 1e-12
 
 
 class RatioPair(NamedTuple):
@@ -55,8 +52,8 @@ class RatioPair(NamedTuple):
         observed = self.difference(np.ones((1, len(self.first))))[0][0]
         difference, spread = self.difference(counts)
         distance = np.abs(difference - observed)
-        flat = np.where(distance <= _EQUAL, 0.0, ENDLESS)
-        t = np.divide(distance, spread, out=flat, where=spread > _EQUAL)
+        flat = np.where(distance <= ROUNDING, 0.0, ENDLESS)
+        t = np.divide(distance, spread, out=flat, where=spread > ROUNDING)
         return np.where(np.isnan(difference), np.inf, t)
 
 

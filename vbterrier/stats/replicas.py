@@ -15,6 +15,7 @@ from vbterrier.errors import InputError, ParameterError, check_level, choice, ex
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.normal import normal_quantile
 from vbterrier.kernels.resample import acceleration_of
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 
 REPLICA_METHODS = ("percentile", "bca", "normal")
-# Differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-9
 
 
 @with_usual_errors
@@ -140,7 +139,7 @@ def replica_intervals(
         return Intervals(mean - half_width, mean + half_width, name)
     if point is None:
         raise ParameterError("method='bca' needs the score without perturbation: give point")
-    share = proportion_below(replicas, point, _EQUAL)
+    share = proportion_below(replicas, point, REPLICA_ROUNDING)
     if outside := int(((share == 0) | (share == 1)).sum()):
         warn(
             f"{outside} of {share.size} scores without perturbation lie outside the range of their replicas: the "
@@ -467,5 +466,7 @@ def excludes_its_score(intervals: pd.DataFrame) -> pd.Series[bool]:
     a score under more errors than the given data have, not of the given score.
     """
     of_replicas = intervals["method"].str.startswith(("replicas", "intents"))
-    outside = (intervals["value"] < intervals["low"] - _EQUAL) | (intervals["value"] > intervals["high"] + _EQUAL)
+    outside = (intervals["value"] < intervals["low"] - REPLICA_ROUNDING) | (
+        intervals["value"] > intervals["high"] + REPLICA_ROUNDING
+    )
     return of_replicas & outside

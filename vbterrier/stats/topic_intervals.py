@@ -35,6 +35,7 @@ from vbterrier.kernels.resample import (
     weighted_sums,
 )
 from vbterrier.kernels.student_t import t_quantile
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,8 +51,6 @@ BOUNDED, UNSEEN = "bounded", "unseen"
 OF_CONSTANT = f"topics ({BOUNDED})"
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
-# Relative differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -388,7 +387,7 @@ def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples:
     mean = values.mean(axis=0)
     square, cube = (((values - mean) ** power).sum(axis=0) for power in (2, 3))
     means = resampled_means(values, n_resamples, draws)
-    share = proportion_below(means, mean, _EQUAL * np.abs(values).max(axis=0))
+    share = proportion_below(means, mean, ROUNDING * np.abs(values).max(axis=0))
     return bca_limits(means, share, cube / (6 * square**1.5), tails)
 
 
@@ -398,7 +397,7 @@ def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_re
     means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
     t = np.quantile(studentised(means, squares), tails[::-1], axis=0)
     # Quantiles interpolated between a finite and an infinite value are infinite, too.
-    t[np.abs(t) > ENDLESS * _EQUAL] *= np.inf
+    t[np.abs(t) > ENDLESS * ROUNDING] *= np.inf
     return np.asarray(mean - t * std)
 
 
@@ -437,15 +436,15 @@ def ratio_limits(
         shares = resampled_means(is_kind, n_resamples, draws)
     replicas, point = figure(shares), figure(share)
     shares, replicas = shares[np.isfinite(replicas)], replicas[np.isfinite(replicas)]
-    if not np.isfinite(point) or not len(replicas) or np.ptp(replicas) <= _EQUAL:
+    if not np.isfinite(point) or not len(replicas) or np.ptp(replicas) <= ROUNDING:
         return np.nan, np.nan
     if method == "studentised":
         # Ratios do not depend on the sum of the shares, so that the mean slope is 0.
         error, errors = (np.sqrt((of * slopes(of) ** 2).sum(axis=-1)) for of in (share, shares))
         distance = replicas - point
-        flat = np.where(np.abs(distance) <= _EQUAL, 0.0, np.copysign(ENDLESS, distance))
-        t = np.quantile(np.divide(distance, errors, out=flat, where=errors > _EQUAL), tails[::-1])
-        t[np.abs(t) > ENDLESS * _EQUAL] *= np.inf
+        flat = np.where(np.abs(distance) <= ROUNDING, 0.0, np.copysign(ENDLESS, distance))
+        t = np.quantile(np.divide(distance, errors, out=flat, where=errors > ROUNDING), tails[::-1])
+        t[np.abs(t) > ENDLESS * ROUNDING] *= np.inf
         return float(point - t[0] * error), float(point - t[1] * error)
     method = "percentile" if method == "poisson" else method
     if method == "percentile":
@@ -457,7 +456,7 @@ def ratio_limits(
     change = change.mean() - change
     square = float((change**2).sum())
     acceleration = float((change**3).sum()) / (6 * square**1.5) if square > 0 else 0.0
-    low, high = bca_limits(replicas, proportion_below(replicas, point, _EQUAL), acceleration, tails)
+    low, high = bca_limits(replicas, proportion_below(replicas, point, ROUNDING), acceleration, tails)
     return float(low), float(high)
 
 

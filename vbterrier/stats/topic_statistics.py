@@ -26,6 +26,7 @@ from vbterrier.kernels.resample import (
     weighted_sums,
 )
 from vbterrier.kernels.student_t import t_quantile
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.kernels.vb import lowest_point
 from vbterrier.stats.comparisons import COLUMNS as PAIR_COLUMNS
 from vbterrier.stats.comparisons import adjusted, pairs_of
@@ -258,10 +259,6 @@ def _shares(values: Any, name: str) -> Floats:
     return shares
 
 
-# Differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-12
-
-
 class PooledScores:
     """Scores of systems over the joint intents of all queries, as one evaluation (Ding 2025, Table 1).
 
@@ -408,7 +405,7 @@ class PooledScores:
         sides = np.concatenate([whole + moved[:, None], whole - moved[:, None]], axis=1)
         scores = self.scores(sides.reshape(len(moved), -1))
         size = np.abs(scores[:, 0] - scores[:, 1])
-        return np.asarray((size >= size[0] - _EQUAL).mean(axis=0))
+        return np.asarray((size >= size[0] - ROUNDING).mean(axis=0))
 
 
 def _limits(resampled: Floats, point: Floats, left_out: Floats, tails: Floats, method: str) -> Floats:
@@ -418,6 +415,6 @@ def _limits(resampled: Floats, point: Floats, left_out: Floats, tails: Floats, m
     n = len(left_out)
     if method == "bca":
         acceleration = acceleration_of(np.moveaxis(left_out, 0, -1)[..., None])[..., 0]
-        return bca_limits(resampled, proportion_below(resampled, point, _EQUAL), acceleration, tails)
+        return bca_limits(resampled, proportion_below(resampled, point, ROUNDING), acceleration, tails)
     error: Floats = np.sqrt((n - 1) * left_out.var(axis=0))
     return np.asarray(point + t_quantile(n - 1, tails).reshape(2, *[1] * point.ndim) * error)

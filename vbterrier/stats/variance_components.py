@@ -9,6 +9,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered, replicate
 from vbterrier.stats.topic_intervals import Intervals, tail_probabilities
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 SCORES = ("expected", "measured")
 METHODS = ("nested", "normal")
 TOPICS, INTERACTIONS = "topics", "interactions"
-# Differences below this are rounding errors of sums in a different order.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class _Components:
             warn("the variance between topics needs at least two topics")
         variance: Floats = self.values.var(axis=1, ddof=1) if n > 1 else np.full(len(self.values), np.nan)
         between = variance - self.noise.mean(axis=1)
-        if (between < -_EQUAL).any():
+        if (between < -ROUNDING).any():
             warn(
                 f"noise within topics exceeds the variance over topics of {int((between < 0).sum())} of "
                 f"{len(between)} means: topics contribute 0"
