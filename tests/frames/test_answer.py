@@ -35,6 +35,12 @@ def test_every_output_has_the_verdict_and_each_caveat_once(gate):
     assert json.loads(answer.json())["verdict"] == answer.verdict
 
 
+def test_notebooks_mark_serious_caveats():
+    table = vbterrier.compare(RUNS, QRELS, "nDCG@10")
+    assert table._repr_html_().count("<li><strong>Serious caveat:</strong> Unjudged documents: ") == 1
+    assert "Serious" not in vbterrier.compare(RUNS, QRELS, "BNDCG@10")._repr_html_()
+
+
 def test_a_call_runs_as_it_is_printed(gate):
     answer = gate.answer()
     with pytest.warns(DegenerateWarning):

@@ -120,7 +120,8 @@ class Answer:
         parts = [f"<p><strong{of}>{mark}{_escaped(self.verdict)}</strong></p>"]
         parts += [f"<p>{_escaped(self.reason)}</p>"] if self.reason else []
         if self.caveats:
-            items = "".join(f"<li>{_escaped(one.line())}</li>" for one in self.caveats)
+            serious = "<strong>Serious caveat:</strong> "
+            items = "".join(f"<li>{serious * one.serious}{_escaped(one.line())}</li>" for one in self.caveats)
             parts.append(f"<ul>{items}</ul>")
         if self.next:
             parts.append(f"<p>Next: <code>{_escaped(self.next)}</code></p>")
