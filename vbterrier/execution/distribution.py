@@ -247,7 +247,7 @@ def distribute(
         if on_topics == "common":
             # The common topics are known when all runs are read.
             read = work(partial(_summary, shared, None), items, description="reading")
-            target = restricted(target, _checked(read, target, on_topics), on_topics)
+            target = restricted(target, _compatible_results(read, target, on_topics), on_topics)
         models: Mapping[str, EvidenceModel] = {}
         estimated = [measure for measure in scorer.measures if isinstance(measure, Estimated)]
         if estimated:
@@ -257,7 +257,7 @@ def distribute(
             scorer.prepare(target)
         with Shared((target, models)) as common:
             scored = work(partial(_summary, shared, common), items, description="scoring")
-            loaded = _checked(scored, target, "same" if on_topics == "same" else "all")
+            loaded = _compatible_results(scored, target, "same" if on_topics == "same" else "all")
     for run in loaded.values():
         for message in run.messages:
             warn(message)
@@ -295,7 +295,9 @@ def _topics_of_files(run: Any) -> list[str]:
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
-def _checked(results: Iterable[dict[str, RunSummary]], target: EvaluationTarget, on_topics: str) -> dict[str, Any]:
+def _compatible_results(
+    results: Iterable[dict[str, RunSummary]], target: EvaluationTarget, on_topics: str
+) -> dict[str, Any]:
     """Results by name; refuse incompatible runs as soon as both are known."""
     loaded: dict[str, Any] = {}
     for runs in results:

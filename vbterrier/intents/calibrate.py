@@ -159,7 +159,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
             raise ParameterError(
                 f"smoothing={excerpt(smoothing)}: method {method!r} has none; it is that of method 'prior'"
             )
-        self.parameters = None if parameters is None else _checked(method, parameters)
+        self.parameters = None if parameters is None else _fitted_numbers(method, parameters)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Set the probability of every candidate."""
@@ -258,7 +258,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
                 kind = "correct" if correct[0] else "incorrect"
                 raise InputError(f"all {len(correct)} labelled candidates are {kind}: wanted both kinds")
             parameters = (fitted_platt if self.method == "platt" else fitted_isotonic)(score, correct)
-        self.parameters = _checked(self.method, parameters)
+        self.parameters = _fitted_numbers(self.method, parameters)
         return self
 
     def __hash__(self) -> int:
@@ -307,7 +307,7 @@ def _entity_column(inp: pd.DataFrame) -> str:
     return "docno" if "docno" in inp.columns and "entity_id" not in inp.columns else "entity_id"
 
 
-def _checked(method: str, parameters: Any) -> dict[str, float | list[float]]:
+def _fitted_numbers(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
     names = _FITTED.get(method, ())
     if not hasattr(parameters, "keys") or set(parameters) != set(names):

@@ -216,7 +216,7 @@ def _words(text: str) -> list[str]:
     return [*words, *rest]
 
 
-def _checked(names: Iterable[str] | None) -> tuple[str, ...] | None:
+def _attribute_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
     if isinstance(names, str):
         raise ParameterError(f"names={excerpt(names)}: wanted a list of names")
     return None if names is None else tuple(names)
@@ -251,7 +251,7 @@ class ParseConstraints(IntentStage):
 
     def __init__(self, *, names: Iterable[str] | None = None) -> None:
         super().__init__()
-        self.names = _checked(names)
+        self.names = _attribute_names(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Split each query into text and constraints."""
@@ -311,7 +311,7 @@ class RelaxedQueries(IntentStage):
 
     def __init__(self, *, most: int = 1, constraints: str = "constraints", names: Iterable[str] | None = None) -> None:
         super().__init__()
-        self.most, self.constraints, self.names = whole("most", most), constraints, _checked(names)
+        self.most, self.constraints, self.names = whole("most", most), constraints, _attribute_names(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the wordings, queries in the same order."""

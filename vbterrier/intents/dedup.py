@@ -288,7 +288,7 @@ class Dedup(IntentStage):
     ) -> None:
         super().__init__()
         self.kb = None if kb is None else knowledge_base(kb, "resolve", "names", "lookup")
-        self.aliases = None if aliases is None else _checked(aliases)
+        self.aliases = None if aliases is None else _alias_mapping(aliases)
         self.strings = bool(strings)
         self.embedder, self.judge = embedder, judge
         self.similarity = number("similarity", similarity, low=0, high=1, open_low=True)
@@ -344,7 +344,7 @@ def _have_ids(ids: list[str], names: list[str]) -> Bools:
     return np.asarray((np.array(names, dtype=object) != "") & (form[0] != form[1]), dtype=bool)
 
 
-def _checked(aliases: Any) -> dict[str, str]:
+def _alias_mapping(aliases: Any) -> dict[str, str]:
     """Return aliases as a mapping."""
     if isinstance(aliases, Mapping):
         pairs = list(aliases.items())

@@ -109,7 +109,7 @@ class ContextLinker(Identified):
         self.nil = number("nil", nil, low=0, high=1)
         if self.nil == 1:
             raise ParameterError("nil=1: wanted less than 1, because candidates would have probability 0")
-        self.descriptions = None if descriptions is None else _checked(descriptions)
+        self.descriptions = None if descriptions is None else _description_texts(descriptions)
         bases = (one for one in (linker, getattr(linker, "aliases", None)) if hasattr(one, "attributes"))
         self._base: Any = next(bases, None)
         if descriptions is None and self._base is None:
@@ -238,7 +238,7 @@ class ContextLinker(Identified):
         return f"ContextLinker({self._subject()}{shown}, weight={self.weight:g}, window={self.window})"
 
 
-def _checked(descriptions: Any) -> dict[str, str]:
+def _description_texts(descriptions: Any) -> dict[str, str]:
     is_path = isinstance(descriptions, (str, os.PathLike))
     frame = read_descriptions(descriptions) if is_path else frame_of(descriptions, _DESCRIPTIONS)
     require(frame, ("entity_id", "text"), _DESCRIPTIONS)

@@ -139,7 +139,7 @@ def _parsed(text: str) -> ir_measures.Measure:
     kind = MEASURES[node.id]
     if cutoff is not None:
         arguments.append((kind.AT_PARAM, cutoff))
-    return _checked(kind, _literals(arguments, text), text)
+    return _valid_measure(kind, _literals(arguments, text), text)
 
 
 def _of_trec_eval(name: str) -> ir_measures.Measure | None:
@@ -174,7 +174,7 @@ def _literals(arguments: list[tuple[str, ast.expr]], text: str) -> dict[str, Any
     return params
 
 
-def _checked(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
+def _valid_measure(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
     """Make a measure and check it, because ir_measures checks its measures late, with an assertion or an abort."""
     legal = kind.SUPPORTED_PARAMS
     unknown = [name for name in params if name not in legal]

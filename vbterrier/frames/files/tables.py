@@ -100,7 +100,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     as_text = dict.fromkeys((*layout.whole, layout.unrated, *(["label"] if layout.level else [])), TEXT)
     types = {"rank": pa.int64(), **({"label": TEXT} if "label" in as_text else {})}
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
-        return _checked(_parse(stream, layout, layout.separator, types), layout, source.path)
+        return _rated_rows(_parse(stream, layout, layout.separator, types), layout, source.path)
     text = source.text()
     if b"\0" not in text and not (is_quoted and _misquoted(text, layout.separator)):
         separator = " " if layout.blanks else layout.separator
@@ -118,7 +118,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
             table = _parse(tidy, layout, separator, as_text, block_size=_LONGEST_LINE)
             if is_quoted:
                 _check_lines(table, layout)
-            return _checked(table, layout, source.path)
+            return _rated_rows(table, layout, source.path)
     raise misfit_error(source, layout)
 
 
@@ -186,7 +186,7 @@ def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], b
     )
 
 
-def _checked(table: Any, layout: Layout, path: Path) -> tuple[Any, int]:
+def _rated_rows(table: Any, layout: Layout, path: Path) -> tuple[Any, int]:
     """Drop comments and rows without a rating, and convert the other rows."""
     if layout.comment is not None:
         table = _uncommented(table, layout.names[0], layout.comment)

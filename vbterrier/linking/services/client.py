@@ -254,7 +254,7 @@ class Client(ABC):
         DegenerateWarning
             Mentions are linked to nothing, or offsets are not in the usual unit of the service; once per client.
         """
-        texts = _checked(texts)
+        texts = _valid_texts(texts)
         with self._lock:
             distinct = list(dict.fromkeys(text for text in texts if text.strip()))
             missing = [text for text in distinct if self._key(text) not in self._answers]
@@ -358,7 +358,7 @@ class Client(ABC):
         return text_of_answer
 
 
-def _checked(texts: Sequence[str]) -> list[str]:
+def _valid_texts(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
         raise InputError("texts: wanted a sequence of texts, found one text; put it in a list")
     texts = list(texts)

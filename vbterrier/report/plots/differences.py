@@ -66,7 +66,7 @@ def differences(
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
     (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """
-    frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
+    frame = _turned(captions.only(_flagged_pairs(pairs), "measure", measure, "pairs"), baseline)
     rows = frame.drop_duplicates("pair")
     if len(rows) > _MOST:
         raise ParameterError(
@@ -131,7 +131,7 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     )
 
 
-def _checked(pairs: Any) -> pd.DataFrame:
+def _flagged_pairs(pairs: Any) -> pd.DataFrame:
     """Validate a P frame and add the columns flagged and significant."""
     table = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
     texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")

@@ -231,7 +231,7 @@ def oer_distributions(
     """
     if step is not None and not step > 0:
         raise ParameterError(f"step={excerpt(step)}: wanted a width above 0, or None")
-    frame = _checked(frame_of(selected, "selected"))
+    frame = _valid_classes(frame_of(selected, "selected"))
     frame = captions.only(frame, "name", runs, "selected")
     names = list(dict.fromkeys(runs)) if runs is not None else list(frame["name"].unique())
     defined = frame.dropna(subset=["oer"])
@@ -280,7 +280,7 @@ def oer_distributions(
     return drawn
 
 
-def _checked(selected: pd.DataFrame) -> pd.DataFrame:
+def _valid_classes(selected: pd.DataFrame) -> pd.DataFrame:
     frame = columns_of(selected, "selected", texts=("name", "qid", "signal"), reals=("oer",))
     frame = frame.join(selected[[name for name in _SETTINGS if name in selected.columns]].reset_index(drop=True))
     odd = ~frame["signal"].isin(_LOOK) & frame["oer"].notna()

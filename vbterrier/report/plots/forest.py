@@ -136,7 +136,9 @@ def estimate_against_truth(
     >>> ax.texts[-1].get_text()
     'RMSE 0.071, bias +0.050; n = 2 run-topics'
     """
-    frame = captions.only(_checked(_joined(estimates, intervals, level)), "estimator", estimator, "estimates")
+    frame = captions.only(
+        _complete_estimates(_joined(estimates, intervals, level)), "estimator", estimator, "estimates"
+    )
     parts = few(frame, "estimator")
     points = [part.dropna(subset=["truth", "estimate"]) for _, part in parts]
     with style.canvas(ax, width, None if any(map(len, points)) else 0.5) as drawn:
@@ -168,7 +170,7 @@ def estimate_against_truth(
     return drawn
 
 
-def _checked(estimates: pd.DataFrame) -> pd.DataFrame:
+def _complete_estimates(estimates: pd.DataFrame) -> pd.DataFrame:
     """Validate estimates; missing columns low, high and level become NaN, n_unjudged becomes -1."""
     require(estimates, ("name", "qid", "estimator", "truth", "estimate"), "estimates")
     frame = pd.DataFrame({"estimator": captions.texts(estimates["estimator"], "estimates column 'estimator'")})

@@ -163,7 +163,7 @@ def variance_shares(
     >>> [float(bar.get_width()) for bar in ax.patches], ax.texts[0].get_text()
     ([75.0, 25.0], '0.020')
     """
-    frame = captions.only(_checked(shares), "measure", measure, "shares")
+    frame = captions.only(_valid_shares(shares), "measure", measure, "shares")
     names, sources, table, error = _table(frame, sort=sort)
     n = len(names)
     row = float(np.clip(style.PAGE / max(n, 1), 0.075, 0.19))
@@ -193,7 +193,7 @@ def variance_shares(
     return drawn
 
 
-def _checked(shares: Any) -> pd.DataFrame:
+def _valid_shares(shares: Any) -> pd.DataFrame:
     shares = shares.shares if isinstance(shares, VarianceShares) else shares
     keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
     frame = elements.columns_of(shares, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
