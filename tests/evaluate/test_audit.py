@@ -239,6 +239,7 @@ def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
+@pytest.mark.filterwarnings("ignore:the judgments seem to end:vbterrier.errors.DegenerateWarning")
 def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     runs, truth, labels, _, _ = planted
     cut = first_ten(runs["c"])

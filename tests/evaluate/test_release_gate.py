@@ -543,6 +543,7 @@ def test_large_losses_fail_a_release_with_a_higher_mean():
 
 @pytest.mark.filterwarnings("ignore:.* documents of .* are unjudged")
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the judgments seem to end:vbterrier.errors.DegenerateWarning")
 def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differences():
     new, old, qrels = collection(n=60)
     new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
@@ -105,7 +106,8 @@ def messages(call, **options):
 
 def test_each_remedy_has_a_problem():
     names = {name for name, value in vars(remedies).items() if isinstance(value, remedies.Remedy)}
-    assert names == {remedy for remedy, *_ in PROBLEMS.values()}
+    # Intents replace an argument, and are tested below.
+    assert names == {remedy for remedy, *_ in PROBLEMS.values()} | {"INTENTS"}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -185,3 +187,15 @@ def test_a_remedy_that_a_call_has_not_is_replaced_by_one_that_any_caller_has():
         Run(TWICE)
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="1 repeated documents dropped"):
         assert len(ranked(TWICE, duplicates="first")) == len(WHOLE)
+
+
+def test_intents_that_were_given_as_judgments_are_intents(in_files, command):
+    Path("intents.tsv").write_text("qid\tentity_id\tprob\nq1\tParis\t1\n")
+    tags = pd.DataFrame({"docno": PART["docno"], "entity_id": "Paris"})
+    call, (*words, _, _, _, _) = scoring("part.csv", qrels="intents.tsv", measure="ES@2")
+    assert "these are candidate intents: give them as intents=" in messages(call)
+    assert "intents=" not in messages(call, qrels=None, intents="intents.tsv", tags=tags)
+    tags.to_csv("tags.csv", index=False)
+    assert "give them as --intents" in command(*words, "-q", "intents.tsv", "-m", "ES@2")[2]
+    code, out, _ = command(*words, "--intents", "intents.tsv", "--tags", "tags.csv", "-m", "ES@2")
+    assert (code, "ES@2" in out) == (0, True)
