@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -83,11 +84,18 @@ def _linkable() -> set[str]:
     return foreign | {f"vbterrier.{name}" for name in public_names()}
 
 
+def _module_of_measure(value: Any) -> Any:
+    """Return the module that declares a measure, which its class does not name: PyTerrier replaces ``__module__``."""
+    declaring = (module for name, module in sys.modules.items() if name.startswith("vbterrier.measures."))
+    return next((one for one in declaring if vars(one).get(type(value).__name__) is type(value)), None)
+
+
 def sourced(_app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
     """The button "edit this page" of a generated page leads to the module that it describes."""
     folder, _, name = page.rpartition("/")
     if folder == NAMES:
-        module = inspect.getmodule(resolve_name(name)) or resolve_name(name.rpartition(".")[0])
+        value, parent = resolve_name(name), name.rpartition(".")[0]
+        module = _module_of_measure(value) or inspect.getmodule(value) or resolve_name(parent)
     elif folder == COMMANDS:
         commands = {slug(command): each for command, each in all_commands().items()}
         module = inspect.getmodule(commands[name].callback)

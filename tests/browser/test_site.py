@@ -70,7 +70,7 @@ def test_each_public_name_has_a_page_with_its_docstring_and_source(pages, monkey
         page = pages[f"reference/api/{name}.html"]
         assert f'id="{name}"' in page, name
         # The page that described the name before leads to it from the same anchor.
-        assert f'id="{name}"' in pages[f"reference/{parent}.html"], name
+        assert f'id="{name}"' in pages[f"{parent}.html"], name
     assert 'href="../../_modules/vbterrier/evaluate/scores.html#score"' in pages["reference/api/vbterrier.score.html"]
 
 
@@ -122,6 +122,7 @@ def test_pages_have_a_link_to_their_source(pages):
     for page, file in (
         ("start.html", "docs/start.md"),
         ("reference/api/vbterrier.score.html", "vbterrier/evaluate/scores.py"),
+        ("reference/api/vbterrier.BNDCG.html", "vbterrier/measures/bootstrapped.py"),
         ("reference/commands/gate.html", "vbterrier/cli/"),
     ):
         assert re.search(rf'href="{place}/{file}[^"]*" rel="edit"', pages[page]), page
