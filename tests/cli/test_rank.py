@@ -107,3 +107,17 @@ def test_papers_get_a_table_with_a_caption(command, found, style):
 )
 def test_errors_are_one_line(refused, found, options, code, said):
     refused([*RANK, *options], code, said)
+
+
+def test_the_verdict_of_copies_compares_the_first_system_with_another_run(in_demo, tmp_path, demo_files):
+    twin = tmp_path / "twin.run"
+    twin.write_bytes((demo_files / "lexical.run").read_bytes())
+    _, out, _ = in_demo("rank", "lexical.run", twin, "dense.run", "-q", "qrels.txt", "--draws", "100")
+    first, second = out.splitlines()[:2]
+    assert "lexical is the first of 3 systems over 12 topics, as is twin with equal scores: " in first
+    assert "; the next is dense, expected rank " in first
+    assert second.startswith("lexical beats dense with probability ")
+    assert out.splitlines()[-1].endswith("--difference lexical,dense --budget 20")
+    _, out, _ = in_demo("rank", "lexical.run", twin, "-q", "qrels.txt", "--draws", "100")
+    assert "as is twin with equal scores: " in out.splitlines()[0]
+    assert "beats" not in out

@@ -104,19 +104,30 @@ class SystemRanking(Shown):
         if n == 1:
             yield f"By {measure}, over {topics}: {printable(best['name'])}, {mean}."
             return
-        second = self.systems.iloc[1]
-        yield (
-            f"By {measure}, {printable(best['name'])} is the first of {n} systems over {topics}: {mean}, {rank}; "
-            f"the second is {printable(second['name'])}, expected rank {second['expected_rank']:.2f}."
-        )
+        first, others = self._tied_first()
+        name, equal = printable(best["name"]), ", ".join(map(printable, first["name"].iloc[1:]))
+        place = f"the first of {n} systems over {topics}" + (f", as is {equal} with equal scores" if equal else "")
+        head = f"By {measure}, {name} is {place}: {mean}, {rank}"
+        if not len(others):
+            yield f"{head}."
+            return
+        second = others.iloc[0]
+        rest = f"{printable(second['name'])}, expected rank {second['expected_rank']:.2f}"
+        yield f"{head}; the {'next' if equal else 'second'} is {rest}."
         pair = {best["name"], second["name"]}
         for row in self.pairs.to_dict("records"):
             if {row["name_a"], row["name_b"]} == pair:
                 beats = row["p_a_beats_b"] if row["name_a"] == best["name"] else 1 - row["p_a_beats_b"]
                 yield f"{printable(best['name'])} beats {printable(second['name'])} with probability {beats:.2f}."
 
+    def _tied_first(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The first system with those that equal it in all columns, such as copies of its run, and the others."""
+        values = self.systems[["mean", "low", "high", "expected_rank", "rank_low", "rank_high"]]
+        is_tied = (values == values.iloc[0]).all(axis=1)
+        return self.systems[is_tied], self.systems[~is_tied]
+
     def _next(self, call: Call) -> str:
-        pair = [str(name) for name in self.systems["name"].head(2)]
+        pair = [str(names.iloc[0]) for systems in self._tied_first() if len(names := systems["name"])]
         # Plans of judgments have no weights.
         is_sampled = _SAMPLED in self.systems["method"].iloc[0]
         if len(pair) < 2 or is_sampled or not (self.systems["n_unjudged_share"] > 0).any():  # noqa: PLR2004 - a pair
