@@ -10,6 +10,7 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
 from docutils import nodes
 from sphinx.ext.napoleon import Config, NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
@@ -60,11 +61,13 @@ def direction(measure: Measure) -> str:
 
 
 def limits(measure: Measure) -> str:
-    """The range that the docstring names, or nothing."""
-    found = _RANGE.search(docstring(measure))
+    """The range that the docstring names, or the declared one; empty if it has no limits."""
     if isinstance(measure, LinkingMeasure):
         return "[0, 1], of single queries any"
-    return found[found.lastindex or 0] if found else ""
+    if named := _RANGE.search(docstring(measure)):
+        return named[named.lastindex or 0]
+    low, high = measure.range_of(str(measure))
+    return f"[{low:g}, {high:g}]" if np.isfinite([low, high]).all() else ""
 
 
 def docstring(measure: Measure) -> str:

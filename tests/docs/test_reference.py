@@ -178,3 +178,22 @@ def test_frames_have_the_columns_that_are_named(made, letter):
     assert wanted
     assert set(wanted) <= set(made[letter].columns)
     assert isinstance(made[letter], pd.DataFrame)
+
+
+def test_the_reference_states_every_declared_range():
+    documented = extension("measures")
+    unlimited = [one.NAME for one in MEASURES if not documented.limits(one)]
+    assert unlimited == [
+        one.NAME for one in MEASURES if one.range_of(str(one))[1] == float("inf") and one.NAME == "OER"
+    ]
+    assert documented.limits(vbterrier.EAP) == "[0, 1]"
+    assert documented.limits(vbterrier.DiscRatio) == "at least 0"
+
+
+def test_examples_of_measures_are_no_parameters():
+    described = extension("measures").described
+    assert [
+        one.NAME
+        for one in MEASURES
+        if any(":param >>>" in line or "(>>>" in line for line in described(one, "unjudged"))
+    ] == []

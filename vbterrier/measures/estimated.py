@@ -28,6 +28,8 @@ class _ENDCG(OfNDCG, Estimated):
         ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the
         ends of the central interval at ``level``.
 
+    Examples
+    --------
     >>> import vbterrier
     >>> vbterrier.ENDCG(model="mine", stat="lo") @ 10
     ENDCG(model='mine',stat='lo')@10
