@@ -571,3 +571,20 @@ def test_the_page_of_a_gate_begins_with_its_decision_and_reason():
     )
     assert reason.casefold() == f"{found.advice()[0]}.".casefold()
     assert last == found.guarantee()
+
+
+def test_the_verdict_has_the_mean_that_its_limits_are_of():
+    new, old, qrels = collection(n=60)
+    # Some queries lose all.
+    new = new[~new["qid"].isin(new["qid"].unique()[:6]) | (new["docno"] == "b")]
+    options = GateOptions(worst_loss=0.2, max_share=1)
+    found = gate(new, old, qrels, "nDCG@4", margin=0.1, options=options)
+    row, d = found.pairs.loc[0], differences(new, old, qrels, "nDCG@4")
+    assert row["diff"] == pytest.approx(d.mean())
+    assert row["counted"] == pytest.approx(np.maximum(d, -0.2).mean())
+    assert row["low"] < row["counted"] < row["high"]
+    verdict = f"mean difference {row['diff']:+.4f}, or {row['counted']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}) "
+    assert f"{verdict}where no query counts for more than 0.2" in found.answer().verdict
+    assert f"{row['counted']:.4f}" in gate_report(found, "table")
+    whole = gate(new, old, qrels, "nDCG@4", margin=0.1, options=GateOptions(max_share=1)).pairs.loc[0]
+    assert whole["counted"] == whole["diff"]

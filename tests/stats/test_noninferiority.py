@@ -137,15 +137,28 @@ def test_a_sequence_without_losses_needs_more_queries_than_one_look():
     ],
 )
 def test_limits_at_the_margin_and_at_the_share_decide(low, high, share_low, share_high, decision):
-    found = Limits(*np.array([low, high, 0.0, share_low, share_high])[:, None])
+    found = Limits(*np.array([0.0, low, high, 0.0, share_low, share_high])[:, None])
     assert found.decisions(BOTH) == [decision]
     assert found.decisions(ANY) == [decision if low <= -0.01 else "PASS"]
 
 
 def test_independent_errors_add_in_squares():
-    found = Limits(*np.array([-0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).widened(np.zeros(1), (0.04, 0.03, 0.03, 0.03))
+    found = Limits(*np.array([0.0, -0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).widened((0.04, 0.03, 0.03, 0.03))
     assert [found.low[0], found.high[0]] == pytest.approx([-0.05, 0.05])
     assert [found.share_low[0], found.share_high[0]] == pytest.approx([0.05, 0.15])
+
+
+def test_further_errors_widen_limits_of_losses_that_are_cut():
+    rng = np.random.default_rng(5)
+    d = np.where(rng.random((60, 40)) < 0.15, -0.9, rng.normal(0, 0.05, (60, 40)))
+    found = limits(replace(ALONE, worst=0.1), d, SampledQueries.equal(60))
+    assert found.mean == pytest.approx(np.maximum(d, -0.1).mean(axis=0))
+    # The mean of all losses is below these limits.
+    assert (d.mean(axis=0) < found.low).all()
+    away = (0.02, 0.03, 0.0, 0.0)
+    wider = found.widened(away)
+    assert wider.low == pytest.approx(found.mean - np.hypot(found.mean - found.low, 0.02))
+    assert wider.high == pytest.approx(found.mean + np.hypot(found.high - found.mean, 0.03))
 
 
 def needed(criteria, d, away=(0.0, 0.0, 0.0, 0.0), sample=None):
@@ -253,8 +266,7 @@ def test_decisions_of_sequences_are_those_of_their_limits(worst, away):
             criteria = Criteria(rng.choice([0.05, 0.0371]), 0.05, worst=worst, max_share=0.1, sequential=True)
             values, lost = np.repeat(x[:, None], 4, axis=1), np.repeat((x < -0.5)[:, None] * 1.0, 4, axis=1)
             interval = limits(criteria, values, sample, lost)
-            cut = np.maximum(values, -criteria.worst_loss)
-            expected = interval.widened(sample.mean(cut), away).decisions(criteria)
+            expected = interval.widened(away).decisions(criteria)
             assert decisions(criteria, values, sample, lost, away) == expected
             found += expected
     assert set(found) == {PASS, FAIL, UNKNOWN}

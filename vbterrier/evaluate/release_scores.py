@@ -141,10 +141,11 @@ class ReleaseScores:
         method = "bounded" if criteria.guarantee == ANY and not criteria.sequential else method
         if away[0] > 0 and criteria.sequential:
             # Predictions change with every judgment, for which the sequence is not valid.
-            interval = Limits(*np.array([*criteria.bounds, float(interval.share[0]), 0.0, 1.0])[:, None])
+            ends = np.array([*criteria.bounds, float(interval.share[0]), 0.0, 1.0])
+            interval = Limits(interval.mean, *ends[:, None])
             method += ", withheld: unjudged documents"
         elif away[0] > 0:
-            interval = interval.widened(np.array([diff]), away)
+            interval = interval.widened(away)
             method += " and prediction"
         full = self._with_full_losses(criteria, differences, sample, lost, away)
         correlation, without = np.nan, np.nan
@@ -162,7 +163,7 @@ class ReleaseScores:
         large = criteria.counts_losses
         return {
             "name": name, "baseline": baseline, "measure": str(self.measure), "estimand": self.estimand,
-            "diff": float(diff),
+            "diff": float(diff), "counted": float(interval.mean[0]),
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
             "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
@@ -251,7 +252,7 @@ class ReleaseScores:
         if criteria.worst is None or criteria.worst == -criteria.bounds[0] or not np.isfinite(criteria.bounds[0]):
             return np.nan
         interval = limits(replace(criteria, worst=None), differences[:, None], sample, lost[:, None])
-        return float(interval.widened(sample.mean(differences[:, None]), away).low[0])
+        return float(interval.widened(away).low[0])
 
     def _differences(
         self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria
@@ -407,7 +408,8 @@ def _unseen_share(sample: SampledQueries, criteria: Criteria) -> float:
 
 def _is_decided_by_unseen(row: Mapping[Any, Any], criteria: Criteria) -> bool:
     """Return True if queries without a sampled one prevent a PASS, whatever the spread of the others."""
-    return bool(row["diff"] > -criteria.margin >= row["diff"] - row["unseen"] * (row["diff"] + criteria.worst_loss))
+    mean = row["counted"]
+    return bool(mean > -criteria.margin >= mean - row["unseen"] * (mean + criteria.worst_loss))
 
 
 def _if_drawn_by_traffic(

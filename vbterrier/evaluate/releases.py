@@ -81,15 +81,15 @@ class ReleaseGate(Shown):
 
     - ``pairs``: a row per measure and baseline: name, baseline, measure, estimand (the score that a measure of the E
       family estimates, with the depth of its judgments; else empty), role (``"decision"`` or ``"guardrail"``), diff
-      (weighted mean of new - baseline), low, high (limits of one-sided intervals), decision, margin, level, n_qids,
-      unjudged and unjudged_baseline (mean shares of unjudged documents up to the cutoff), losses, losses_low,
-      losses_high (the share of queries that lose more than large_loss, and its limits), large_loss, max_share (NaN
-      under ``guarantee="any"``), worst_loss (the largest loss that counts), withheld (a decision of the limits that may
-      be due to unjudged documents, which the measure treats as non-relevant, so that it is UNKNOWN; else empty),
-      misses_heavy (weights are unequal, not those of draws by traffic, and unknown for queries without ratings, so that
-      limits do not cover unsampled queries that weigh more than the heaviest sampled one), unseen (the largest share of
-      the weight that may have no sampled query, at the level of the limit), low_full (the lower limit if all losses
-      count in full, NaN if ``low`` is that limit),
+      (weighted mean of new - baseline), counted (the same with losses cut at worst_loss), low, high (limits of
+      one-sided intervals of counted), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of
+      unjudged documents up to the cutoff), losses, losses_low, losses_high (the share of queries that lose more than
+      large_loss, and its limits), large_loss, max_share (NaN under ``guarantee="any"``), worst_loss (the largest loss
+      that counts), withheld (a decision of the limits that may be due to unjudged documents, which the measure treats
+      as non-relevant, so that it is UNKNOWN; else empty), misses_heavy (weights are unequal, not those of draws by
+      traffic, and unknown for queries without ratings, so that limits do not cover unsampled queries that weigh more
+      than the heaviest sampled one), unseen (the largest share of the weight that may have no sampled query, at the
+      level of the limit), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit),
       n_effective (queries of equal weight that the sample is worth), correlation and low_without (of a covariate: its
       correlation with the differences, and the lower limit without it; NaN without one), n_tests (baselines corrected
       for), method, guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more queries"``, ``"ratings"`` or
@@ -137,9 +137,13 @@ class ReleaseGate(Shown):
         row = self.pairs.iloc[0]
         unseen = "" if "unseen" not in row["method"] else f" (unseen queries may lose {row['worst_loss']:g})"
         against = ", ".join(
-            f"{row['name']} - {one['baseline']} mean {one['diff']:+.4f}, at least {one['low']:+.4f}{unseen}, at most "
-            f"{one['high']:+.4f}"
-            + ("" if pd.isna(one["low_full"]) else f", at least {one['low_full']:+.4f} if losses count in full")
+            f"{row['name']} - {one['baseline']} mean {one['counted']:+.4f}, at least {one['low']:+.4f}{unseen}, "
+            f"at most {one['high']:+.4f}"
+            + (
+                ""
+                if pd.isna(one["low_full"])
+                else f"; mean {one['diff']:+.4f}, at least {one['low_full']:+.4f} if losses count in full"
+            )
             for one in self.pairs[self.pairs["role"] == "decision"].to_dict("records")
         )
         text = f"{self.decision}: {_measure(row)}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
@@ -258,14 +262,14 @@ class ReleaseGate(Shown):
         return {"forest": self._differences}
 
     def _differences(self) -> dict[str, Any]:
-        frame = self.pairs.rename(columns={"diff": "value"})
+        frame = self.pairs.rename(columns={"counted": "value"})
         return {"intervals": frame.assign(name=frame["name"] + " - " + frame["baseline"])}
 
     def _panels(self) -> Iterator[Panel]:
         rule = -self.pairs["margin"].iloc[0]
-        yield Panel("Differences from the baselines", _shown_rows(self.pairs), value="diff", rule=rule)
+        yield Panel("Differences from the baselines", *_shown_rows(self.pairs), rule=rule)
         if len(self.segments):
-            yield Panel("Segments", _shown_rows(self.segments), value="diff", rule=rule, heads=2)
+            yield Panel("Segments", *_shown_rows(self.segments), rule=rule, heads=2)
         if len(self.queries):
             worst = self.queries[self.queries["diff"] < 0]
             yield Panel("Queries that lose most", _with_values(worst), heads=2)
@@ -289,11 +293,17 @@ def _of(row: Mapping[Any, Any]) -> str:
 
 
 def _ends(row: Mapping[Any, Any]) -> tuple[float, float, float]:
-    return row["diff"], row["low"], row["high"]
+    return row["counted"], row["low"], row["high"]
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
-    return f"mean difference {row['diff']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
+    limits = f"({row['low']:+.4f} to {row['high']:+.4f})"
+    if row["counted"] == row["diff"]:
+        return f"mean difference {row['diff']:+.4f} {limits}"
+    return (
+        f"mean difference {row['diff']:+.4f}, or {row['counted']:+.4f} {limits} where no query counts for more than "
+        f"{row['worst_loss']:g}"
+    )
 
 
 def _with_values(frame: pd.DataFrame) -> pd.DataFrame:
@@ -311,8 +321,8 @@ def _side_by_side(release: ReleaseScores, pair: tuple[str, str], worst: pd.DataF
     return table.fillna({"new": "", "old": ""})[_OF_RANKINGS]
 
 
-def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns that readers compare; the verdict has the others in words."""
+def _shown_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The columns that readers compare, and the one that limits are of; the verdict has the others in words."""
     constant = [
         "advice",
         "reason",
@@ -332,7 +342,9 @@ def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     if "n_needed" in shown.columns:
         shown["n_needed"] = shown["n_needed"].map(lambda n: "" if pd.isna(n) else f"{int(n):,}")
     names = {"losses": "large losses", "unjudged_baseline": "unjudged of the baseline", "n_needed": "queries needed"}
-    return shown.drop(columns=constant, errors="ignore").rename(columns=names)
+    value = "diff" if (frame["counted"] == frame["diff"]).all() else "counted"
+    unused = constant if value == "counted" else [*constant, "counted"]
+    return shown.drop(columns=unused, errors="ignore").rename(columns=names), value
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

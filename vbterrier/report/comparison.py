@@ -442,7 +442,7 @@ def _junit(result: ReleaseGate) -> str:
         case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
         tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
         if tag is not None:
-            message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+            message = f"{row['decision']}: {row['counted']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
             message_lines = [message, printable(row["advice"]), *(one.line() for one in answer.caveats)]
             problem = ET.SubElement(case, tag, message="; ".join(filter(None, message_lines)))
             problem.text = "\n".join(filter(None, [answer.head(), answer.foot()]))
@@ -486,6 +486,8 @@ def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
         text["measure"] = frame["measure"]
     text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
     one = frame.iloc[0]
+    if (frame["counted"] != frame["diff"]).any():
+        text[f"losses up to {one['worst_loss']:g}"] = frame["counted"]
     text |= {"limits": interval_texts(frame), "queries": frame["n_qids"]}
     if not pd.isna(one["max_share"]):
         of_losses = frame[["losses", "losses_high"]].map("{:.1%}".format)

@@ -94,8 +94,12 @@ class Criteria:
 
 @dataclass(frozen=True)
 class Limits:
-    """One-sided limits of mean differences and of shares of large losses in m samples, each of shape (m,)."""
+    """One-sided limits of mean differences and of shares of large losses in m samples, each of shape (m,).
 
+    ``mean`` is that of the differences with losses cut at the worst loss, of which ``low`` and ``high`` are limits.
+    """
+
+    mean: Floats
     low: Floats
     high: Floats
     share: Floats
@@ -110,18 +114,18 @@ class Limits:
         failed = (self.high < -criteria.margin) | many
         return [PASS if good else FAIL if bad else UNKNOWN for good, bad in zip(passed, failed, strict=True)]
 
-    def widened(self, mean: Floats, away: tuple[float, float, float, float]) -> Limits:
+    def widened(self, away: tuple[float, float, float, float]) -> Limits:
         """Limits with further independent errors: reaches below and above the mean, and below and above the share."""
 
         def beyond(limit: Floats, value: Floats, reach: float) -> Floats:
             return value + np.sign(limit - value) * np.hypot(limit - value, reach) if reach > 0 else limit
 
-        low, high = beyond(self.low, mean, away[0]), beyond(self.high, mean, away[1])
+        low, high = beyond(self.low, self.mean, away[0]), beyond(self.high, self.mean, away[1])
         share_low, share_high = (
             np.clip(beyond(limit, self.share, reach), 0.0, 1.0)
             for limit, reach in ((self.share_low, away[2]), (self.share_high, away[3]))
         )
-        return Limits(low, high, self.share, share_low, share_high)
+        return Limits(self.mean, low, high, self.share, share_low, share_high)
 
 
 def limits(
@@ -137,12 +141,13 @@ def limits(
     The limits of the mean are those of the differences with losses cut at ``criteria.worst_loss``.
     """
     lost = (differences < -criteria.large_loss).astype(np.float64) if lost is None else lost
-    low, high = _mean_limits(criteria, np.maximum(differences, -criteria.worst_loss), sample, name)
+    counted = np.maximum(differences, -criteria.worst_loss)
+    low, high = _mean_limits(criteria, counted, sample, name)
     share = sample.mean(lost)
     below, above = np.zeros_like(share), np.ones_like(share)
     if criteria.counts_losses:
         below, above = _share_limits(criteria, lost, sample)
-    return Limits(low, high, share, below, above)
+    return Limits(sample.estimate(counted), low, high, share, below, above)
 
 
 def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries, name: str) -> tuple[Floats, Floats]:
@@ -267,7 +272,7 @@ def decisions(
     if criteria.sequential:
         return _sequential_decisions(criteria, differences, sample, lost, away)
     interval = limits(criteria, differences, sample, lost)
-    return interval.widened(sample.estimate(differences), away).decisions(criteria)
+    return interval.widened(away).decisions(criteria)
 
 
 def _sequential_decisions(
