@@ -52,7 +52,7 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
     lines = out.splitlines()
     assert lines[:2] == out.splitlines()[:2] == found.answer().head().splitlines()
     assert lines[0].startswith(
-        "The order of systems by one is UNKNOWN: 0 of 20 topics are judged completely; 10 decide"
+        "The order of systems by one is UNKNOWN: 0 of 20 topics are judged completely; a verdict needs 10"
     )
     heads = " ".join(lines[:2])
     for judge in ("one", "two"):
