@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 from scipy import special, stats
 
 from vbterrier.kernels.normal import normal_cdf, normal_quantile
@@ -34,7 +35,9 @@ def test_t_distribution_equals_scipy_and_its_closed_forms():
 
 def test_t_quantiles_equal_scipy_and_invert_the_distribution():
     prob = PROBS[PROBS >= 1e-9]
-    np.testing.assert_allclose(t_quantile(DF, prob), special.stdtrit(DF, prob), rtol=1e-12, atol=1e-13)
+    # SciPy 1.15 has relative errors of 2.5e-11.
+    rtol = 1e-12 if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17) else 1e-10
+    np.testing.assert_allclose(t_quantile(DF, prob), special.stdtrit(DF, prob), rtol=rtol, atol=1e-13)
     np.testing.assert_allclose(
         t_cdf(DF, t_quantile(DF, PROBS)), np.broadcast_to(PROBS, (len(DF), len(PROBS))), rtol=1e-12
     )
