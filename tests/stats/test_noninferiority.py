@@ -16,11 +16,9 @@ from vbterrier.stats.noninferiority import (
     UNKNOWN,
     Criteria,
     Limits,
+    SampledPair,
     decisions,
     limits,
-    number_that_decides,
-    passing_worst_loss,
-    probability_of_decision,
     share_sequences,
 )
 
@@ -162,9 +160,8 @@ def test_further_errors_widen_limits_of_losses_that_are_cut():
 
 
 def needed(criteria, d, away=(0.0, 0.0, 0.0, 0.0), sample=None):
-    return number_that_decides(
-        criteria, d, sample or SampledQueries.equal(len(d)), (d < -criteria.large_loss) * 1.0, away
-    )
+    sample = sample or SampledQueries.equal(len(d))
+    return SampledPair(criteria, d, sample, (d < -criteria.large_loss) * 1.0, away).number_that_decides()
 
 
 def test_the_number_of_queries_decides_with_the_stated_probability():
@@ -204,7 +201,8 @@ def test_predictions_whose_errors_shrink_with_more_queries_need_more_of_them():
     criteria = replace(ALONE, margin=0.02)
     reach = 1.645 * d.std(ddof=1) / 10
     alone, with_errors = (
-        probability_of_decision(criteria, d, SampledQueries.equal(100), 0 * d, 300, (r, r, 0, 0)) for r in (0, reach)
+        SampledPair(criteria, d, SampledQueries.equal(100), 0 * d, (r, r, 0, 0)).probability_of_decision(300)
+        for r in (0, reach)
     )
     assert with_errors < alone
     assert needed(criteria, d, (reach, reach, 0, 0)) > 1.3 * needed(criteria, d)
@@ -213,11 +211,11 @@ def test_predictions_whose_errors_shrink_with_more_queries_need_more_of_them():
 def test_the_largest_worst_loss_that_passes_is_found():
     d = np.random.default_rng(8).normal(0, 0.02, 100)
     criteria, sample = replace(ALONE, margin=0.02), SampledQueries.equal(100)
-    worst = passing_worst_loss(criteria, d, sample, 0 * d)
+    worst = SampledPair(criteria, d, sample, 0 * d).passing_worst_loss()
     for factor, decision in ((0.99, "PASS"), (1.01, "UNKNOWN")):
         tried = replace(criteria, worst=factor * worst)
         assert limits(tried, d[:, None], sample).decisions(tried) == [decision]
-    assert np.isnan(passing_worst_loss(criteria, d - 0.05, sample, 0 * d))
+    assert np.isnan(SampledPair(criteria, d - 0.05, sample, 0 * d).passing_worst_loss())
 
 
 WEIGHTS = {"log-normal": np.random.default_rng(5).lognormal(0, 1, 20_000), "Zipf": np.arange(1, 20_001) ** -0.7}

@@ -30,11 +30,9 @@ from vbterrier.stats.noninferiority import (
     SURE,
     UNKNOWN,
     Limits,
+    SampledPair,
     decisions,
-    limits,
     n_unseen,
-    number_that_decides,
-    passing_worst_loss,
     welch_p,
 )
 from vbterrier.unjudged.estimated import joint_of
@@ -133,29 +131,27 @@ class ReleaseScores:
     def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
         criteria = replace(self._criteria, tail=self._criteria.tail / n_tests)
-        pair, places, sample = (name, baseline), *self._queries(qids, (name, baseline) if not part else None, part)
-        differences, lost, away = self._differences(pair, places, sample, criteria)
-        interval = limits(criteria, differences[:, None], sample, lost[:, None], part)
+        systems, places, sample = (name, baseline), *self._queries(qids, (name, baseline) if not part else None, part)
+        pair = self._pair(systems, places, sample, criteria)
+        interval, differences = pair.limits(part), pair.differences
         diff = float(sample.estimate(differences[:, None])[0])
         method = "confidence sequence" if criteria.sequential else "t, unseen losses"
         method = "bounded" if criteria.guarantee == ANY and not criteria.sequential else method
-        if away[0] > 0 and criteria.sequential:
+        if pair.away[0] > 0 and criteria.sequential:
             # Predictions change with every judgment, for which the sequence is not valid.
             ends = np.array([*criteria.bounds, float(interval.share[0]), 0.0, 1.0])
             interval = Limits(interval.mean, *ends[:, None])
             method += ", withheld: unjudged documents"
-        elif away[0] > 0:
-            interval = interval.widened(away)
+        elif pair.away[0] > 0:
+            interval = interval.widened(pair.away)
             method += " and prediction"
-        full = self._with_full_losses(criteria, differences, sample, lost, away)
         correlation, without = np.nan, np.nan
         if sample.covariate is not None:
             correlation = float(np.corrcoef(np.ravel(sample.covariate.values), differences)[0, 1])
-            plain = sample._replace(covariate=None)
-            without = float(limits(criteria, differences[:, None], plain, lost[:, None]).low[0])
+            without = float(replace(pair, sample=sample._replace(covariate=None)).limits().low[0])
             method += ", covariate"
-        shares = [float(self._shares[each][places].mean()) for each in pair]
-        decision = UNKNOWN if _shortage(sample, differences, criteria) else interval.decisions(criteria)[0]
+        shares = [float(self._shares[each][places].mean()) for each in systems]
+        decision = UNKNOWN if _shortage(pair) else interval.decisions(criteria)[0]
         withheld = (
             decision if not self._is_predicted and _depends_on_unjudged(decision, interval, shares, criteria) else ""
         )
@@ -166,10 +162,11 @@ class ReleaseScores:
             "diff": float(diff), "counted": float(interval.mean[0]),
             "low": max(float(interval.low[0]), criteria.bounds[0]),
             "high": min(float(interval.high[0]), criteria.bounds[1]),
-            "worst_loss": criteria.worst_loss, "low_full": full, "correlation": correlation, "low_without": without,
+            "worst_loss": criteria.worst_loss, "low_full": _low_with_full_losses(pair),
+            "correlation": correlation, "low_without": without,
             "misses_heavy": bool(sample.unsampled is None and np.ptp(sample.weights) > 0),
             "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
-            "unseen": _unseen_share(sample, criteria),
+            "unseen": _unseen_share(pair),
             "decision": decision, "withheld": withheld, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
             "losses": float(interval.share[0]) if large else np.nan,
@@ -180,18 +177,18 @@ class ReleaseScores:
         }  # fmt: skip
 
     def _queries(
-        self, qids: list[str], pair: tuple[str, str] | None = None, segment: str = ""
+        self, qids: list[str], systems: tuple[str, str] | None = None, segment: str = ""
     ) -> tuple[list[int], SampledQueries]:
         """The places of queries, whose order matters for sequences alone, and how they were sampled.
 
-        ``pair``: with the covariate of this pair; ``segment``: that of the queries, if they are one.
+        ``systems``: with the covariate of this pair; ``segment``: that of the queries, if they are one.
         """
         order, others = qids if self._criteria.sequential else sorted(qids), None
         if self._unrated is not None and not self._criteria.sequential and self._criteria.guarantee != ANY:
             unrated = self._unrated[self._unrated["segment"] == segment] if segment else self._unrated
             others = unrated["weight"].to_numpy()
         sample = sampled_queries(self._table.loc[order], unsampled=others)
-        covariate = self._covariates.get(pair) if pair is not None else None
+        covariate = self._covariates.get(systems) if systems is not None else None
         if covariate is not None:
             known_mean = self._known_covariate(covariate, order)
             sample = sample._replace(certain=None, covariate=known_mean)
@@ -214,10 +211,10 @@ class ReleaseScores:
             mean, n_all = values.mean(), len(values)
         return Covariate(np.asarray(values.loc[qids], dtype=np.float64), float(mean), n_all)
 
-    def by_query(self, pair: tuple[str, str], qids: list[str]) -> Floats:
+    def by_query(self, systems: tuple[str, str], qids: list[str]) -> Floats:
         """The difference of two systems on each query, in the given order."""
         places = [self._place[qid] for qid in qids]
-        return (self._scores[pair[0]] - self._scores[pair[1]])[places]
+        return (self._scores[systems[0]] - self._scores[systems[1]])[places]
 
     def tops(self, name: str, qids: Sequence[str], depth: int) -> pd.DataFrame:
         """The first documents of a system for some queries: qid, rank from 1, docno, label (NaN if unjudged)."""
@@ -227,12 +224,12 @@ class ReleaseScores:
         first = first.merge(labels.drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left")
         return first.assign(rank=first["rank"] + 1)[["qid", "rank", "docno", "label"]]
 
-    def p_equal(self, pair: tuple[str, str], parts: Mapping[str, list[str]]) -> float:
+    def p_equal(self, systems: tuple[str, str], parts: Mapping[str, list[str]]) -> float:
         """P-value of equal mean differences in all segments, by Welch's test; NaN for fewer than two segments."""
         moments = []
         for segment, qids in parts.items():
             places, sample = self._queries(qids, segment=segment)
-            differences = self._differences(pair, places, sample, self._criteria)[0]
+            differences = self._pair(systems, places, sample, self._criteria).differences
             _, left, rest = sample.split(differences[:, None])
             of = sample.drawn.moments(rest)
             moments.append(
@@ -240,43 +237,30 @@ class ReleaseScores:
             )
         return welch_p(*np.array(moments).T) if len(moments) > 1 else np.nan
 
-    @staticmethod
-    def _with_full_losses(
-        criteria: Criteria,
-        differences: Floats,
-        sample: SampledQueries,
-        lost: Floats,
-        away: tuple[float, float, float, float],
-    ) -> float:
-        """The lower limit if queries count for all that they lose, where losses are cut; else NaN."""
-        if criteria.worst is None or criteria.worst == -criteria.bounds[0] or not np.isfinite(criteria.bounds[0]):
-            return np.nan
-        interval = limits(replace(criteria, worst=None), differences[:, None], sample, lost[:, None])
-        return float(interval.widened(away).low[0])
-
-    def _differences(
-        self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria
-    ) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
-        """Differences of queries, their probabilities of a large loss, and the reaches of prediction errors."""
-        differences = (self._scores[pair[0]] - self._scores[pair[1]])[places]
-        lost = (differences < -criteria.large_loss).astype(np.float64)
+    def _pair(
+        self, systems: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria
+    ) -> SampledPair:
+        """Differences of two systems, with probabilities of a large loss and the reaches of prediction errors."""
+        differences = (self._scores[systems[0]] - self._scores[systems[1]])[places]
+        exact = SampledPair(criteria, differences, sample, (differences < -criteria.large_loss).astype(np.float64))
         if not self._is_predicted:
-            return differences, lost, (0.0,) * 4
-        draws = self._draws(self._joint, pair, places)
+            return exact
+        draws = self._draws(self._joint, systems, places)
         means = sample.mean(draws)
         # Equal draws differ by rounding errors.
         if np.ptp(means) <= _ROUNDING:
-            return differences, lost, (0.0,) * 4
+            return exact
         from scipy import special
 
         losses = draws < -criteria.large_loss
         z, z_fail = (float(special.ndtri(1 - tail)) for tail in criteria.tails)
         spread, of_losses = float(means.std()), float(sample.mean(losses.astype(np.float64)).std())
-        return differences, losses.mean(axis=1), (z * spread, z_fail * spread, z_fail * of_losses, z * of_losses)
+        away = (z * spread, z_fail * spread, z_fail * of_losses, z * of_losses)
+        return replace(exact, lost=losses.mean(axis=1), away=away)
 
-    def _draws(self, joint: Any, pair: tuple[str, str], places: Sequence[int], n_draws: int = _N_DRAWS) -> Floats:
+    def _draws(self, joint: Any, systems: tuple[str, str], places: Sequence[int], n_draws: int = _N_DRAWS) -> Floats:
         """Differences of queries under drawn ratings of all unjudged documents, shape (n, n_draws)."""
-        a, b = (joint.names.index(each) for each in pair)
+        a, b = (joint.names.index(each) for each in systems)
         differences = np.empty((len(places), n_draws))
         for row, place in enumerate(places):
             scores = joint.scores(place, _N_DRAWS, self._criteria.seed)[:, :n_draws]
@@ -287,25 +271,25 @@ class ReleaseScores:
         self, row: Mapping[Any, Any], qids: list[str], budget: int
     ) -> tuple[str, str, float, JudgingPlan | None]:
         """The reason of an UNKNOWN, its text, the queries needed (NaN if unknown), and the plan if ratings decide."""
-        pair = row["name"], row["baseline"]
+        systems = row["name"], row["baseline"]
         criteria = replace(self._criteria, tail=self._criteria.tail / row["n_tests"])
-        places, sample = self._queries(qids, pair)
+        places, sample = self._queries(qids, systems)
         rated, plan = "", None
         if row["unjudged"] + row["unjudged_baseline"] > 0:
-            likely, rated, plan = self._if_rated(pair, places, sample, criteria, budget)
+            likely, rated, plan = self._if_rated(systems, places, sample, criteria, budget)
             if likely >= _LIKELY and not row["withheld"]:
                 return RATINGS, f"ratings are needed: those {rated}", np.nan, plan
         if row["withheld"]:
             return RATINGS, f"{_withheld(row)}; the ratings {rated}", np.nan, plan
-        differences, lost, away = self._differences(pair, places, sample, criteria)
-        if shortage := _shortage(sample, differences, criteria):
+        pair = self._pair(systems, places, sample, criteria)
+        if shortage := _shortage(pair):
             return QUERIES, shortage, np.nan, None
         is_equal = sample.unsampled is None and np.ptp(sample.weights) == 0
         if not is_equal and _is_decided_by_unseen(row, criteria):
-            return QUERIES, *_if_drawn_by_traffic(row, criteria, differences, sample, lost, away), None
-        needed = number_that_decides(criteria, differences, sample, lost, away)
+            return QUERIES, *_if_drawn_by_traffic(row, pair), None
+        needed = pair.number_that_decides()
         also = f"; the ratings {rated}" if rated else ""
-        instead = _instead(row, criteria, differences, sample, lost, away)
+        instead = _instead(row, pair)
         if needed is None:
             return TOO_CLOSE, f"{_too_close(row, criteria)}{instead}{also}", np.nan, None
         text = (
@@ -320,25 +304,25 @@ class ReleaseScores:
         return QUERIES, f"{text}{instead}{also}", float(needed), None
 
     def _if_rated(
-        self, pair: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria, budget: int
+        self, systems: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria, budget: int
     ) -> tuple[float, str, JudgingPlan | None]:
         """The probability that the ratings of all unjudged documents decide, a text, and the documents to rate next."""
         if self.complete is None:
             return 0.0, f"of unjudged documents have an unknown effect on {self.measure}: use ENDCG", None
         try:
-            runs = {name: self._runs[name] for name in pair}
+            runs = {name: self._runs[name] for name in systems}
             distributions = distributions_of(self.complete, runs, self._target, self._models(self.complete))
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return 0.0, "of unjudged documents cannot be predicted", None
         n_draws = _FEW_DRAWS if criteria.sequential else _N_DRAWS
-        draws = self._draws(joint_of(distributions), pair, places, n_draws)
+        draws = self._draws(joint_of(distributions), systems, places, n_draws)
         decided = decisions(replace(criteria, n_resamples=1), draws, sample)
         passed, failed = decided.count(PASS) / n_draws, decided.count(FAIL) / n_draws
         means = sample.mean(draws)
         reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
         shares = np.asarray(self._table["weight"].reindex(self._target.topics).fillna(0.0), dtype=np.float64)
-        about: dict[str, Any] = {"measure": str(self.complete), "difference": pair, "weights": shares}
+        about: dict[str, Any] = {"measure": str(self.complete), "difference": systems, "weights": shares}
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
             f"of {'all ' if plan.n_unjudged > 1 else ''}"
@@ -377,11 +361,20 @@ def _withheld(row: Mapping[Any, Any]) -> str:
     )
 
 
-def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -> str:
+def _low_with_full_losses(pair: SampledPair) -> float:
+    """The lower limit if queries count for all that they lose, where losses are cut; else NaN."""
+    worst, least = pair.criteria.worst, pair.criteria.bounds[0]
+    if worst is None or worst == -least or not np.isfinite(least):
+        return np.nan
+    full = replace(pair, criteria=replace(pair.criteria, worst=None))
+    return float(full.limits().widened(pair.away).low[0])
+
+
+def _shortage(pair: SampledPair) -> str:
     """The reason why weights or clusters leave too few units for limits, as text; empty if they do not."""
-    if criteria.sequential or criteria.guarantee == ANY:
+    sample, n = pair.sample, len(pair.differences)
+    if pair.criteria.sequential or pair.criteria.guarantee == ANY:
         return ""
-    n = len(differences)
     if sample.clusters is not None and (n_clusters := int(sample.clusters.max()) + 1) < LEAST_CLUSTERS:
         return f"more clusters are needed: at least {LEAST_CLUSTERS}, {n_clusters} now"
     if sample.unsampled is not None and (sample.weights <= sample.unsampled[0]).sum() < LEAST_DF:
@@ -390,15 +383,16 @@ def _shortage(sample: SampledQueries, differences: Floats, criteria: Criteria) -
             f"rate a random sample of these as well, at least {LEAST_DF}"
         )
     if np.ptp(sample.drawn.weights) > 0:
-        of = sample.drawn.moments(sample.split(differences[:, None])[2])
+        of = sample.drawn.moments(sample.split(pair.differences[:, None])[2])
         if of.df[0] < LEAST_DF:
             worth, use = max(round(float(of.n_effective[0])), 1), "sample by traffic (design.sample_by_traffic)"
             return f"by their weights, {counted(n, 'query')} count as {worth}; {use}"
     return ""
 
 
-def _unseen_share(sample: SampledQueries, criteria: Criteria) -> float:
+def _unseen_share(pair: SampledPair) -> float:
     """The largest share of the weight without a sampled query, at the level of the limit; NaN for other guarantees."""
+    criteria, sample = pair.criteria, pair.sample
     if criteria.sequential or criteria.guarantee == ANY:
         return np.nan
     rest, left = sample.drawn, 1.0 if sample.certain is None else float(1 - sample.certain.sum())
@@ -412,18 +406,11 @@ def _is_decided_by_unseen(row: Mapping[Any, Any], criteria: Criteria) -> bool:
     return bool(mean > -criteria.margin >= mean - row["unseen"] * (mean + criteria.worst_loss))
 
 
-def _if_drawn_by_traffic(
-    row: Mapping[Any, Any],
-    criteria: Criteria,
-    differences: Floats,
-    sample: SampledQueries,
-    lost: Floats,
-    away: tuple[float, float, float, float],
-) -> tuple[str, float]:
+def _if_drawn_by_traffic(row: Mapping[Any, Any], pair: SampledPair) -> tuple[str, float]:
     """The text for a sample that may lack too much of the traffic, and the number of queries to draw by traffic."""
-    n, weights = len(differences), sample.weights
-    by_traffic = SampledQueries(np.ones(n), copies=weights * n / weights.sum())
-    needed = number_that_decides(criteria, differences, by_traffic, lost, away)
+    criteria, sample, n = pair.criteria, pair.sample, len(pair.differences)
+    copies = sample.weights * n / sample.weights.sum()
+    needed = replace(pair, sample=SampledQueries(np.ones(n), copies=copies)).number_that_decides()
     which = "queries that weigh as much as the heaviest" if sample.unsampled is None else "unrated queries of the table"
     text = (
         f"unequal weights: up to {row['unseen']:.1%} of the weight may be {which} without one among the "
@@ -434,8 +421,7 @@ def _if_drawn_by_traffic(
         text += f": about {_rounded(needed)} queries decide with a probability of {SURE:g}"
     if (head := _heaviest_to_rate(sample, criteria)) is not None and head <= n:
         text += f"; or rate the {counted(head, 'heaviest unrated query')} as well"
-    worst = passing_worst_loss(criteria, differences, sample, lost, away)
-    if worst >= criteria.margin:
+    if (worst := pair.passing_worst_loss()) >= criteria.margin:
         text += f"; these queries pass with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"
     return text, np.nan if needed is None else float(needed)
 
@@ -508,20 +494,14 @@ def covariates_of(
     return columns
 
 
-def _instead(
-    row: Mapping[Any, Any],
-    criteria: Criteria,
-    differences: Floats,
-    sample: SampledQueries,
-    lost: Floats,
-    away: tuple[float, float, float, float],
-) -> str:
+def _instead(row: Mapping[Any, Any], pair: SampledPair) -> str:
     """The margin and the worst loss with which these queries pass, as text."""
+    criteria = pair.criteria
     if criteria.sequential or (criteria.counts_losses and not row["losses_high"] <= criteria.max_share):
         return ""
     margin = max(math.ceil(-row["low"] * 1e4 + _ROUNDING) / 1e4, 0.0)
     text = f"; these queries pass with a margin above {margin:g}" if row["low"] <= -criteria.margin else ""
-    worst = passing_worst_loss(criteria, differences, sample, lost, away) if criteria.guarantee != ANY else np.nan
+    worst = pair.passing_worst_loss() if criteria.guarantee != ANY else np.nan
     # A worst loss below that of large losses would leave losses without any limit.
     if worst >= criteria.margin and text:
         text += f", or with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"

@@ -352,78 +352,69 @@ def _log_likelihood(n: Ints, k: Floats, share: Floats) -> Floats:
     return np.asarray(special.xlogy(k, share) + special.xlog1py(n - k, -share))
 
 
-def probability_of_decision(
-    criteria: Criteria,
-    differences: Floats,
-    sample: SampledQueries,
-    lost: Floats,
-    size: int,
-    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
-) -> float:
-    """The share of resamples of ``size`` of the observed units that are decided: queries, or clusters.
+@dataclass(frozen=True, eq=False)
+class SampledPair:
+    """Differences of a pair of systems on sampled queries, with the criteria of their decision.
 
-    Errors of predictions decrease with the square root of the number.
-
-    - ``differences``, ``lost``: shape (n,)
-    """
-    n_resamples = _FEW_RESAMPLES if criteria.sequential or criteria.guarantee == ANY else _N_RESAMPLES
-    resampled = sample.resampled(size, n_resamples, stream(criteria.seed, "queries needed"))
-    drawn = sample.drawn.copies
-    n_observed = sample.n_units if drawn is None else drawn.sum()
-    columns = (np.repeat(each[:, None], n_resamples, axis=1) for each in (differences, lost))
-    scale = float(np.sqrt(n_observed / size))
-    reach = (away[0] * scale, away[1] * scale, away[2] * scale, away[3] * scale)
-    values, losses = columns
-    outcomes = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
-    return 1 - outcomes.count(UNKNOWN) / n_resamples
-
-
-def number_that_decides(
-    criteria: Criteria,
-    differences: Floats,
-    sample: SampledQueries,
-    lost: Floats,
-    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
-) -> int | None:
-    """The smallest number of queries, such as those of the sample, that decide with a probability of .8.
-
-    See :func:`probability_of_decision`. Returns None if ten times the queries, or 1,000, do not suffice.
-
-    - ``differences``, ``lost``: shape (n,)
-    """
-    n_certain = 0 if sample.certain is None else int((sample.certain > 0).sum())
-    n, n_units = len(differences) - n_certain, sample.n_units
-
-    def probability(size: int) -> float:
-        return probability_of_decision(criteria, differences, sample, lost, size, away)
-
-    n_needed = smallest_number(probability, SURE, 1, max(_MOST_TIMES * n_units, _MOST_QUERIES))
-    return None if n_needed is None else n_certain + ceil(n_needed * n / n_units)
-
-
-def passing_worst_loss(
-    criteria: Criteria,
-    differences: Floats,
-    sample: SampledQueries,
-    lost: Floats,
-    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
-) -> float:
-    """The largest worst loss with which a sample passes, by bisection; NaN if none passes.
-
-    - ``differences``, ``lost``: shape (n,)
+    - ``differences``, ``lost``: the difference of each query, and its probability of a large loss, shape (n,)
+    - ``sample``: how the queries were sampled
+    - ``away``: further errors, see :meth:`Limits.widened`
     """
 
-    def passes(worst: float) -> bool:
-        tried = replace(criteria, worst=worst)
-        return decisions(tried, differences[:, None], sample, lost[:, None], away) == [PASS]
+    criteria: Criteria
+    differences: Floats
+    sample: SampledQueries
+    lost: Floats
+    away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
-    low, high = criteria.margin, min(criteria.worst_loss, -criteria.bounds[0])
-    if not low < high or not passes(low + _LEAST * (high - low)):
-        return np.nan
-    for _ in range(_HALVINGS // 2):
-        middle = (low + high) / 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return low
+    def limits(self, name: str = "") -> Limits:
+        """The limits of one sample, without further errors; ``name``: see :func:`limits`."""
+        return limits(self.criteria, self.differences[:, None], self.sample, self.lost[:, None], name)
+
+    def probability_of_decision(self, size: int) -> float:
+        """The share of resamples of ``size`` of the observed units that are decided: queries, or clusters.
+
+        Errors of predictions decrease with the square root of the number.
+        """
+        criteria, sample = self.criteria, self.sample
+        n_resamples = _FEW_RESAMPLES if criteria.sequential or criteria.guarantee == ANY else _N_RESAMPLES
+        resampled = sample.resampled(size, n_resamples, stream(criteria.seed, "queries needed"))
+        drawn = sample.drawn.copies
+        n_observed = sample.n_units if drawn is None else drawn.sum()
+        values, losses = (np.repeat(each[:, None], n_resamples, axis=1) for each in (self.differences, self.lost))
+        scale = float(np.sqrt(n_observed / size))
+        below, above, share_below, share_above = self.away
+        reach = (below * scale, above * scale, share_below * scale, share_above * scale)
+        outcomes = decisions(replace(criteria, n_resamples=1), values, resampled, losses, reach)
+        return 1 - outcomes.count(UNKNOWN) / n_resamples
+
+    def number_that_decides(self) -> int | None:
+        """The smallest number of queries, such as those of the sample, that decide with a probability of .8.
+
+        See :meth:`probability_of_decision`. Returns None if ten times the queries, or 1,000, do not suffice.
+        """
+        certain, n_units = self.sample.certain, self.sample.n_units
+        n_certain = 0 if certain is None else int((certain > 0).sum())
+        n = len(self.differences) - n_certain
+        most = max(_MOST_TIMES * n_units, _MOST_QUERIES)
+        n_needed = smallest_number(self.probability_of_decision, SURE, 1, most)
+        return None if n_needed is None else n_certain + ceil(n_needed * n / n_units)
+
+    def passing_worst_loss(self) -> float:
+        """The largest worst loss with which the sample passes, by bisection; NaN if none passes."""
+        criteria, differences, lost = self.criteria, self.differences[:, None], self.lost[:, None]
+
+        def passes(worst: float) -> bool:
+            tried = replace(criteria, worst=worst)
+            return decisions(tried, differences, self.sample, lost, self.away) == [PASS]
+
+        low, high = criteria.margin, min(criteria.worst_loss, -criteria.bounds[0])
+        if not low < high or not passes(low + _LEAST * (high - low)):
+            return np.nan
+        for _ in range(_HALVINGS // 2):
+            middle = (low + high) / 2
+            low, high = (middle, high) if passes(middle) else (low, middle)
+        return low
 
 
 def welch_p(means: Floats, variances: Floats, df: Floats) -> float:
