@@ -212,7 +212,7 @@ class QueryPlan(Shown):
         if not one["n_pilot"]:
             based, sure = "no pilot", "low and high are of the TREC collections with the smallest and largest variance"
         elif one["assurance"] == 0.5:  # noqa: PLR2004 - the standard deviation of the pilot itself
-            sure = "more than half of such plans fall short of the power: ask for assurance"
+            sure = "about half of such plans fall short of the power: use assurance"
         goal = f"to detect a difference of {self.delta:g}{among} with power {self.power:g} at {1 - self.level:.2g}"
         if not math.isnan(self.margin):
             against = f" against {one['n_systems'] - 1} baselines" if one["n_systems"] > 2 else ""  # noqa: PLR2004

@@ -282,7 +282,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
             "compare these runs by ENDCG, whose intervals are wide for them"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"ENDCG estimates the nDCG of judgments to rank {depth}, the estimated depth of the pool"
+    text = f"ENDCG estimates the nDCG that judging these runs to rank {depth} would give"
     return [*notes, JudgmentNote(text, serious=False)]
 
 

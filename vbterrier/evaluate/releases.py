@@ -359,7 +359,7 @@ class GateOptions(Options):
         queries.
     worst_loss
         No query counts for a larger loss, in units of the measure, above ``margin``; by default the range of the
-        measure. A smaller one changes the promise to the mean loss where no query counts for more, needs fewer queries,
+        measure. A smaller one changes the guarantee to the mean of losses cut at this value, needs fewer queries,
         and leaves larger losses to ``max_share`` alone. Needed for a measure without a known range.
     large_loss, max_share
         A query loses much if its difference is below ``-large_loss``, in units of the measure, by default .5; the

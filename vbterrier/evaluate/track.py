@@ -151,8 +151,8 @@ class Leaderboard(Shown):
         first = letters[self.systems["name"].iloc[0]]
         apart = [name for name in self.tied if not share_letter(first, letters[name])]
         if not apart:
-            sentence = "More judgments of these topics would not separate the leader from any of these"
-            return f"{sentence}: more topics are needed."
+            sentence = "Complete judgments of these topics would not separate the leader from any of these"
+            return f"{sentence}: that takes more topics."
         leader = printable(self.systems["name"].iloc[0])
         return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MOST_NAMED)}."
 

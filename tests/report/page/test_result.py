@@ -116,7 +116,7 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     assert second == "No pair of systems differs significantly; 90% confidence for all together."
     assert (
         third
-        == "More judgments of these topics would not separate the leader from any of these: more topics are needed."
+        == "Complete judgments of these topics would not separate the leader from any of these: that takes more topics."
     )
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
