@@ -204,7 +204,7 @@ def diagnose(
     # Documents with other ids say nothing about the judgments.
     evidence = {name: run for name, run in loaded.items() if name not in of_other_ids}
     if evidence and table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        of_judgments = judgment_notes(evidence, judgments)
+        of_judgments = judgment_notes(evidence, judgments, with_depth=True)
         notes += [f"judgments: {note.text}" for note in of_judgments]
         serious += [f"judgments: {note.text}" for note in of_judgments if note.serious]
     kinds: dict[str, Any] = {
@@ -240,11 +240,12 @@ class JudgmentNote(NamedTuple):
     serious: bool
 
 
-def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[JudgmentNote]:
+def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth: bool = False) -> list[JudgmentNote]:
     """Signs of why documents are unjudged, in runs of which some documents are.
 
-    Judgments of hardly any non-relevant document, a pool with a fixed depth, judgments that are missing at random, runs
-    that did not contribute to the pool, and the depth of the pool.
+    Judgments of hardly any non-relevant document, a pool with a fixed depth, judgments that are missing at random, and
+    runs that did not contribute to the pool. ``with_depth``: also the depth to which ENDCG@10 estimates judgments, which
+    results with an estimate state beside the measure, at its own cutoff.
     """
     if not is_identified(judgments):
         text = (
@@ -257,7 +258,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     if len(np.unique(evidence.topic)) < LEAST_TOPICS:
         return []
     sigma, ks = selection(evidence)
-    depth, shares = pool_depth(evidence), judged_shares(evidence)
+    shares = judged_shares(evidence)
     shares_of_runs = evidence.n_unjudged.sum(axis=1) / evidence.n_cut.sum(axis=1)
     of_run = np.append(shares_of_runs, 0.0)[evidence.distinct]
     notes: list[JudgmentNote] = []
@@ -282,8 +283,13 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
             "compare these runs by ENDCG, whose intervals are wide for them"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"ENDCG estimates the nDCG that judging these runs to rank {depth} would give"
-    return [*notes, JudgmentNote(text, serious=False)]
+    if with_depth:
+        text = (
+            f"ENDCG@{TIE_CUTOFF} estimates the nDCG@{TIE_CUTOFF} that judging these runs to rank {pool_depth(evidence)} "
+            "would give"
+        )
+        notes.append(JudgmentNote(text, serious=False))
+    return notes
 
 
 def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str, str]], Judgments, bool, bool, bool]:
