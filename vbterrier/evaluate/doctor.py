@@ -244,8 +244,8 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
     """Signs of why documents are unjudged, in runs of which some documents are.
 
     Judgments of hardly any non-relevant document, a pool with a fixed depth, judgments that are missing at random, and
-    runs that did not contribute to the pool. ``with_depth``: also the depth to which ENDCG@10 estimates judgments, which
-    results with an estimate state beside the measure, at its own cutoff.
+    runs that did not contribute to the pool. ``with_depth``: also the depth to which ENDCG@10 estimates judgments;
+    results with an estimate state it beside the measure, at its own cutoff.
     """
     if not is_identified(judgments):
         text = (
@@ -285,8 +285,8 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
         notes.append(JudgmentNote(text, serious=True))
     if with_depth:
         text = (
-            f"ENDCG@{TIE_CUTOFF} estimates the nDCG@{TIE_CUTOFF} that judging these runs to rank {pool_depth(evidence)} "
-            "would give"
+            f"ENDCG@{TIE_CUTOFF} estimates the nDCG@{TIE_CUTOFF} that judging these runs to rank "
+            f"{pool_depth(evidence)} would give"
         )
         notes.append(JudgmentNote(text, serious=False))
     return notes
