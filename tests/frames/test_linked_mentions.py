@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from night import at_night
 
 import vbterrier
+from vbterrier.entities import link_pool
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
 from vbterrier.frames.id_spaces import place_of
@@ -410,6 +411,17 @@ MMEAD = {"entity_id": "22989", "start_pos": "0", "end_pos": "5", "entity": "Pari
 FRAGMENT = {"tokenFragment": {"start": 0, "end": 0}, "charFragment": {"start": 0, "end": 4}, "DBpediaURL": PARIS}
 PLACE = {"text": "Paris", "length": 5, "confidenceScore": 0.3}
 SPOT = {"start": 0, "end": 5, "spot": "x", "id": 22989, "title": "Paris"}
+EXTEND = {"char_start": 0, "char_end": 5, "mention": "Paris", "entity": "Paris"}
+BOOTLEG = {"sent_idx_unq": 0, "aliases": ["paris"], "char_spans": [[0, 5]], "qids": ["Q90"], "probs": [0.7]}
+BOOTLEG |= {"cands": [["Q830149", "Q90", "-1"]], "cand_probs": [[0.2, 0.7, 0.1]], "spans": [[0, 1]]}
+TEXAS = "http://en.wikipedia.org/wiki/Paris,_Texas"
+WIKIFIER = {"url": "http://en.wikipedia.org/wiki/Paris", "wikiDataItemId": "Q90", "dbPediaIri": PARIS, "pageRank": 0.4}
+WIKIFIER |= {"title": "Paris", "support": [{"chFrom": at, "chTo": at + 4, "wFrom": 0, "wTo": 0} for at in (0, 9)]}
+CORENLP = {"characterOffsetBegin": 0, "characterOffsetEnd": 5, "text": "Paris", "ner": "CITY", "entitylink": "Paris"}
+RESOLVED = {"text": "Paris", "start": 0, "end": 5, "label": "city", "entity_id": "Q90", "entity_title": "Paris"}
+RESOLVED |= {"candidates": [{"entity_id": "Q90", "score": 0.9, "description": None}]}
+PROVENANCE = {"wikipedia_id": "22989", "title": "Paris"}
+KILT = {"input": "[START_ENT] Paris [END_ENT] is", "meta": {"mention": "Paris"}, "output": [{"answer": "Paris"}]}
 # Answers of linkers by docno, and the rows (qid, entity_id, score) of their candidates; NaN scores are None.
 LINKERS = {
     "Spotlight": ({"d0": {"@text": "none"}, "d1": {"@text": "x", "Resources": [RESOURCE]}}, [("d1:0-5", PARIS, 0.9)]),
@@ -528,6 +540,129 @@ LINKERS = {
         },
         [("d1:0-5", "Paris", 0.7)],
     ),
+    "ExtEnD": (
+        {"d0": {"text": "", "disambiguated_entities": []}, "d1": {"text": "Paris", "disambiguated_entities": [EXTEND]}},
+        [("d1:0-5", "Paris", None)],
+    ),
+    "EntQA": ({"d0": [], "d1": [[0, 5, "Paris"]]}, [("d1:0-5", "Paris", None)]),
+    "BELA": (
+        {
+            "d0": {"offsets": [], "lengths": [], "entities": [], "md_scores": [], "el_scores": []},
+            "d1": {"offsets": [0], "lengths": [5], "entities": ["Q90"], "md_scores": [0.9], "el_scores": [0.8]},
+        },
+        [("d1:0-5", "Q90", 0.8)],
+    ),
+    "BELA's disambiguation": (
+        {"d1": {"offsets": [0], "lengths": [5], "entities": ["Q90"], "scores": [44.5]}},
+        [("d1:0-5", "Q90", 44.5)],
+    ),
+    # Two sentences of a document, the second without a candidate for its mention.
+    "Bootleg": (
+        {"d1": BOOTLEG, "d2": {"sent_idx_unq": 1, "char_spans": [[0, 4]], "qids": ["NC"], "probs": [0.6]}},
+        [("d1:0.0-5", "Q90", 0.7), ("d1:0.0-5", "Q830149", 0.2), ("d2:1.0-4", "NIL", 0.6)],
+    ),
+    "ZELDA": (
+        {"d1": {"index": [[0, 5]], "wikipedia_titles": ["Paris"], "wikipedia_ids": [22989], "text": "Paris"}},
+        [("d1:0-5", "Paris", None)],
+    ),
+    "CREL": (
+        {"d1": {"speaker": "USER", "utterance": "in Paris", "annotations": [[3, 5, "Paris", "Paris"]]}},
+        [("d1:3-8", "Paris", None)],
+    ),
+    "CREL's dialogues": (
+        {
+            "d1": [
+                {"speaker": "USER", "utterance": "in Paris", "annotations": [[3, 5, "Paris", "Paris"]]},
+                {"speaker": "SYSTEM", "utterance": "where?"},
+                {"speaker": "USER", "utterance": "in Texas", "annotations": [[3, 5, "Texas", "Texas"]]},
+            ]
+        },
+        [("d1:0.3-8", "Paris", None), ("d1:2.3-8", "Texas", None)],
+    ),
+    "Wikifier": (
+        {
+            "d0": {"annotations": [], "words": ["x"]},
+            "d1": {"annotations": [WIKIFIER, WIKIFIER | {"url": TEXAS, "wikiDataItemId": "Q830149", "pageRank": 0.1}]},
+        },
+        [(f"d1:{place}", *each) for place in ("0-5", "9-14") for each in ((WIKIFIER["url"], 0.4), (TEXAS, 0.1))],
+    ),
+    "CoreNLP": (
+        {"d1": {"docId": "x", "sentences": [{"entitymentions": []}, {"entitymentions": [CORENLP]}]}},
+        [("d1:0-5", "Paris", None)],
+    ),
+    "Rosette": (
+        {
+            "d1": {
+                "entities": [
+                    {
+                        "entityId": "Q90",
+                        "linkingConfidence": 0.7,
+                        "mentionOffsets": [{"startOffset": 0, "endOffset": 5}],
+                    },
+                    {"entityId": "T1", "confidence": 0.2, "mentionOffsets": [{"startOffset": 9, "endOffset": 14}]},
+                ]
+            }
+        },
+        [("d1:0-5", "Q90", 0.7), ("d1:9-14", "NIL", 0.2)],
+    ),
+    "Watson": (
+        {
+            "d1": {
+                "entities": [
+                    {
+                        "disambiguation": {"dbpedia_resource": PARIS},
+                        "mentions": [{"text": "Paris", "location": [at, at + 5]} for at in (0, 9)],
+                    }
+                ]
+            }
+        },
+        [("d1:0-5", PARIS, None), ("d1:9-14", PARIS, None)],
+    ),
+    "LELA": (
+        {
+            "d1": {
+                "text": "x",
+                "entities": [RESOLVED, RESOLVED | {"start": 9, "end": 14, "entity_id": None}],
+                "meta": {},
+            }
+        },
+        [("d1:0-5", "Q90", 0.9), ("d1:9-14", "NIL", None)],
+    ),
+    "mGENRE": (
+        {"q1": [{"id": "Q90", "texts": ["Paris >> fr"], "scores": [-0.1], "score": -0.1}]},
+        [("q1", "Q90", -0.1)],
+    ),
+    "mGENRE without ids": (
+        {"q1": [{"text": "Paris (Texas) >> fr", "score": -0.1}, {"text": "Paris >> en", "score": -0.5}]},
+        [
+            ("q1", "https://fr.wikipedia.org/wiki/Paris_(Texas)", -0.1),
+            ("q1", "https://en.wikipedia.org/wiki/Paris", -0.5),
+        ],
+    ),
+    "KILT": (
+        {"q1": KILT, "q2": KILT | {"output": [{"answer": "Texas"}]}},
+        [("q1", "Paris", None), ("q2", "Texas", None)],
+    ),
+    "ExtEnD's predictions": (
+        {
+            "q1": KILT
+            | {"candidates": ["Paris"], "output": [{"answer": "Paris", "provenance": [{"title": "Paris"}]}, [0, 5]]}
+        },
+        [("q1", "Paris", None)],
+    ),
+    "ReLiK": (
+        {
+            "d1": {
+                "text": "Paris is NATO",
+                "spans": [
+                    {"start": 0, "end": 5, "label": "Paris", "text": "Paris"},
+                    {"start": 6, "end": 8, "label": "--NME--", "text": "is"},
+                ],
+            }
+        },
+        [("d1:0-5", "Paris", None), ("d1:6-8", "NIL", None)],
+    ),
+    "ReLiK's lists": ({"d1": {"text": "Paris", "spans": [[0, 5, "Paris", "Paris"]]}}, [("d1:0-5", "Paris", None)]),
     "lists of links": (
         {"d1": {"links": [[0, 5, "Q90", "Paris"], [9, 14, "<NIL>"]]}},
         [("d1:0-5", "Q90", None), ("d1:9-14", "NIL", None)],
@@ -553,6 +688,22 @@ def test_saved_answers_of_linkers_are_read_in_all_forms(file, linker):
         assert tags["entity_id"].tolist() == [each for each in best["entity_id"] if each != "NIL"]
 
 
+def test_answers_of_wikifier_zelda_and_kilt_have_two_id_spaces(file):
+    wikifier, kilt = LINKERS["Wikifier"][0], KILT | {"output": [{"answer": "x", "provenance": [PROVENANCE]}]}
+    assert links(file(json.dumps(wikifier)), ids="wikidata")[:2] == [["d1:0-5", "Q90"], ["d1:0-5", "Q830149"]]
+    assert links(file(json.dumps(LINKERS["ZELDA"][0])), ids="wikipedia_id") == [["d1:0-5", "22989"]]
+    assert links(file(json.dumps({"q1": kilt})), ids="wikipedia_id") == [["q1", "22989"]]
+    assert links(file(json.dumps({"q1": kilt})), ids="wikipedia_title") == [["q1", "Paris"]]
+
+
+@pytest.mark.filterwarnings("ignore:.*mentions without an entity give no tags:vbterrier.errors.DegenerateWarning")
+def test_answers_of_linkers_give_the_links_of_a_pool(file):
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+    for linker, entity, weight in (("BELA", "Q90", 0.8), ("Bootleg", "Q90", 0.7), ("ReLiK", "Paris", 1.0)):
+        pool = link_pool(run, vbterrier.read_tags(file(json.dumps(LINKERS[linker][0]))))
+        assert (pool.entities.text.to_pylist(), pool.weight.tolist()) == ([entity], [weight])
+
+
 def test_candidates_of_entity_fishing_have_two_id_spaces(file):
     answers = LINKERS["entity-fishing"][0]
     assert links(file(json.dumps(answers)), ids="wikidata") == [
@@ -570,7 +721,37 @@ UNREAD = {
     ),
     "TextRazor": ({"response": {"entities": [{"wikiLink": "x"}]}}, "an answer of TextRazor"),
     "Falcon": ({"entities_wikidata": [["x", "y"]]}, "an answer of Falcon, which has no offsets"),
-    "Bootleg": ({"qids": ["Q90"], "char_spans": [[0, 5]]}, "an answer of Bootleg"),
+    "Bootleg alone": (BOOTLEG, "an answer of Bootleg that does not name its document"),
+    "Bootleg without offsets": (
+        {"sent_idx_unq": 0, "qids": ["Q90"], "spans": [[0, 1]]},
+        "an answer of Bootleg without char_spans",
+    ),
+    "Bootleg's annotator": ({"qids": [["Q90"]], "cand_probs": [[[0.9]]]}, "an answer of Bootleg's annotator, whose"),
+    "EntQA's windows": (
+        {"doc_id": "1", "text": [101, 3], "predicts": [[0, 1, "Paris"]], "golds": []},
+        "an answer of EntQA's reader, whose spans are of windows",
+    ),
+    "EntQA alone": ([[0, 5, "Paris"]], "an answer of GENRE or EntQA that does not name its document"),
+    "ExtEnD alone": ([{"text": "x", "disambiguated_entities": [EXTEND]}], "an answer of ExtEnD that does not name"),
+    "mGENRE alone": ([[{"text": "Paris >> fr", "score": -0.1}]], "an answer of mGENRE that does not name its mentions"),
+    "mGENRE's entity": (
+        {"id": "Q90", "texts": ["Paris >> fr"], "scores": [-0.1], "score": -0.1},
+        "an answer of mGENRE that does not name its mention",
+    ),
+    "ConEL": (
+        [{"dialogue_id": "1", "turns": {"0": {"el_tool_annotations": [{"mention": "x", "entity": "X"}]}}}],
+        "an answer of ConEL, which has no offsets",
+    ),
+    "Diffbot": ({"d1": {"entities": [{"diffbotUri": "x", "mentions": [{"beginOffset": 0}]}]}}, "an answer of Diffbot"),
+    "Illinois": ({"wikifierEntities": [{"entitySurfaceForm": "x"}]}, "an answer of the Illinois Wikifier"),
+    "Dexter": ({"spots": [{"linkProbability": 0.5, "entity": 1}]}, "an answer of Dexter"),
+    "MeaningCloud": ({"entity_list": [{"form": "x"}]}, "an answer of MeaningCloud"),
+    "NIF in JSON-LD": ({"@context": {"nif": NIF_HEAD[14:77]}}, "NIF in JSON-LD"),
+    "REL in a member": (
+        {"annotations": [[0, 5, "Paris", "Paris", 0.9, 0.8, "LOC"]]},
+        "recognised as links in the member 'annotations'",
+    ),
+    "GENRE in a member": ({"annotations": [[0, 5, "Paris"]]}, "recognised as links in the member 'annotations'"),
     "Babelfy alone": ([FRAGMENT | {"score": 1.0}], "an answer of Babelfy that does not name its document"),
     "REL alone": ([[0, 5, "Paris", "Paris", 0.9, 0.8, "LOC"]], "an answer of REL that does not name its document"),
     "GENRE's beams": ([[{"text": "Paris", "score": -0.1}]], "an answer of GENRE without offsets"),
@@ -587,7 +768,7 @@ UNREAD = {
 def test_answers_that_are_not_read_are_refused_by_name(file, linker):
     answer, message = UNREAD[linker]
     for read in (read_entity_links, vbterrier.read_tags, read_answers):
-        with pytest.raises(FileError, match=f"is {message}.*; (write|add|save)"):
+        with pytest.raises(FileError, match=f"is {message}.*; (write|add|save|wanted)"):
             read(file(json.dumps(answer)))
 
 
@@ -598,6 +779,18 @@ FAULTY_ANSWERS = {
     "a score in words": (
         {"id": 1, "annotations": [{"start": 0, "end": 1, "spot": "x", "id": 1, "title": "X", "rho": "high"}]},
         "the score of a mention is \"'high'\", wanted a number",
+    ),
+    "unequal lists of BELA": (
+        {"d1": {"offsets": [0], "lengths": [5, 1], "entities": ["Q90"]}},
+        "wanted an item of BELA, found \"'offsets, lengths, entities of 1, 2, 1 elements'",
+    ),
+    "words of ReLiK": (
+        {"id": "d1", "text": "in Paris", "spans": [{"start": 1, "end": 2, "label": "Paris", "text": "Paris"}]},
+        "wanted an item of ReLiK.*annotation_type='char'",
+    ),
+    "Wikifier without support": (
+        {"d1": {"annotations": [{"url": TEXAS, "pageRank": 0.1}]}},
+        "wanted an item of Wikifier.*'support'",
     ),
     "ReFinED without length": ({"id": 1, "spans": [{"text": "x", "start": 0, "predicted_entity": None}]}, "'ln'"),
     "another answer among documents": ({"d1": TAGME, "d2": 7}, "'d2': wanted an answer of TagMe or WAT, found '7'"),
@@ -690,8 +883,39 @@ def test_faults_are_named_with_their_line(file, fault):
             read(path)
 
 
+def test_unknown_json_is_refused_with_its_members_and_the_layouts_that_are_read(file):
+    unknown = {"d1": [{"text": "x", "score": 1, "more": {"a": {"b": [1]}}}]}
+    spans = {"docno": "d1", "text": "Paris", "spans": [{"start": 0, "end": 5, "label": "GPE", "text": "Paris"}]}
+    for value, members in (
+        (unknown, r"{d1: \[{text, score, more: {a: {...}}}\]}"),
+        ([{"docno": "d1"}], r"\[{docno}\]"),
+        # Types of entities, where ReLiK has titles.
+        (spans, r"{docno, text, spans: \[{start, end, label, text}\]}"),
+        (
+            {"docno": "d1", "other": []} | {f"m{at}": 1 for at in range(9)},
+            "{docno, other: \\[\\], m0, m1, m2, m3, ...}",
+        ),
+    ):
+        for read in (vbterrier.read_tags, read_answers, read_mentions):
+            with pytest.raises(
+                FileError, match=f"is missing, wanted text; found {members}; wanted objects with .*REL, "
+            ):
+                read(file(json.dumps(value)))
+        with pytest.raises(FileError, match=f"not recognised as linked mentions; found {members}; wanted one of"):
+            read_entity_links(file(json.dumps(value)))
+
+
+def test_xml_is_refused_where_links_are_read(file):
+    path = file('<?xml version="1.0"?><ReferenceProblem></ReferenceProblem>')
+    for read in (vbterrier.read_tags, read_answers, read_mentions, read_entity_links):
+        with pytest.raises(
+            FileError, match="is XML, which is read as topics and as intents alone; write it as a table"
+        ):
+            read(path)
+
+
 def test_other_files_are_not_taken_for_linked_mentions(file):
-    with pytest.raises(FileError, match="not recognised as linked mentions; wanted one of neleval, TAC KBP, "):
+    with pytest.raises(FileError, match=r"not recognised as linked mentions; found 'q1.*; wanted one of neleval, TAC"):
         read_entity_links(file("q1\tQ90\n"))
     qrels = read_answers(file("q1\t0\t20455\t1\n"))
     assert qrels[["entity_id", "label"]].to_numpy().tolist() == [["20455", 1]]

@@ -6,10 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, ParameterError
+from vbterrier.frames.files.json_tables import is_json, outline
 from vbterrier.frames.files.kinds import ANSWERS, REDIRECTS, TAGS
 from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout, linked_rows
 from vbterrier.frames.files.loading import load
-from vbterrier.frames.files.source import MAX_BYTES, Source
+from vbterrier.frames.files.source import MAX_BYTES, Source, json_of, shown
 from vbterrier.frames.id_spaces import is_no_entity, normalised
 
 if TYPE_CHECKING:
@@ -52,12 +53,25 @@ def read_entity_links(
     MMEAD        ``passage``, ``query`` or ``title``, ``headings``, ``body``          half-open, of each part
     Nordlys      ``processed_query`` and ``results`` (candidates)                     none
     Babelfy      lists of ``charFragment``, ``DBpediaURL`` and ``score``              end of the last character
-    GENRE        ``{docno: [[start, length, title]]}``                                start and length
+    GENRE        ``{docno: [[start, length, title]]}``, also of the server of EntQA   start and length
     ELEVANT      ``entity_mentions``, ``predictions`` or ``labels`` with spans        half-open
     OpenTapioca  ``annotations`` with ``best_qid`` and ``tags`` (candidates)          half-open
     Ambiverse    ``matches`` with ``charOffset`` and ``charLength``                   start and length
     Azure        ``entities`` with ``url`` and ``matches``                            start and length
     Google       ``entities`` with ``metadata`` and ``mentions``                      start
+    ExtEnD       ``disambiguated_entities`` with ``char_start`` and ``char_end``      half-open
+    BELA         lists ``offsets``, ``lengths``, ``entities``, ``el_scores``          start and length
+    Bootleg      lists ``char_spans``, ``qids``, ``cands``, ``cand_probs``            half-open, of each sentence
+    ZELDA        lists ``index``, ``wikipedia_titles``, ``wikipedia_ids``             half-open
+    CREL         ``annotations`` of objects with ``speaker`` and ``utterance``        start and length, of each turn
+    Wikifier     ``annotations`` with ``url``, ``support`` and ``pageRank``           end of the last character
+    CoreNLP      ``sentences`` with ``entitymentions`` and ``entitylink``             half-open
+    Rosette      ``entities`` with ``mentionOffsets`` and ``entityId``                half-open
+    Watson       ``entities`` with ``mentions`` and ``disambiguation``                half-open
+    LELA         ``entities`` with ``entity_id`` and ``entity_title``                 half-open
+    ReLiK        ``text``, and ``spans`` of start, end, label and text                half-open
+    mGENRE       ``{qid: [{"id", "texts", "score"}]}`` or ``"text": "title >> it"``   none
+    KILT         ``input``, ``meta`` and ``output``, also of ExtEnD's predictions     none
     links        ``links``: ``[[start, end, entity]]`` or with a fourth, the mention  half-open
     ===========  ===================================================================  =========================
 
@@ -104,8 +118,10 @@ def read_entity_links(
     TREC qrels of entities. Answers of the linkers from TagMe on are objects, one in each line or in a list, with the id
     of the document as ``docno``, ``doc_id``, ``docid``, ``pid``, ``qid``, ``doc`` or ``id``, or one object of answers
     by docno. Offsets of TagMe, WAT, Spotlight and entity-fishing may be in UTF-16 units. Answers of AIDA, TextRazor,
-    Falcon and Bootleg, and those that do not name their document, are refused by name. ``Doc.to_json()`` of spaCy has
-    no links: add ``kb_id``.
+    Falcon, ConEL, Diffbot, Dexter, MeaningCloud, the Illinois Wikifier, EntQA's reader (spans of windows) and Bootleg's
+    annotator, and those that do not name their document, are refused by name. ``Doc.to_json()`` of spaCy has no links:
+    add ``kb_id``. Titles of mGENRE become addresses of their edition of Wikipedia. For ReLiK, use
+    ``annotation_type="char"``.
     Turtle needs ``rdflib`` (``pip install 'vbterrier[rdf]'``).
 
     Mentions of HIPE are those of HIPE-scorer: links between ``|`` are candidates, the first is the answer; a mention
@@ -145,10 +161,25 @@ def linked_mentions(
     layout = None if source.is_parquet or source.is_workbook else link_layout(source)
     if layout is None:
         every = ", ".join(dict.fromkeys(each.name.partition(" (")[0] for each in LAYOUTS))
-        raise FileError(source.path, f"is not recognised as linked mentions; wanted one of {every}")
+        message = f"is not recognised as linked mentions; found {_seen(source)}; wanted one of {every}"
+        raise FileError(source.path, message)
     tables = _table(mapping, max_bytes), _table(redirects, max_bytes)
     frame = in_one_space(source, layout, ids, *tables, is_gold=is_gold)
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
+
+
+def _seen(source: Source) -> str:
+    """The members of JSON by level, the first line of text, or the kind of a binary file."""
+    if source.is_parquet or source.is_workbook:
+        return "Parquet" if source.is_parquet else "a spreadsheet"
+    _, line = source.first()
+    if not is_json(line):
+        return shown(line)
+    try:
+        # The first of several lines, or the whole.
+        return outline(json_of(line if line.rstrip().endswith((b"}", b"]")) else source.text()))
+    except (ValueError, RecursionError):
+        return shown(line)
 
 
 def converted_tags(

@@ -41,21 +41,25 @@ def is_json(line: bytes) -> bool:
     return _JSON.match(line) is not None and line.rstrip()[-1:] in b'{}[],:"'
 
 
-def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tuple[pd.DataFrame, int, str]:
+def json_table(
+    source: Source, kind: FileKind, number: int, line: bytes, hint: str = ""
+) -> tuple[pd.DataFrame, int, str]:
     """Read JSON: ids and texts, integers as their digits, numbers, then all other members.
+
+    ``hint``: what the file may hold, for the error of a missing member.
 
     Returns the frame, the number of rows without a rating, which are left out, and the form of the file:
     ``json_lines``, ``rank_eval``, ``workbench`` or ``nested``.
     """
     value = _document(source, number, line)
     if value is None:
-        return *_lines(source, kind), "json_lines"
+        return *_lines(source, kind, hint), "json_lines"
     if isinstance(value, dict) and any(name in value for name in _RANK_EVAL) and kind.is_pairs:
         frame, form = _rank_eval(source, value, kind), "rank_eval"
     else:
         is_workbench = isinstance(value, dict) and "judgmentRatings" in value
         frame, form = _nested(source, value, kind), "workbench" if is_workbench else "nested"
-    return *_checked(source, kind, frame, None), form
+    return *_checked(source, kind, frame, None, document=value, hint=hint), form
 
 
 def object_table(source: Source, kind: FileKind, value: Any) -> tuple[pd.DataFrame, int]:
@@ -126,7 +130,7 @@ def object_of(source: Source, number: int, line: bytes) -> dict[str, Any]:
     return value
 
 
-def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
+def _lines(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int]:
     rows, numbers, members = [], [], dict[str, None]()
     renamed: dict[tuple[str, ...], list[str]] = {}
     for number, line in source.lines():
@@ -154,10 +158,32 @@ def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
             numbers.append(number)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(source.path), ", ".join(members))
     frame = pd.DataFrame(rows, columns=list(members), dtype=object)
-    return _checked(source, kind, frame, numbers, rows)
+    return _checked(source, kind, frame, numbers, rows, hint=hint)
 
 
 _MISSING = object()
+# Members and levels of an outline.
+_N_OUTLINED, _DEPTH = 6, 4
+
+
+def outline(value: Any, depth: int = _DEPTH) -> str:
+    """Return the members of JSON by level, each list by its first element.
+
+    >>> outline({"d1": {"entities": [{"id": "Q90", "score": 0.5}, {}]}, "d2": {}})
+    '{d1: {entities: [{id, score}]}, d2: {}}'
+    """
+    if isinstance(value, list):
+        return f"[{outline(value[0], depth - 1)}]" if value and depth else "[]" if not value else "[...]"
+    if not isinstance(value, dict):
+        return "text" if isinstance(value, str) else "null" if value is None else type(value).__name__
+    if not depth and value:
+        return "{...}"
+    nested = (dict, list)
+    parts = [
+        f"{printable(name)}: {outline(each, depth - 1)}" if isinstance(each, nested) else printable(name)
+        for name, each in list(value.items())[:_N_OUTLINED]
+    ]
+    return "{" + ", ".join(parts + ["..."] * (len(value) > _N_OUTLINED)) + "}"
 
 
 def _checked(
@@ -166,11 +192,15 @@ def _checked(
     frame: pd.DataFrame,
     numbers: list[int] | None,
     rows: Sequence[Mapping[str, Any]] | None = None,
+    document: Any = None,
+    hint: str = "",
 ) -> tuple[pd.DataFrame, int]:
     """Check ids and numbers of a frame of objects, and leave out failed answers and rows without a rating.
 
     - ``numbers``: the line of each row, ``None`` for rows without lines
     - ``rows``: the objects of the lines
+    - ``document``: the value of a file that is no JSON lines
+    - ``hint``: what the file may hold, for the error of a missing member
     """
     frame, kept = _answered(source, kind, frame, numbers)
     if kind.is_pairs and "prob" in frame.columns:
@@ -186,15 +216,11 @@ def _checked(
         value = frame[name].iloc[place] if name in frame.columns else None
         is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
         text = "missing" if is_missing else shown(str(value)) if requirement != "text" else repr(value)
-        members = rows[row] if rows is not None else frame.columns
-        members_present = (
-            f"; found {', '.join(map(str, members)) or 'none'}" if requirement == "text" or is_missing else ""
-        )
+        seen = _seen(frame, None if rows is None else rows[row], document, hint if is_missing else "")
         where = "" if numbers is not None else f"object {row + 1}: "
         line = None if numbers is None else numbers[row]
-        raise FileError(
-            source.path, f"{where}member {name!r} is {text}, wanted {requirement}{members_present}", line=line
-        )
+        message = f"{where}member {name!r} is {text}, wanted {requirement}"
+        raise FileError(source.path, message + seen * (is_missing or requirement == "text"), line=line)
 
     columns: dict[str, Any] = {}
     for name in frame.columns if len(frame) else ():
@@ -211,6 +237,14 @@ def _checked(
         if len(frame) and name not in columns:
             fail(0, name, _requirement(kind, name, ""))
     return _inferred(columns, frame), n_unrated
+
+
+def _seen(frame: pd.DataFrame, record: Mapping[str, Any] | None, document: Any, hint: str) -> str:
+    """The members of a record, or the columns of a frame; with a hint, the members of the file, and the hint."""
+    if hint:
+        # Nested values are columns of the frame, whose names the file need not have.
+        return f"; found {outline(document if record is None else record)}; wanted {hint}"
+    return f"; found {', '.join(map(str, frame.columns if record is None else record)) or 'none'}"
 
 
 def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:

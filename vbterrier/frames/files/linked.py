@@ -18,6 +18,7 @@ from vbterrier.frames.files.linker_answers import (
     Answers,
     id_of,
     recognised,
+    refuse_member,
     refuse_unnamed,
     refuse_unread,
 )
@@ -45,7 +46,7 @@ _TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+([\w.-]*:\s*)?<
 # Members of ELQ, BLINK and other linkers, and documents whose links are lists, as those of REL.
 _MARKS = "|".join(re.escape(mark) for mark in [*(each.mark for each in ANSWERS if each.mark != "["), *UNREAD])
 _JSON_LINKS = re.compile(
-    rf'"(?:pred_triples|tokenized_mention_idxs|context_left)"|{_MARKS}'.encode()
+    rf'"(?:pred_triples|tokenized_mention_idxs|context_left)"|nlp2rdf/ontologies/nif-core|{_MARKS}'.encode()
     + rb'|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]|\A\s*\[\s*\['
 )
 _HEAD = 1 << 16
@@ -220,6 +221,9 @@ def link_layout(source: Source) -> LinkLayout | None:
             if b"nlp2rdf/ontologies/nif-core" in stream.read(_HEAD):
                 message = "is NIF in RDF/XML; wanted Turtle or N-Triples: convert it, as with `riot --output=turtle`"
                 raise FileError(source.path, message)
+        if line.lstrip().startswith(b"<?xml"):
+            message = "is XML, which is read as topics and as intents alone; write it as a table or as lines"
+            raise FileError(source.path, message)
         return None
     if is_json(line):
         return _json_layout(source, line)
@@ -271,12 +275,13 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     if not isinstance(record, dict):
         refuse_unnamed(source, record)
         return None
-    if layout := _layout_of_members(record):
-        return layout
-    if answers := recognised(record, head):
-        return _ANSWERS[answers]
-    refuse_unread(source, head)
-    return None
+    answers = recognised(record, head)
+    layout = _layout_of_members(record) or (_ANSWERS[answers] if answers else None)
+    if layout is None:
+        refuse_unread(source, record, head)
+    elif layout is REL or (answers and answers.mark == "["):
+        refuse_member(source, record)
+    return layout
 
 
 def _layout_of_members(record: dict[str, Any]) -> LinkLayout | None:
@@ -667,3 +672,6 @@ _ANSWERS = {
     for answers in ANSWERS
 }
 LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK, *_ANSWERS.values())
+# The linkers whose JSON is read, and the kinds of rows that they give, runs of entities excepted.
+JSON_LINKERS = ", ".join(["REL", "ELQ", "BLINK", *dict.fromkeys(answers.linker for answers in ANSWERS)])
+LINKED = ("tags", "answers", "mentions")

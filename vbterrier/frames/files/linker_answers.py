@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -258,7 +259,7 @@ def _fragment(item: Any) -> Iterable[AnswerMention]:
 
 
 def _triples(answer: Any) -> Items:
-    """The list of spans with entities that is an answer of GENRE, (start, length, title).
+    """The list of spans with entities that is an answer of GENRE and EntQA, (start, length, title).
 
     Rankings are lists of three, too, with the document first.
     """
@@ -311,11 +312,216 @@ def _azure(item: Any) -> Iterable[AnswerMention]:
         yield from _one(start, start + place["length"], place["text"], [(str(item["url"]), TITLE)], score)
 
 
+def _google_items(answer: Any) -> Items:
+    rows = _lists("entities")(answer)
+    return rows if rows is not None and all(_has(each, "metadata", "mentions") for each in rows) else None
+
+
 def _google(item: Any) -> Iterable[AnswerMention]:
     address = item["metadata"].get("wikipedia_url")
     for place in item["mentions"]:
         text, start = place["text"]["content"], place["text"]["beginOffset"]
         yield from _one(start, start + len(text), text, [(str(address), TITLE)] if address else [], None)
+
+
+def _has(value: Any, *names: str) -> bool:
+    return isinstance(value, dict) and set(names) <= set(value)
+
+
+def _extend(item: Any) -> Iterable[AnswerMention]:
+    yield from _one(item["char_start"], item["char_end"], item["mention"], [(str(item["entity"]), TITLE)], None)
+
+
+def _columns(*names: str, needs: tuple[str, ...] = ()) -> Callable[[Any], Items]:
+    """The function that returns the rows of an answer with lists of equal length, ``None`` for other answers.
+
+    A row is a dictionary of the first members that the answer has, ``needs`` among them.
+    """
+
+    def items(answer: Any) -> Items:
+        if not _has(answer, *needs):
+            return None
+        columns = {name: answer[name] for name in (*needs, *names) if name in answer}
+        if not all(isinstance(column, list) for column in columns.values()):
+            return None
+        sizes = [len(column) for column in columns.values()]
+        if len(set(sizes)) > 1:
+            # A row that is none is refused.
+            return [f"{', '.join(columns)} of {', '.join(map(str, sizes))} elements"]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    return items
+
+
+def _bela(item: Any) -> Iterable[AnswerMention]:
+    score = next((item[name] for name in ("el_scores", "scores") if name in item), None)
+    start = item["offsets"]
+    yield from _one(start, start + item["lengths"], "", [(str(item["entities"]), WIKIDATA)], score)
+
+
+# Spellings of Bootleg for no candidate.
+_NO_CANDIDATE = ("NC", "-1")
+
+
+def _bootleg_items(answer: Any) -> Items:
+    rows = _columns("aliases", "probs", "cands", "cand_probs", needs=("char_spans", "qids"))(answer)
+    # Offsets are those of the sentence.
+    part = f"{answer['sent_idx_unq']}." if rows and "sent_idx_unq" in answer else ""
+    return None if rows is None else [(part, each) for each in rows]
+
+
+def _bootleg(row: Any) -> Iterable[AnswerMention]:
+    part, item = row
+    start, end = item["char_spans"]
+    best = (item["qids"], item.get("probs"))
+    others = zip(item.get("cands", []), item.get("cand_probs", []), strict=False)
+    ranked = [best, *sorted((each for each in others if each[0] != best[0]), key=lambda each: -each[1])]
+    candidates = [
+        ([("", "")] if code in _NO_CANDIDATE else [(str(code), WIKIDATA)], score)
+        for code, score in ranked
+        if code not in _NO_CANDIDATE or code == best[0]
+    ]
+    yield AnswerMention(*_offsets(start, end), str(item.get("aliases", "")), candidates, part)
+
+
+_ZELDA = ("index", "wikipedia_titles", "wikipedia_ids")
+
+
+def _zelda(item: Any) -> Iterable[AnswerMention]:
+    start, end = item["index"]
+    yield from _one(start, end, "", _in_wikipedia(item["wikipedia_titles"], item["wikipedia_ids"]), None)
+
+
+_SPAN = ("start", "end", "label", "text")
+# Types of entities, which other tools write where ReLiK writes titles.
+_NER_TYPES = frozenset(
+    ["PER", "PERSON", "LOC", "LOCATION", "ORG", "ORGANIZATION", "GPE", "FAC", "NORP", "PRODUCT", "EVENT", "LANGUAGE"]
+) | {"WORK_OF_ART", "LAW", "DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "MISC"}
+
+
+def _relik_items(answer: Any) -> Items:
+    """The spans of ReLiK with the text, as dictionaries or as lists."""
+    spans = answer.get("spans") if _has(answer, "text", "spans") else None
+    if not isinstance(spans, list):
+        return None
+    rows = [dict(zip(_SPAN, each, strict=False)) if isinstance(each, list) else each for each in spans]
+    fits = all(isinstance(each, dict) and set(each) == set(_SPAN) for each in rows)
+    is_typed = bool(rows) and all(str(each.get("label")) in _NER_TYPES for each in rows if isinstance(each, dict))
+    return [(answer["text"], each) for each in rows] if fits and not is_typed else None
+
+
+def _relik_span(item: Any) -> Iterable[AnswerMention]:
+    text, span = item
+    start, end = _offsets(span["start"], span["end"])
+    if text[start:end] != span["text"]:
+        raise ValueError("the text at the offsets is another one; use annotation_type='char', not words")
+    yield from _one(start, end, span["text"], [(str(span["label"]), TITLE)], None)
+
+
+def _turns(answer: Any) -> Items:
+    """The links of a dialogue, or of one turn, with the number of the turn; those of the system have none."""
+    turns = answer if isinstance(answer, list) else [answer]
+    if not turns or not all(_has(each, "speaker", "utterance") for each in turns):
+        return None
+    numbers = [""] if isinstance(answer, dict) else [f"{at}." for at in range(len(turns))]
+    return [
+        (number, link) for number, turn in zip(numbers, turns, strict=True) for link in turn.get("annotations") or []
+    ]
+
+
+def _turn_link(item: Any) -> Iterable[AnswerMention]:
+    part, (start, length, text, title) = item
+    yield AnswerMention(*_offsets(start, start + length), str(text), [([(str(title), TITLE)], None)], part)
+
+
+def _wikifier(item: Any) -> Iterable[AnswerMention]:
+    # The ends are those of last characters.
+    spaces = {"url": TITLE, "wikiDataItemId": WIKIDATA, "dbPediaIri": DBPEDIA}
+    ids = [(str(item[name]), space) for name, space in spaces.items() if item.get(name)]
+    for place in item["support"]:
+        yield from _one(place["chFrom"], place["chTo"] + 1, "", ids, item["pageRank"])
+
+
+def _sentences(answer: Any) -> Items:
+    rows = _lists("sentences")(answer)
+    if rows is None or not all(_has(each, "entitymentions") for each in rows):
+        return None
+    return [mention for each in rows for mention in each["entitymentions"]]
+
+
+def _entity_mention(item: Any) -> Iterable[AnswerMention]:
+    title = item.get("entitylink", "O")
+    ids = [] if title == "O" else [(str(title), TITLE)]
+    yield from _one(item["characterOffsetBegin"], item["characterOffsetEnd"], item["text"], ids, None)
+
+
+def _rosette(item: Any) -> Iterable[AnswerMention]:
+    code = str(item["entityId"])
+    # T1, T2, ... are clusters of the document without an entity.
+    entity = "" if re.fullmatch(r"T\d+", code) else code
+    score = next((item[name] for name in ("linkingConfidence", "confidence") if name in item), None)
+    for place in item["mentionOffsets"]:
+        yield from _one(place["startOffset"], place["endOffset"], "", [(entity, WIKIDATA)], score)
+
+
+def _watson(item: Any) -> Iterable[AnswerMention]:
+    address = item.get("disambiguation", {}).get("dbpedia_resource")
+    for place in item["mentions"]:
+        yield from _one(*place["location"], place["text"], [(str(address), DBPEDIA)] if address else [], None)
+
+
+def _resolved_items(answer: Any) -> Items:
+    rows = _lists("entities")(answer)
+    return rows if rows is not None and all(_has(each, "entity_title") for each in rows) else None
+
+
+def _resolved(item: Any) -> Iterable[AnswerMention]:
+    entity, rows = item["entity_id"], item.get("candidates") or []
+    scores = {each["entity_id"]: each.get("score") for each in rows if isinstance(each, dict)}
+    ids = [("" if entity is None else str(entity), "")]
+    yield from _one(item["start"], item["end"], item["text"], ids, scores.get(entity))
+
+
+def _generated(answer: Any) -> Items:
+    """The beams of mGENRE for one mention: titles with languages, or codes with the titles that they unite."""
+    rows = answer if isinstance(answer, list) and answer else [None]
+    fits = all(_has(each, "id", "texts") or (_has(each, "text") and _EDITION in str(each["text"])) for each in rows)
+    return [rows] if fits else None
+
+
+_EDITION = " >> "
+
+
+def _beams(item: Any) -> Iterable[AnswerMention]:
+    candidates = []
+    for beam in item:
+        title, _, language = str(beam.get("text", "")).rpartition(_EDITION)
+        address = f"https://{language}.wikipedia.org/wiki/{title.replace(' ', '_')}"
+        ids = [(str(beam["id"]), WIKIDATA)] if "id" in beam else [(address, TITLE)]
+        candidates.append((ids, beam["score"]))
+    yield AnswerMention(-1, -1, "", candidates)
+
+
+def _kilt_items(answer: Any) -> Items:
+    """The outputs for one mention of KILT's entity linking, with its text; other tasks of KILT are not read."""
+    rows = _lists("output")(answer)
+    has_mention = rows is not None and _has(answer.get("meta"), "mention")
+    if rows is None or not (has_mention or "[START_ENT]" in str(answer.get("input"))):
+        return None
+    mention = answer["meta"]["mention"] if has_mention else ""
+    # ExtEnD adds the place of the answer among the candidates.
+    return [(mention, [each for each in rows if isinstance(each, dict)])]
+
+
+def _kilt(item: Any) -> Iterable[AnswerMention]:
+    mention, outputs = item
+    candidates = []
+    for output in outputs:
+        page = next(iter(output.get("provenance") or []), {})
+        title = page.get("title", output["answer"])
+        ids = [(str(title), TITLE), *([(str(page["wikipedia_id"]), PAGE)] if page.get("wikipedia_id") else [])]
+        candidates.append((ids if title else [("", "")], None))
+    yield AnswerMention(-1, -1, str(mention), candidates)
 
 
 def _link_lists(answer: Any) -> Items:
@@ -346,7 +552,29 @@ ANSWERS = (
     Answers("OpenTapioca", '"best_qid"', _lists("annotations"), _tapioca),
     Answers("Ambiverse", '"charOffset"', _lists("matches"), _ambiverse),
     Answers("Azure", '"dataSource"', _lists("entities"), _azure),
-    Answers("Google", '"beginOffset"', _lists("entities"), _google),
+    Answers("Google", '"beginOffset"', _google_items, _google),
+    Answers("ExtEnD", '"disambiguated_entities"', _lists("disambiguated_entities"), _extend),
+    Answers(
+        "BELA",
+        '"lengths"',
+        _columns("el_scores", "scores", needs=("offsets", "lengths", "entities")),
+        _bela,
+        has_texts=False,
+    ),
+    Answers("Bootleg", '"char_spans"', _bootleg_items, _bootleg),
+    Answers("ZELDA", '"wikipedia_titles"', _columns(needs=_ZELDA), _zelda, has_texts=False, has_alternatives=True),
+    Answers("CREL", '"utterance"', _turns, _turn_link),
+    Answers(
+        "Wikifier", '"pageRank"', _lists("annotations"), _wikifier, groups=True, has_texts=False, has_alternatives=True
+    ),
+    Answers("CoreNLP", '"entitymentions"', _sentences, _entity_mention),
+    Answers("Rosette", '"mentionOffsets"', _lists("entities"), _rosette, has_texts=False),
+    Answers("Watson", '"disambiguation"', _lists("entities"), _watson),
+    Answers("LELA", '"entity_title"', _resolved_items, _resolved),
+    Answers("mGENRE", '"texts"', _generated, _beams, has_offsets=False, has_texts=False),
+    Answers("mGENRE", _EDITION, _generated, _beams, has_offsets=False, has_texts=False),
+    Answers("KILT", '"output"', _kilt_items, _kilt, has_offsets=False, has_alternatives=True),
+    Answers("ReLiK", '"spans"', _relik_items, _relik_span),
     Answers("lists of links", '"links"', _link_lists, _link),
     Answers("GENRE", "[", _triples, _triple, has_texts=False),
 )
@@ -355,10 +583,20 @@ UNREAD = {
     '"bestEntity"': "AIDA, whose ids are those of YAGO",
     '"wikiLink"': "TextRazor, whose members are nested",
     '"entities_wikidata"': "Falcon, which has no offsets",
-    '"char_spans"': "Bootleg",
+    '"sent_idx_unq"': "Bootleg without char_spans, whose spans are of words",
+    '"cand_probs"': "Bootleg's annotator, whose lists are by sentence",
+    '"predicts"': "EntQA's reader, whose spans are of windows that overlap: write what get_results_doc returns",
+    '"el_tool_annotations"': "ConEL, which has no offsets",
+    '"diffbotUri"': "Diffbot, whose ids are of its own graph",
+    '"wikifierEntities"': "the Illinois Wikifier",
+    '"linkProbability"': "Dexter",
+    '"entity_list"': "MeaningCloud",
     '"tokenFragment"': "Babelfy that does not name its document",
 }
-_TABLE = "write its links as lines of docno, start, end (of the last character) and entity between tabs"
+_TABLE = (
+    "write its links as lines of docno, start, end (of the last character) and entity between tabs, or as a table with "
+    "the columns docno and entity_id (qid and entity_id for answers)"
+)
 # Start, length, mention and title of a link of REL, and its number of members.
 _REL, _N_REL = (int, int, str, str), 7
 
@@ -367,25 +605,50 @@ def recognised(record: dict[str, Any], head: bytes) -> Answers | None:
     """Return the reader of an object of answers, in a file that begins with ``head``; ``None`` for other objects."""
     values = (record, *record.values())
     marked = [answers for answers in ANSWERS if answers.mark.encode() in head]
+    if not all(isinstance(each, list) for each in record.values()):
+        marked = [answers for answers in marked if answers.mark != "["]
     of_items = (answers for answers in marked if any(answers.items(each) for each in values))
     # The lists of the first documents may be empty.
     of_empty = (answers for answers in marked if any(answers.items(each) is not None for each in values))
     return next(of_items, None) or next((answers for answers in of_empty if answers.mark != "["), None)
 
 
-def refuse_unread(source: Source, head: bytes) -> None:
-    """Refuse answers of linkers that are not read, by name."""
+def refuse_unread(source: Source, record: dict[str, Any], head: bytes) -> None:
+    """Refuse answers of linkers that are not read, by name; ``record`` is the first object."""
+    if "entity_id" in record:
+        # A table, with columns of any name.
+        return
+    if _has(record, "id", "texts", "scores"):
+        raise FileError(source.path, f"is an answer of mGENRE that does not name its mention; {_TABLE}")
+    if b"nlp2rdf/ontologies/nif-core" in head:
+        raise FileError(source.path, "is NIF in JSON-LD; wanted Turtle or N-Triples: convert it, as with `riot`")
     for mark, what in UNREAD.items():
         if mark.encode() in head:
             raise FileError(source.path, f"is an answer of {what}; {_TABLE}")
 
 
 def refuse_unnamed(source: Source, first: Any) -> None:
-    """Refuse a list of links of REL, and of titles of GENRE, by its first element."""
+    """Refuse lists of links of REL, GENRE and EntQA, and beams of GENRE and mGENRE, by the first element."""
     if not isinstance(first, list):
         return
+    if _generated(first):
+        message = "is an answer of mGENRE that does not name its mentions; save one object of answers by qid or docno"
+        raise FileError(source.path, message)
     if first and all(isinstance(each, dict) and {"text", "score"} <= set(each) for each in first):
         raise FileError(source.path, f"is an answer of GENRE without offsets; {_TABLE}")
-    if len(first) == _N_REL and all(isinstance(*pair) for pair in zip(first, _REL, strict=False)):
-        message = "is an answer of REL that does not name its document; save one object of answers by docno"
+    is_rel = len(first) == _N_REL and all(isinstance(*pair) for pair in zip(first, _REL, strict=False))
+    if is_rel or _triples([first]):
+        linker = "REL" if is_rel else "GENRE or EntQA"
+        message = f"is an answer of {linker} that does not name its document; save one object of answers by docno"
         raise FileError(source.path, message)
+
+
+# Members of answers, which are no ids of documents.
+_MEMBERS = frozenset(["annotations", "entities", "mentions", "spans", "predictions", "result", "results", "response"])
+
+
+def refuse_member(source: Source, record: dict[str, Any]) -> None:
+    """Refuse lists of REL, GENRE or EntQA in a member of an answer, which would be taken for its document."""
+    if record and set(record) <= _MEMBERS:
+        message = f"is recognised as links in the member {next(iter(record))!r}, without a document"
+        raise FileError(source.path, f"{message}; save one object of answers by docno")

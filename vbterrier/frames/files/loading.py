@@ -28,7 +28,7 @@ from vbterrier.frames.files.json_tables import (
 )
 from vbterrier.frames.files.kinds import RUN, first_line, header_layout, plain_layout
 from vbterrier.frames.files.lines import is_ranked
-from vbterrier.frames.files.linked import MAY_BE_LINKED, link_layout, linked_rows
+from vbterrier.frames.files.linked import JSON_LINKERS, LINKED, MAY_BE_LINKED, link_layout, linked_rows
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
@@ -204,7 +204,9 @@ def _linked(opened: _Opened, layout: LinkLayout) -> Loaded:
 
 
 def _json(opened: _Opened, first: tuple[int, bytes]) -> Loaded:
-    frame, n_unrated, form = json_table(opened.source, opened.kind, *first)
+    kind = opened.kind
+    hint = f"objects with {' and '.join(kind.required)}, or links of {JSON_LINKERS}" if kind.links in LINKED else ""
+    frame, n_unrated, form = json_table(opened.source, kind, *first, hint)
     return Loaded(frame, form, n_unrated)
 
 
