@@ -115,11 +115,11 @@ def test_spread_estimates_without_terms_of_pairs_have_those_of_documents_alone(s
 def test_spread_estimates_of_all_documents_are_the_scores(small):
     rankings, gold, drawn = small
     every = np.array([True] * 4 + [False])
-    found = spread_estimates(
+    result = spread_estimates(
         annotation_residuals(rankings, gold, drawn, every, np.ones(5), np.full(2, 0.7)), np.full((2, 2), 0.05), 1.0
     )
-    assert found.score == pytest.approx(rankings.topic_scores(gold).mean(axis=2))
-    assert np.sqrt(found.covariance).max() < 1e-4
+    assert result.score == pytest.approx(rankings.topic_scores(gold).mean(axis=2))
+    assert np.sqrt(result.covariance).max() < 1e-4
 
 
 def test_whole_topics_are_corrected_by_regression():
@@ -127,17 +127,17 @@ def test_whole_topics_are_corrected_by_regression():
     model = rng.random((2, 1, 30, 3))
     gold = 0.2 + 0.7 * model + rng.normal(0, 0.05, model.shape)
     taken = np.arange(30) % 3 == 0
-    found = whole_topic_estimates(gold, model, taken, 1.0)
-    assert found.degrees.tolist() == np.full((2, 1, 3), 9.0).tolist()
+    result = whole_topic_estimates(gold, model, taken, 1.0)
+    assert result.degrees.tolist() == np.full((2, 1, 3), 9.0).tolist()
     y, x = gold[0, 0][taken], model[0, 0][taken]
     slope = ((y - y.mean(0)) * (x - x.mean(0))).sum() / ((x - x.mean(0)) ** 2).sum()
-    assert found.slope[0, 0] == pytest.approx(slope)
-    assert found.score[0, 0] == pytest.approx(slope * model[0, 0].mean(0) + (y - slope * x).mean(0))
-    assert found.covariance[0, 0] == pytest.approx(np.cov((y - slope * x).T) / 10 * (1 - 10 / 30))
+    assert result.slope[0, 0] == pytest.approx(slope)
+    assert result.score[0, 0] == pytest.approx(slope * model[0, 0].mean(0) + (y - slope * x).mean(0))
+    assert result.covariance[0, 0] == pytest.approx(np.cov((y - slope * x).T) / 10 * (1 - 10 / 30))
     census = whole_topic_estimates(gold, model, np.ones(30, bool), 1.2)
     assert census.score == pytest.approx(gold.mean(axis=2))
     assert census.covariance == pytest.approx(0)
-    assert whole_topic_estimates(gold, model, taken, 1.2).covariance == pytest.approx(1.44 * found.covariance)
+    assert whole_topic_estimates(gold, model, taken, 1.2).covariance == pytest.approx(1.44 * result.covariance)
 
 
 def test_shifts_are_high_for_systems_that_agree_more_than_the_model():
@@ -188,6 +188,6 @@ def test_steps_that_overshoot_are_halved():
     """Of two documents that disagree, the likelihood is nearly linear off the optimum, and a full step jumps over."""
     features, document = np.array([[100.0], [0.0], [100.0], [0.0]]), np.array([0, 0, 1, 1])
     target = np.array([1.0, 0.0, 0.0, 1.0])
-    found = fit_conditional_logit(features, document, target, np.array([0.6]), np.array([0.01]))
+    result = fit_conditional_logit(features, document, target, np.array([0.6]), np.array([0.01]))
     # The optimum: 100 (1 - 2 p) = .01 (β - .6), with p the logistic function of 100 β.
-    np.testing.assert_allclose(found, [0.0], atol=2e-6)
+    np.testing.assert_allclose(result, [0.0], atol=2e-6)

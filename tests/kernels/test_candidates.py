@@ -217,16 +217,16 @@ def similarities(draw):
 
 @given(similarities(), st.sampled_from([0.1, 0.5, 0.95]))
 def test_complete_linkage_is_that_of_scipy(similarity, threshold):
-    found = complete_linkage(similarity, threshold)
+    result = complete_linkage(similarity, threshold)
     if len(similarity) > 1:
         distance = 1 - similarity
         np.fill_diagonal(distance, 0)
         tree = linkage(squareform(distance, checks=False), method="complete")
         expected = fcluster(tree, t=1 - threshold + 1e-9, criterion="distance")
-        assert groups(found) == groups(expected)
-    for group in groups(found):
+        assert groups(result) == groups(expected)
+    for group in groups(result):
         assert similarity[np.ix_(group, group)].min() >= threshold - 1e-9
-        assert found[list(group)].tolist() == [group[0]] * len(group)
+        assert result[list(group)].tolist() == [group[0]] * len(group)
 
 
 def test_of_equal_pairs_the_first_goes_first_and_few_things_are_clusters_of_their_own():
@@ -273,13 +273,13 @@ def textbook(row, topic, place):
 def test_the_softmax_is_the_textbook_loop_of_each_row(case):
     logits, topic, n_topics = case
     before = logits.copy()
-    found = softmax(logits, topic, n_topics)
+    result = softmax(logits, topic, n_topics)
     assert (logits == before).all(), "inputs are left as they were"
     for b, row in enumerate(logits):
         for place in range(n_topics):
-            assert found[b, topic == place].tolist() == pytest.approx(textbook(row, topic, place), abs=1e-12)
+            assert result[b, topic == place].tolist() == pytest.approx(textbook(row, topic, place), abs=1e-12)
     if len(topic):
-        assert softmax(logits[0], topic, n_topics) == pytest.approx(found[0], abs=1e-15)
+        assert softmax(logits[0], topic, n_topics) == pytest.approx(result[0], abs=1e-15)
 
 
 @given(cases())
@@ -362,14 +362,14 @@ def test_shapes_of_one_row_serve_all_replicas():
 @given(topics(), st.sampled_from([0.0, 0.3, 0.999, 1.0]))
 def test_survivors_are_those_of_the_textbook_loop(case, share):
     topic, n_topics, alive, uniform = case
-    found = survivors(uniform, alive, share, topic, n_topics)
+    result = survivors(uniform, alive, share, topic, n_topics)
     for b, row in enumerate(uniform):
         for place in range(n_topics):
             here = [i for i in np.flatnonzero(topic == place) if alive[b % len(alive), i]]
             stay = [i for i in here if row[i] >= share]
             if here and not stay:
                 stay = [max(here, key=lambda i: row[i])]
-            assert [i for i in np.flatnonzero(topic == place) if found[b, i]] == stay
+            assert [i for i in np.flatnonzero(topic == place) if result[b, i]] == stay
 
 
 # Resampling
@@ -378,13 +378,13 @@ def test_survivors_are_those_of_the_textbook_loop(case, share):
 @given(topics())
 def test_resampled_counts_are_those_of_the_textbook_loop(case):
     topic, n_topics, alive, uniform = case
-    found = resampled(uniform, alive, topic, n_topics)
+    result = resampled(uniform, alive, topic, n_topics)
     for b, row in enumerate(uniform):
         for place in range(n_topics):
             mine = np.flatnonzero(topic == place)
             here = [i for i in mine if alive[b % len(alive), i]]
             drawn = [here[int(row[mine[j]] * len(here))] for j in range(len(here))]
-            assert [int(found[b, i]) for i in mine] == [drawn.count(i) for i in mine]
+            assert [int(result[b, i]) for i in mine] == [drawn.count(i) for i in mine]
 
 
 # Numbers of keys
@@ -426,9 +426,9 @@ def test_another_is_any_other_candidate_of_the_topic(case):
     start = np.searchsorted(topic, np.arange(n_topics))[topic]
     size = np.bincount(topic)[topic]
     intent = np.arange(len(topic))
-    found = another(uniform, intent[None], start, size)
+    result = another(uniform, intent[None], start, size)
     for b in range(len(uniform)):
         for i in intent:
             others = [j for j in intent if topic[j] == topic[i] and j != i]
             expected = others[int(uniform[b, i] * len(others))] if others else i
-            assert found[b, i] == expected
+            assert result[b, i] == expected

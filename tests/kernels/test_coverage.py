@@ -19,8 +19,8 @@ def test_coverage_counts_the_documents_above_each_cutoff(rows, cutoffs):
     for place in range(4):
         ranks = [rank for of, rank, counts in rows if of == place and counts]
         expected.append([sum(rank < k for rank in ranks) / len(ranks) if ranks else np.nan for k in cutoffs])
-    found = coverage(first, chosen, topic, 4, np.array(cutoffs))
-    assert found == pytest.approx(np.array(expected), nan_ok=True)
+    result = coverage(first, chosen, topic, 4, np.array(cutoffs))
+    assert result == pytest.approx(np.array(expected), nan_ok=True)
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, 5, NEVER]), max_size=3), max_size=5))

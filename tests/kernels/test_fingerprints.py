@@ -69,8 +69,8 @@ one_length = st.integers(1, 20).flatmap(lambda n: st.lists(st.binary(min_size=n,
 @given(strings | one_length, st.binary(max_size=9), st.binary(max_size=9))
 @example([b"", b"abc", b"more than eight"], b"", b"")
 def test_tails_are_the_last_eight_bytes(words, before, behind):
-    found = fingerprints.tails(*laid(words, before, behind)).tolist()
-    assert found == [int.from_bytes(word[-8:], "little") for word in words]
+    values = fingerprints.tails(*laid(words, before, behind)).tolist()
+    assert values == [int.from_bytes(word[-8:], "little") for word in words]
 
 
 @settings(max_examples=300)
@@ -80,8 +80,8 @@ def test_pairs_that_repeat_are_found_in_blocks_of_any_size(pairs, together):
     codes = np.array([code for code, _ in pairs], dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fingerprints, "_BLOCK", 3)
-        found = fingerprints.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
-    assert sorted(found) == [place for place, pair in enumerate(pairs) if pairs.count(pair) > 1]
+        values = fingerprints.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
+    assert sorted(values) == [place for place, pair in enumerate(pairs) if pairs.count(pair) > 1]
 
 
 def test_halves_of_keys_find_what_whole_keys_find(monkeypatch):
@@ -171,10 +171,10 @@ def test_a_key_tells_apart_topics_and_ids():
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
 def test_repeated_keys_are_found_side_by_side_in_rising_order(numbers):
-    found = fingerprints.repeated(np.array(numbers, dtype=np.uint64)).tolist()
-    assert sorted(found) == [place for place, number in enumerate(numbers) if numbers.count(number) > 1]
-    met = [numbers[place] for place in found]
-    for one, other, first, second in zip(met, met[1:], found, found[1:], strict=False):
+    values = fingerprints.repeated(np.array(numbers, dtype=np.uint64)).tolist()
+    assert sorted(values) == [place for place, number in enumerate(numbers) if numbers.count(number) > 1]
+    met = [numbers[place] for place in values]
+    for one, other, first, second in zip(met, met[1:], values, values[1:], strict=False):
         assert one <= other
         assert one != other or first < second
 

@@ -214,9 +214,9 @@ def test_a_grid_covers_what_can_be_scored_and_no_more():
 def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):
     model = free_problem(4, [99, 2, 1])
     limit = 3 * 2 * 4 * 3
-    for most, known in ((limit, True), (limit - 1, False)):
+    for most, fits in ((limit, True), (limit - 1, False)):
         monkeypatch.setattr("vbterrier.kernels.grades.moments.MAX_WORK", most)
-        assert np.isfinite(moments(model)).all() == known
+        assert np.isfinite(moments(model)).all() == fits
 
 
 def test_the_highest_sum_is_reached_though_rounding_leaves_less_than_all_probability():

@@ -43,13 +43,13 @@ def rounds_to(share, printed):
 def printed_counts(name):
     """All numbers of (right, predicted) for links and for NILs that round to what is printed."""
     golds, (link_p, link_r, nil_p, nil_r, *_) = TABLES[name]
-    found = []
+    results = []
     for gold, precision, recall in ((golds[0], link_p, link_r), (golds[1], nil_p, nil_r)):
         rights = [right for right in range(gold + 1) if rounds_to(right / gold, recall)]
-        found.append(
+        results.append(
             [(right, n) for right in rights for n in range(1, sum(golds) + 1) if rounds_to(right / n, precision)]
         )
-    return found
+    return results
 
 
 def paper_table(name):
@@ -61,17 +61,17 @@ def paper_table(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_components_and_recall_of_table_2(name):
-    found = figures(paper_table(name))
+    numbers = figures(paper_table(name))
     link_p, link_r, nil_p, nil_r, _, recall = TABLES[name][1]
     for figure, printed in ((LINK_P, link_p), (LINK_R, link_r), (NIL_P, nil_p), (NIL_R, nil_r), (R, recall)):
-        assert rounds_to(found[figure], printed), FIGURES[figure]
+        assert rounds_to(numbers[figure], printed), FIGURES[figure]
 
 
 def test_precision_of_random_mention_follows_and_that_of_the_other_sets_does_not():
     for name in TABLES:
-        found, printed = figures(paper_table(name))[P], TABLES[name][1][4]
-        assert rounds_to(found, ODD.get((name, "P"), printed))
-        assert rounds_to(found, printed) == ((name, "P") not in ODD)
+        result, printed = figures(paper_table(name))[P], TABLES[name][1][4]
+        assert rounds_to(result, ODD.get((name, "P"), printed))
+        assert rounds_to(result, printed) == ((name, "P") not in ODD)
 
 
 def test_all_queries_of_the_paper_together_have_the_f1_of_its_table_3():
@@ -97,7 +97,7 @@ def test_the_mean_of_what_queries_stand_for_is_the_figure(cells):
 def test_what_a_query_stands_for_is_the_derivative_by_its_weight(counts):
     """Weight one cell a little more: the figure moves by (v - θ) per share of all queries."""
     counts, step = np.array(counts, dtype=float), 1e-6
-    value, found = figures(counts), influence(counts)
+    value, result = figures(counts), influence(counts)
     for cell in np.ndindex(2, 4):
         more, less = (counts + 0.0 for _ in range(2))
         if counts[cell] == 0:
@@ -105,14 +105,14 @@ def test_what_a_query_stands_for_is_the_derivative_by_its_weight(counts):
         more[cell] += step
         less[cell] -= step
         slope = (figures(more) - figures(less)) / (2 * step) * counts.sum()
-        np.testing.assert_allclose(found[cell] - value, slope, atol=1e-6)
+        np.testing.assert_allclose(result[cell] - value, slope, atol=1e-6)
 
 
 @pytest.mark.parametrize("counts", [[[300, 60, 30, 10], [0, 40, 140, 20]], [[30, 60, 5, 5], [0, 10, 280, 10]]])
 def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts):
     counts = np.array(counts)
-    n, found = counts.sum(), influence(counts)
-    variance = (counts[..., None] / n * (found - figures(counts)) ** 2).sum(axis=(0, 1))
+    n, result = counts.sum(), influence(counts)
+    variance = (counts[..., None] / n * (result - figures(counts)) ** 2).sum(axis=(0, 1))
     drawn = stream(3, "bootstrap").multinomial(n, counts.ravel() / n, size=40_000).reshape(-1, 2, 4)
     # 40,000 resamples know a standard deviation to .35 %; the rest is what is left out behind the linear part.
     np.testing.assert_allclose(np.sqrt(variance / n), figures(drawn).std(axis=0), rtol=0.02)
@@ -122,7 +122,7 @@ def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts)
 
 
 @pytest.mark.parametrize(
-    ("counts", "wanted"),
+    ("counts", "expected"),
     [
         # Nothing answered: no precision, and totals of 0.
         ([[0, 0, 0, 3], [0, 0, 0, 2]], [math.nan, 0, 0, math.nan, 0, 0, 0, 0]),
@@ -138,11 +138,11 @@ def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts)
         ([[0, 0, 0, 0], [0, 0, 0, 0]], [math.nan] * 8),
     ],
 )
-def test_edges(counts, wanted):
-    np.testing.assert_allclose(figures(counts), wanted, atol=1e-12)
+def test_edges(counts, expected):
+    np.testing.assert_allclose(figures(counts), expected, atol=1e-12)
     if np.sum(counts):
         here = np.array(counts) > 0
-        np.testing.assert_array_equal(np.isnan(influence(counts)[here]).any(axis=0), np.isnan(wanted))
+        np.testing.assert_array_equal(np.isnan(influence(counts)[here]).any(axis=0), np.isnan(expected))
 
 
 def test_swaps_by_hand(monkeypatch):
@@ -168,10 +168,10 @@ def test_swaps_by_hand(monkeypatch):
 def test_tables_along_leading_axes_are_those_one_by_one_and_scores_of_numbers_those_of_tables():
     counts = stream(1, "tables").integers(0, 6, size=(3, 5, 2, 4))
     counts[..., 1, 0] = 0
-    found = figures(counts)
-    assert found.shape == (3, 5, 8)
+    numbers = figures(counts)
+    assert numbers.shape == (3, 5, 8)
     for place in np.ndindex(3, 5):
-        np.testing.assert_array_equal(found[place], figures(counts[place]))
+        np.testing.assert_array_equal(numbers[place], figures(counts[place]))
     expected = figures(np.array([[6, 1, 2, 1], [0, 2, 3, 4]]))[P:]
     np.testing.assert_allclose(weighted_scores([10, 9], [9, 5], [6, 3]), expected, atol=1e-15)
     assert weighted_scores(*[np.ones((4, 3, 2))] * 3)[2].shape == (4, 3)

@@ -171,10 +171,10 @@ def test_queries_taken_for_certain_have_no_error():
     copies = np.array([1, 1, *rng.integers(1, 3, 50)])
     sample = SampledQueries(np.ones(52), copies=copies, certain=certain)
     x = rng.normal(0, 0.1, (52, 2))
-    known, left, rest = sample.split(x)
-    assert known == pytest.approx(0.4 * x[0] + 0.2 * x[1])
+    exact, left, rest = sample.split(x)
+    assert exact == pytest.approx(0.4 * x[0] + 0.2 * x[1])
     assert (left, len(rest)) == (pytest.approx(0.4), 50)
-    assert sample.mean(x) == pytest.approx(known + 0.4 * np.average(rest, axis=0, weights=copies[2:]))
+    assert sample.mean(x) == pytest.approx(exact + 0.4 * np.average(rest, axis=0, weights=copies[2:]))
     assert float(sample.drawn.moments(rest).n_effective[0]) == pytest.approx(copies[2:].sum())
 
 
@@ -300,9 +300,9 @@ def test_equal_weights_have_the_moments_of_weights_that_are_written_out():
 
 
 def test_smallest_numbers_are_precise():
-    for wanted in (0.5, 0.8, 0.95):
-        found = smallest_number(lambda n: 1 - 0.999**n, wanted, 2, 10**6)
-        assert found == pytest.approx(np.log(1 - wanted) / np.log(0.999), rel=0.002)
+    for expected in (0.5, 0.8, 0.95):
+        result = smallest_number(lambda n: 1 - 0.999**n, expected, 2, 10**6)
+        assert result == pytest.approx(np.log(1 - expected) / np.log(0.999), rel=0.002)
 
 
 def test_limit_of_seen_is_that_of_another_loss_without_unseen_queries():
@@ -315,5 +315,5 @@ def test_limit_of_seen_is_that_of_another_loss_without_unseen_queries():
     g = -2 * (m + c**3) / (v + c**2) ** 1.5
     t = special.stdtrit(9, 0.8)
     k = 2 / g * ((1 + g * t / 6 - g**2 / 36) ** 3 - 1)
-    found = limit_of_seen(moments(values[:, None]), 0.2, special.stdtrit)
-    assert found[0] == pytest.approx(values.mean() + c - np.sqrt(v + c**2) * k, rel=1e-12)
+    result = limit_of_seen(moments(values[:, None]), 0.2, special.stdtrit)
+    assert result[0] == pytest.approx(values.mean() + c - np.sqrt(v + c**2) * k, rel=1e-12)

@@ -93,8 +93,8 @@ def test_simple_topics_are_exact_without_a_search(monkeypatch):
     assert of_one_topic([0.6, 0.4], *tags, 1) == (0.6, True)
     # Topics without tags and without intents have nothing.
     none, prob = np.empty(0, dtype=np.int64), np.array([1.0])
-    found = best_success(prob, np.array([1]), 3, intent=none, document=none, weight=np.empty(0), k=2)
-    assert [part.tolist() for part in found] == [[0.0, 0.0, 0.0], [True, True, True]]
+    result = best_success(prob, np.array([1]), 3, intent=none, document=none, weight=np.empty(0), k=2)
+    assert [part.tolist() for part in result] == [[0.0, 0.0, 0.0], [True, True, True]]
 
 
 @settings(deadline=None, max_examples=60)

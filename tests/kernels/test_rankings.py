@@ -40,9 +40,9 @@ def test_leading_axes_are_kept_and_one_number_of_relevant_documents_does_for_all
 @given(st.lists(st.integers(0, 4), max_size=30))
 def test_the_stable_order_is_that_of_the_stable_sort(n_keys, keys):
     keys = np.array(keys, dtype=np.int64) * (n_keys // 5)
-    order, found = stable_order(keys, n_keys)
+    order, result = stable_order(keys, n_keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
-    assert found.tolist() == sorted(keys.tolist())
+    assert result.tolist() == sorted(keys.tolist())
 
 
 # Order, ties and top rows of ranked lists compared with Python lists.

@@ -112,9 +112,9 @@ def by_hand(left_out, *, of_mean=False):
     """Efron's formula with one query after the other, shape (n, n_topics) to its accelerations."""
     squares, cubes = [], []
     for column in left_out.T:
-        known = column[~np.isnan(column)]
-        n = max(len(known), 1)
-        influence = [(n - 1) * (known.mean() - one) / n for one in known]
+        values = column[~np.isnan(column)]
+        n = max(len(values), 1)
+        influence = [(n - 1) * (values.mean() - one) / n for one in values]
         squares.append(sum(one**2 for one in influence))
         cubes.append(sum(one**3 for one in influence))
     if of_mean:
@@ -125,11 +125,11 @@ def by_hand(left_out, *, of_mean=False):
 def test_accelerations_of_several_scores_are_those_of_each():
     left_out = np.random.default_rng(1).random((2, 3, 6, 4))
     left_out[0, 1, 4:, 2] = np.nan
-    found, of_mean = acceleration_of(left_out), acceleration_of(left_out, of_mean=True)
-    assert found.shape == (2, 3, 4)
+    result, of_mean = acceleration_of(left_out), acceleration_of(left_out, of_mean=True)
+    assert result.shape == (2, 3, 4)
     assert of_mean.shape == (2, 3)
     for place in np.ndindex(2, 3):
-        assert found[place] == pytest.approx(by_hand(left_out[place]))
+        assert result[place] == pytest.approx(by_hand(left_out[place]))
         assert of_mean[place] == pytest.approx(by_hand(left_out[place], of_mean=True))
 
 
@@ -137,12 +137,12 @@ def test_quantiles_at_levels_of_their_own_are_numpys():
     rng = np.random.default_rng(2)
     replicas, levels = rng.normal(size=(9, 3, 2)), rng.random((2, 3, 2))
     levels[:, 0] = [[0.0, 1.0], [1.0, 0.0]]
-    found = quantiles_at(replicas, levels)
+    result = quantiles_at(replicas, levels)
     for side, *place in np.ndindex(2, 3, 2):
         expected = np.quantile(replicas[(slice(None), *place)], levels[(side, *place)])
-        assert found[(side, *place)] == pytest.approx(expected, abs=1e-15)
+        assert result[(side, *place)] == pytest.approx(expected, abs=1e-15)
     # The last replica is no weighted mean of two.
-    assert found[1, 0, 0] == replicas[:, 0, 0].max()
+    assert result[1, 0, 0] == replicas[:, 0, 0].max()
     assert quantiles_at(np.array([0.3]), np.array([0.2, 1.0])).tolist() == [0.3, 0.3]
 
 
@@ -156,11 +156,11 @@ TAILS = [0.025, 0.975]
 def test_limits_of_0_and_1_are_exact(successes, n):
     table = np.repeat([1.0, 0.0], [successes, n - successes])[:, None]
     expected = stats.binomtest(successes, n).proportion_ci(0.95, "exact")
-    found = bounded_limits(table, (0.0, 1.0), TAILS, 100_000, np.random.default_rng(1))[:, 0]
-    assert found == pytest.approx([expected.low, expected.high], abs=0.006)
+    result = bounded_limits(table, (0.0, 1.0), TAILS, 100_000, np.random.default_rng(1))[:, 0]
+    assert result == pytest.approx([expected.low, expected.high], abs=0.006)
     # Another unit changes nothing.
     moved = bounded_limits(6 * table - 2, (-2.0, 4.0), TAILS, 100_000, np.random.default_rng(1))[:, 0]
-    assert moved == pytest.approx(6 * found - 2)
+    assert moved == pytest.approx(6 * result - 2)
 
 
 def test_equal_scores_have_the_same_limits_in_closed_form():
@@ -176,8 +176,8 @@ def test_scores_without_bounds_or_outside_them_have_no_limits():
     table = np.array([[0.1, 0.5], [0.2, 1.5], [0.9, 0.5]])
     draws = np.random.default_rng(1)
     assert np.isnan(bounded_limits(table, (-np.inf, np.inf), TAILS, 10, draws)).all()
-    found = bounded_limits(table, (0.0, 1.0), TAILS, 1000, draws)
-    assert np.isnan(found).tolist() == [[False, True], [False, True]]
+    result = bounded_limits(table, (0.0, 1.0), TAILS, 1000, draws)
+    assert np.isnan(result).tolist() == [[False, True], [False, True]]
     # Each column may have its own probabilities.
     wide, narrow = bounded_limits(table[:, [0, 0]], (0.0, 1.0), [[0.005, 0.25], [0.995, 0.75]], 1000, draws).T
     assert wide[0] < narrow[0] < table[:, 0].mean() < narrow[1] < wide[1]
@@ -212,14 +212,14 @@ def test_each_copy_of_a_topic_takes_a_draw_of_its_own(drawn):
     draws, often = drawn
     np.testing.assert_array_equal(often.T, np.concatenate(list(resamples(N, B, stream(1, "topics")))))
     assert often.max() > 1
-    wanted = np.zeros((M, B))
+    expected = np.zeros((M, B))
     for resample in range(B):
         for topic in range(N):
             for copy in range(often[topic, resample]):
                 away = draws[topic] - draws[topic].mean(axis=1, keepdims=True)
-                wanted[:, resample] += away[:, (resample - copy) % B] / N
+                expected[:, resample] += away[:, (resample - copy) % B] / N
     noise, means, variances = nested_noise(iter(draws), often)
-    np.testing.assert_allclose(noise, wanted, atol=1e-14)
+    np.testing.assert_allclose(noise, expected, atol=1e-14)
     np.testing.assert_allclose(means, draws.mean(axis=2).T)
     np.testing.assert_allclose(variances, draws.var(axis=2, ddof=1).T)
     # Draws that are all the same have no spread to the last bit.
@@ -253,11 +253,11 @@ UNITS = [Fraction(2) ** power for power in (20, -6, -32, -58)]
 
 @given(VALUES)
 def test_digits_add_up_to_the_value_and_are_small(value):
-    found = digits(np.array([value]))[:, 0]
-    total = sum(map(operator.mul, map(Fraction, found.tolist()), UNITS))
+    result = digits(np.array([value]))[:, 0]
+    total = sum(map(operator.mul, map(Fraction, result.tolist()), UNITS))
     assert abs(total - Fraction(value)) <= Fraction(1, 2**59)
-    assert (np.abs(found) <= 2**26).all()
-    assert (found == np.trunc(found)).all()
+    assert (np.abs(result) <= 2**26).all()
+    assert (result == np.trunc(result)).all()
 
 
 def test_weights_are_poisson_numbers_of_mean_1_of_the_unit_alone():
@@ -283,10 +283,10 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
     by_unit = poisson_weights(units, 20, seed=1)
     rounded = [[Fraction(round(Fraction(value) * 2**58), 2**58) for value in row] for row in values.tolist()]
     for resample, column in np.ndindex(21, 2):
-        own = [Fraction(int(weight)) for weight in by_unit[:, resample]]
-        exact = sum(weight * row[column] for weight, row in zip(own, rounded, strict=True))
+        fractions = [Fraction(int(weight)) for weight in by_unit[:, resample]]
+        exact = sum(weight * row[column] for weight, row in zip(fractions, rounded, strict=True))
         assert sum(map(operator.mul, map(int, sums[:, resample, column]), UNITS)) == exact
-        mean = float(exact / sum(own))
+        mean = float(exact / sum(fractions))
         assert means_of(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
     order = rng.permutation(40)
     for part in (np.array_split(order, n) for n in (1, 3, 7)):
@@ -316,8 +316,8 @@ def test_resamples_without_units_have_no_mean_and_values_beyond_what_is_held_are
 def test_each_slope_is_the_fit_without_the_query(n, seed):
     """The leading axis is that of replicas."""
     labels, scores = np.random.default_rng(seed).normal([[[5.0]], [[-3.0]]], [[[1.0]], [[2.0]]], (2, 2, n))
-    found = left_out_slopes(labels, scores)
-    for slopes, label, score in zip(found, labels, scores, strict=True):
+    result = left_out_slopes(labels, scores)
+    for slopes, label, score in zip(result, labels, scores, strict=True):
         expected = [np.polyfit(np.delete(score, i), np.delete(label, i), 1)[0] for i in range(n)]
         assert slopes == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
@@ -351,12 +351,12 @@ def test_it_is_students_t_without_the_factor_of_n_and_variation_by_rounding_alon
 @pytest.mark.parametrize("mean", [0.0, 0.01, 1.0, 7.5, 15.9, 16.1, 40.0, 900.0])
 def test_poisson_numbers_are_the_quantiles_of_their_distribution(mean):
     uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
-    found = poissons(np.full(len(uniform), mean, dtype=np.float32), uniform)
+    result = poissons(np.full(len(uniform), mean, dtype=np.float32), uniform)
     expected = stats.poisson.ppf(uniform.astype(np.float64), np.float32(mean))
     # Exact up to 16, apart from the rounding of distribution functions; approximate above.
-    assert np.abs(found - expected).max() <= 1
-    assert (found != expected).mean() < (0.0005 if mean < 16 else 0.03)
-    assert found.mean() == pytest.approx(mean, rel=0.001, abs=0.001)
+    assert np.abs(result - expected).max() <= 1
+    assert (result != expected).mean() < (0.0005 if mean < 16 else 0.03)
+    assert result.mean() == pytest.approx(mean, rel=0.001, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -365,18 +365,18 @@ def test_poisson_numbers_are_the_quantiles_of_their_distribution(mean):
 )
 def test_binomial_numbers_are_the_quantiles_of_their_distribution(size, prob):
     uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
-    found = binomials(np.float32(size), np.full(len(uniform), prob, dtype=np.float32), uniform)
+    result = binomials(np.float32(size), np.full(len(uniform), prob, dtype=np.float32), uniform)
     expected = stats.binom.ppf(uniform.astype(np.float64), size, np.float32(prob))
-    assert np.abs(found - expected).max() <= 1
-    assert (found != expected).mean() < (0.0005 if size * prob < 16 else 0.03)
-    assert found.mean() == pytest.approx(size * prob, rel=0.001, abs=0.001)
+    assert np.abs(result - expected).max() <= 1
+    assert (result != expected).mean() < (0.0005 if size * prob < 16 else 0.03)
+    assert result.mean() == pytest.approx(size * prob, rel=0.001, abs=0.001)
 
 
 def test_binomial_numbers_of_a_fraction_have_its_mean_and_variance():
     uniform = ((np.arange(20_000) + 0.5) / 20_000).astype(np.float32)
-    found = binomials(np.float32(7.5), np.full(len(uniform), 0.2, dtype=np.float32), uniform)
-    assert found.mean() == pytest.approx(1.5, rel=0.001)
-    assert found.var() == pytest.approx(1.2, rel=0.002)
+    result = binomials(np.float32(7.5), np.full(len(uniform), 0.2, dtype=np.float32), uniform)
+    assert result.mean() == pytest.approx(1.5, rel=0.001)
+    assert result.var() == pytest.approx(1.2, rel=0.002)
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.0, 50.0])
@@ -384,9 +384,9 @@ def test_gamma_numbers_have_the_stated_moments_and_quantiles(shape):
     keys = mix(np.arange(64, dtype=np.uint64))
     normal = special.ndtri((np.arange(1024) + 0.5) / 1024)
     normal = (normal / np.sqrt((normal**2).mean())).astype(np.float32)
-    found = gammas(keys, 2048, normal, np.full((64, 1), shape)).astype(np.float64)
-    assert found.shape == (64, 2048)
-    assert found.mean() == pytest.approx(shape, rel=0.01)
-    assert found.var() == pytest.approx(shape, rel=0.03)
+    result = gammas(keys, 2048, normal, np.full((64, 1), shape)).astype(np.float64)
+    assert result.shape == (64, 2048)
+    assert result.mean() == pytest.approx(shape, rel=0.01)
+    assert result.var() == pytest.approx(shape, rel=0.03)
     for tail in (0.05, 0.5, 0.95):
-        assert stats.gamma.cdf(np.quantile(found, tail), shape) == pytest.approx(tail, abs=0.01)
+        assert stats.gamma.cdf(np.quantile(result, tail), shape) == pytest.approx(tail, abs=0.01)

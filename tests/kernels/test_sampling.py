@@ -42,9 +42,9 @@ def certainties_one_by_one(sizes, n):
 @given(SIZES, st.data())
 def test_probabilities_sum_to_n_and_follow_sizes(sizes, data):
     sizes, n = np.array(sizes), data.draw(st.integers(1, len(sizes)))
-    found = inclusion_probabilities(sizes, n)
-    assert found.sum() == pytest.approx(n)
-    assert found == pytest.approx(certainties_one_by_one(sizes, n))
+    result = inclusion_probabilities(sizes, n)
+    assert result.sum() == pytest.approx(n)
+    assert result == pytest.approx(certainties_one_by_one(sizes, n))
     assert inclusion_probabilities(np.array([1e-20, 1.0, 1.0]), 2).tolist() == [1e-20, 1.0, 1.0]
 
 
@@ -84,13 +84,13 @@ def test_sizes_of_strata_are_within_bounds_and_sum_to_n(strata, data):
     shares[0] += 0.1
     low = np.minimum(high, 2)
     n = data.draw(st.integers(int(low.sum()), int(high.sum())))
-    found = allocation(shares, n, low, high)
-    assert found.sum() == n
-    assert (found >= low).all()
-    assert (found <= high).all()
+    result = allocation(shares, n, low, high)
+    assert result.sum() == n
+    assert (result >= low).all()
+    assert (result <= high).all()
     # At no bound, sizes are those of one factor but for rounding, which moves none by one.
-    free = (found > low) & (found < high) & (shares > 0)
-    assert ((found[free] - 1) / shares[free]).max(initial=0) < ((found[free] + 1) / shares[free]).min(initial=np.inf)
+    free = (result > low) & (result < high) & (shares > 0)
+    assert ((result[free] - 1) / shares[free]).max(initial=0) < ((result[free] + 1) / shares[free]).min(initial=np.inf)
 
 
 def test_sizes_by_hand():

@@ -17,15 +17,15 @@ def quantiles(n_draws):
 
 @pytest.mark.parametrize("n_draws", [1, 2, 3, 500, 512, 1000, 70_000])
 def test_every_key_has_each_stratum_once(n_draws):
-    found, n = strata(KEYS[:20], n_draws)
-    assert found.shape == (20, n_draws)
-    assert found.max() < n <= max(2 * n_draws, 2)
-    assert all(len(np.unique(row)) == n_draws for row in found)
+    result, n = strata(KEYS[:20], n_draws)
+    assert result.shape == (20, n_draws)
+    assert result.max() < n <= max(2 * n_draws, 2)
+    assert all(len(np.unique(row)) == n_draws for row in result)
 
 
 def test_numbers_of_a_key_depend_on_nothing_else():
     assert (strata(KEYS[::-1][:7], 1000)[0] == strata(KEYS, 1000)[0][::-1][:7]).all()
-    for numbers in (uniforms, lambda *given: symmetric(*given[:2], quantiles(1000), *given[2:])):
+    for numbers in (uniforms, lambda *arguments: symmetric(*arguments[:2], quantiles(1000), *arguments[2:])):
         whole = numbers(KEYS, 1000)
         parts = [numbers(KEYS, 1000, start, start + 125) for start in range(0, 1000, 125)]
         assert (np.concatenate(parts, axis=1) == whole).all()
@@ -43,38 +43,38 @@ def test_keys_and_draws_are_independent(of):
 
 
 def test_uniform_numbers_are_one_in_each_stratum():
-    found = uniforms(KEYS, 1000)
-    assert found.dtype == np.float32
-    assert 0 < found.min() <= found.max() <= 1
-    assert found.mean(axis=1) == pytest.approx(0.5, abs=0.008)
+    result = uniforms(KEYS, 1000)
+    assert result.dtype == np.float32
+    assert 0 < result.min() <= result.max() <= 1
+    assert result.mean(axis=1) == pytest.approx(0.5, abs=0.008)
     # Numbers of all keys together fill the strata.
-    assert stats.kstest((found * 1024 % 1)[:, 0], "uniform").pvalue > 1e-3
+    assert stats.kstest((result * 1024 % 1)[:, 0], "uniform").pvalue > 1e-3
 
 
 def test_symmetric_numbers_have_opposite_signs_in_the_halves():
-    found = symmetric(KEYS, 1000, quantiles(1000))
-    assert (found[:, 500:] == -found[:, :500]).all()
-    assert found.std() == pytest.approx(1, abs=0.003)
+    result = symmetric(KEYS, 1000, quantiles(1000))
+    assert (result[:, 500:] == -result[:, :500]).all()
+    assert result.std() == pytest.approx(1, abs=0.003)
     assert symmetric(KEYS, 7, quantiles(7)).shape == (300, 7)
     # A function of the quantiles has its values at the same numbers, without a computation for each of them.
     of = special.ndtr(quantiles(1000))
-    assert (symmetric(KEYS, 1000, of, opposite=special.ndtr(-quantiles(1000))) == special.ndtr(found)).all()
+    assert (symmetric(KEYS, 1000, of, opposite=special.ndtr(-quantiles(1000))) == special.ndtr(result)).all()
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.5, 1.0, 3.0, 40.0])
 @pytest.mark.slow
 def test_gamma_numbers_have_their_distribution(shape):
-    found = gammas(KEYS, 1000, quantiles(1000), np.full((300, 1), shape))
-    assert found.mean() == pytest.approx(shape, rel=0.025)
-    assert found.var() == pytest.approx(shape, rel=0.06)
-    assert stats.kstest(found.ravel(), stats.gamma(shape).cdf).statistic < 0.01
+    result = gammas(KEYS, 1000, quantiles(1000), np.full((300, 1), shape))
+    assert result.mean() == pytest.approx(shape, rel=0.025)
+    assert result.var() == pytest.approx(shape, rel=0.06)
+    assert stats.kstest(result.ravel(), stats.gamma(shape).cdf).statistic < 0.01
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.01, 0.7, 3.0, 15.9, 16.1, 200.0])
 def test_poisson_numbers_have_their_distribution(mean):
     uniform = uniforms(KEYS, 1000)
-    found = poissons(np.full(uniform.shape, mean, np.float32), uniform)
-    assert found.mean() == pytest.approx(mean, rel=5e-3, abs=1e-5)
-    assert found.var() == pytest.approx(mean, rel=0.01, abs=1e-5)
-    wanted = stats.poisson(mean).pmf(np.arange(400))
-    assert np.abs(np.bincount(found.ravel(), minlength=400) / found.size - wanted).max() < 2e-3
+    result = poissons(np.full(uniform.shape, mean, np.float32), uniform)
+    assert result.mean() == pytest.approx(mean, rel=5e-3, abs=1e-5)
+    assert result.var() == pytest.approx(mean, rel=0.01, abs=1e-5)
+    expected = stats.poisson(mean).pmf(np.arange(400))
+    assert np.abs(np.bincount(result.ravel(), minlength=400) / result.size - expected).max() < 2e-3

@@ -76,12 +76,12 @@ def test_a_strong_prior_is_a_known_one(shared, binding):
     rng = np.random.default_rng(3)
     for _ in range(6):
         model = uncertain_problem(rng, n_unjudged=4, shared=shared, binding=binding)
-        known = dataclasses.replace(model, strength=None)
-        truth = distribution_of(known, "exact", no_draws)[0]
+        independent = dataclasses.replace(model, strength=None)
+        truth = distribution_of(independent, "exact", no_draws)[0]
         exactly, strong = (distribution_of(with_strength(model, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
         assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
         assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
-        assert moments(with_strength(model, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
+        assert moments(with_strength(model, np.inf))[1] == pytest.approx(moments(independent)[1], abs=1e-15)
 
 
 def batch_of(singles):
@@ -165,14 +165,14 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
         same_law(distributions[row], followed(alone))
 
 
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("numbers", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
-def test_numbers_of_the_urn_give_the_exact_distribution(shared, known):
+def test_numbers_of_the_urn_give_the_exact_distribution(shared, numbers):
     rng = np.random.default_rng(6)
     n = 40_000
     for _ in range(6):
         model = uncertain_problem(
-            rng, n_unjudged=4, shared=shared, n_levels=3, **({"strength": np.inf} if known else {})
+            rng, n_unjudged=4, shared=shared, n_levels=3, **({"strength": np.inf} if numbers else {})
         )
         truth = distribution_of(model, "exact", no_draws)[0]
         sample = distribution_of(model, "mc", lambda _, s=model.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
@@ -333,11 +333,11 @@ def test_states_count_the_levels_that_are_drawn_alone():
 def test_the_variance_of_one_number_for_all_is_that_of_its_steps():
     rng = np.random.default_rng(8)
     prob, weights, gain = rng.dirichlet(np.ones(3), (4, 2)), rng.random((4, 2)), np.array([0.0, 1.0, 3.0])
-    found = comonotone_variance(prob, weights, gain)
+    result = comonotone_variance(prob, weights, gain)
     for topic in range(4):
         ends = np.cumsum(prob[topic], axis=1)[:, :-1]
         cuts = np.sort([0.0, *ends.ravel(), 1.0])
         middles, widths = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts)
         scores = [weights[topic] @ gain[(ends <= u).sum(axis=1)] for u in middles]
         mean = widths @ scores
-        assert found[topic] == pytest.approx(widths @ (np.array(scores) - mean) ** 2)
+        assert result[topic] == pytest.approx(widths @ (np.array(scores) - mean) ** 2)

@@ -152,9 +152,9 @@ def test_d1_means_of_replicas_concentrate_with_the_corrected_range(alpha):
 def test_monotone_is_the_least_score_of_all_that_succeed_at_least_as_much(success, alpha):
     grid = np.append(np.linspace(0, 1, 2001), lowest_point(alpha))
     scores = score(success, alpha, monotone=True)
-    for value, found in zip(success, scores, strict=True):
+    for value, result in zip(success, scores, strict=True):
         least = score(np.append(grid[grid >= value], value), alpha).min()
-        assert found == pytest.approx(least, abs=1e-12)
+        assert result == pytest.approx(least, abs=1e-12)
     order = np.argsort(success)
     assert (np.diff(scores[order]) >= -1e-12).all()
     assert (scores <= score(success, alpha) + 1e-12).all()
@@ -182,45 +182,45 @@ def matches(draw):
     cutoff = draw(st.integers(1, 12))
     n_intents = draw(st.integers(1, 6))
     pairs = st.tuples(st.integers(0, n_intents - 1), st.integers(0, cutoff - 1))
-    found = draw(st.lists(pairs, unique=True, max_size=30))
-    weights = draw(st.lists(unit, min_size=len(found), max_size=len(found)))
-    return cutoff, n_intents, found, weights
+    result = draw(st.lists(pairs, unique=True, max_size=30))
+    weights = draw(st.lists(unit, min_size=len(result), max_size=len(result)))
+    return cutoff, n_intents, result, weights
 
 
-def arrays(found, weights):
-    intent, rank = (np.array([pair[side] for pair in found], dtype=np.int64) for side in (0, 1))
+def arrays(result, weights):
+    intent, rank = (np.array([pair[side] for pair in result], dtype=np.int64) for side in (0, 1))
     return intent, np.array(weights, dtype=float), rank
 
 
 @given(matches())
 def test_the_binary_gain_is_the_best_match_of_each_intent(case):
-    _, n_intents, found, weights = case
-    intent, weight, _ = arrays(found, weights)
+    _, n_intents, result, weights = case
+    intent, weight, _ = arrays(result, weights)
     expected = [0.0] * n_intents
-    for (place, _), share in zip(found, weights, strict=True):
+    for (place, _), share in zip(result, weights, strict=True):
         expected[place] = max(expected[place], share)
     assert binary_gain(intent, weight, n_intents).tolist() == expected
 
 
 @given(matches(), st.data())
 def test_the_dcg_gain_is_the_textbook_loop(case, data):
-    cutoff, n_intents, found, weights = case
-    intent, weight, rank = arrays(found, weights)
-    known = data.draw(st.none() | st.lists(st.integers(0, 15), min_size=n_intents, max_size=n_intents))
+    cutoff, n_intents, result, weights = case
+    intent, weight, rank = arrays(result, weights)
+    pool = data.draw(st.none() | st.lists(st.integers(0, 15), min_size=n_intents, max_size=n_intents))
     gain = dcg_gain(
-        intent, weight, rank, n_known=None if known is None else np.array(known), cutoff=cutoff, n_intents=n_intents
+        intent, weight, rank, n_known=None if pool is None else np.array(pool), cutoff=cutoff, n_intents=n_intents
     )
     for place in range(n_intents):
-        dcg = sum(w / math.log2(r + 2) for (i, r), w in zip(found, weights, strict=True) if i == place)
-        best = cutoff if known is None else min(known[place], cutoff)
+        dcg = sum(w / math.log2(r + 2) for (i, r), w in zip(result, weights, strict=True) if i == place)
+        best = cutoff if pool is None else min(pool[place], cutoff)
         ideal = sum(1 / math.log2(r + 2) for r in range(best))
         assert gain[place] == pytest.approx(dcg / ideal if ideal else 0.0, abs=1e-12)
 
 
 @given(matches())
 def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
-    cutoff, n_intents, found, weights = case
-    intent, weight, rank = arrays(found, weights)
+    cutoff, n_intents, result, weights = case
+    intent, weight, rank = arrays(result, weights)
     prob = np.full(n_intents, 1 / n_intents)
     success = [
         per_topic(prob * binary_gain(intent[rank < k], weight[rank < k], n_intents), np.zeros(n_intents, int), 1)[0]
@@ -232,8 +232,8 @@ def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
 
 @given(matches(), st.data())
 def test_the_joint_coverage_is_the_least_of_the_parts_so_far(case, data):
-    cutoff, n_parts, found, weights = case
-    part, weight, rank = arrays([pair for pair, w in zip(found, weights, strict=True) if w], [w for w in weights if w])
+    cutoff, n_parts, result, weights = case
+    part, weight, rank = arrays([pair for pair, w in zip(result, weights, strict=True) if w], [w for w in weights if w])
     sets = st.lists(st.integers(0, n_parts - 1), unique=True, min_size=1, max_size=4)
     members = data.draw(st.lists(sets, max_size=5))
     starts = np.cumsum([0, *map(len, members)])
@@ -244,7 +244,7 @@ def test_the_joint_coverage_is_the_least_of_the_parts_so_far(case, data):
         before = 0.0
         for k in range(cutoff):
             best = [
-                max((w for (p, r), w in zip(found, weights, strict=True) if p == one and r <= k), default=0.0)
+                max((w for (p, r), w in zip(result, weights, strict=True) if p == one and r <= k), default=0.0)
                 for one in parts
             ]
             if min(best) > before:
@@ -260,8 +260,8 @@ def test_repeated_matches_keep_their_largest_weight_by_intent_and_rank(rows):
         largest[intent, rank] = max(weight, largest.get((intent, rank), 0.0))
     pairs = list(largest) if len(largest) == len(rows) else sorted(largest)
     columns = np.array(rows).reshape(-1, 3).T
-    found = distinct_matches(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
-    assert list(zip(*(part.tolist() for part in found), strict=True)) == [(*pair, largest[pair]) for pair in pairs]
+    result = distinct_matches(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
+    assert list(zip(*(part.tolist() for part in result), strict=True)) == [(*pair, largest[pair]) for pair in pairs]
 
 
 # Sums over topics
@@ -310,9 +310,9 @@ def test_neighbours_count_with_their_similarity_and_not_beyond(data, n):
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j and similarity[i, j] > 0]
     target, source = np.array(pairs, dtype=int).reshape(-1, 2).T
     before = gain.copy()
-    found = graded_gain(gain, target, source, similarity[target, source])
+    result = graded_gain(gain, target, source, similarity[target, source])
     for i in range(n):
-        assert found[i] == max([gain[i], *(similarity[i, j] * gain[j] for j in range(n) if j != i)])
+        assert result[i] == max([gain[i], *(similarity[i, j] * gain[j] for j in range(n) if j != i)])
     assert (gain == before).all()
 
 

@@ -26,22 +26,22 @@ scores = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_f
 @given(scores)
 def test_errors_are_those_of_a_loop(pairs):
     truth, estimate = np.array(pairs).T
-    found = error_statistics(truth, estimate)
+    result = error_statistics(truth, estimate)
     errors, n = [e - t for t, e in pairs], len(pairs)
-    assert found.n == n
-    assert (found.bias, found.mae) == pytest.approx((sum(errors) / n, sum(map(abs, errors)) / n))
+    assert result.n == n
+    assert (result.bias, result.mae) == pytest.approx((sum(errors) / n, sum(map(abs, errors)) / n))
     # Ignored underestimations count as errors of 0 in the mean.
     squares = [
         sum(e * e for e in some) / n for some in (errors, [e for e in errors if e > 0], [e for e in errors if e < 0])
     ]
-    assert (found.rmse, found.rmse_over, found.rmse_under) == pytest.approx(tuple(np.sqrt(squares)))
-    assert found.rmse**2 == pytest.approx(found.rmse_over**2 + found.rmse_under**2)
+    assert (result.rmse, result.rmse_over, result.rmse_under) == pytest.approx(tuple(np.sqrt(squares)))
+    assert result.rmse**2 == pytest.approx(result.rmse_over**2 + result.rmse_under**2)
 
 
 def test_no_estimates_have_no_errors():
-    found = error_statistics(np.empty(0), np.empty(0))
-    assert found.n == 0
-    assert np.isnan([found.bias, found.mae, found.rmse, found.rmse_over, found.rmse_under]).all()
+    result = error_statistics(np.empty(0), np.empty(0))
+    assert result.n == 0
+    assert np.isnan([result.bias, result.mae, result.rmse, result.rmse_over, result.rmse_under]).all()
     assert np.isnan(share_interval(0, 0)).all()
     assert np.isnan(paired_t(np.array([0.3]))).all()
     assert np.isnan(rank_correlations(np.array([0.3]), np.array([0.4])).tau)
@@ -79,22 +79,22 @@ def test_tau_ap_is_the_mean_over_all_orders_of_ties(pairs):
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
 def test_correlations_count_pairs_and_ranks(pairs):
     truth, estimate = np.array(pairs, dtype=float).T
-    found = rank_correlations(truth, estimate)
+    correlations = rank_correlations(truth, estimate)
     if np.ptp(truth) == 0 or np.ptp(estimate) == 0:
-        assert np.isnan([found.tau, found.rho, found.tau_ap]).all()
+        assert np.isnan([correlations.tau, correlations.rho, correlations.tau_ap]).all()
         return
     pairs = list(combinations(range(len(truth)), 2))
     signs = [(np.sign(truth[i] - truth[j]), np.sign(estimate[i] - estimate[j])) for i, j in pairs]
     both, one, other = (sum(products) for products in zip(*((a * b, a * a, b * b) for a, b in signs), strict=True))
-    assert found.tau == pytest.approx(both / (one * other) ** 0.5)
+    assert correlations.tau == pytest.approx(both / (one * other) ** 0.5)
     ranks = [[np.sum(x < v) + (np.sum(x == v) - 1) / 2 for v in x] for x in (truth, estimate)]
-    assert found.rho == pytest.approx(np.corrcoef(*ranks)[0, 1])
-    assert found.tau_ap == pytest.approx(tau_ap(truth, estimate))
+    assert correlations.rho == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert correlations.tau_ap == pytest.approx(tau_ap(truth, estimate))
 
 
 def test_sums_in_another_order_are_ties():
-    found = rank_correlations(np.array([0.1 + 0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.6]))
-    assert (found.tau, found.rho) == (pytest.approx(1), pytest.approx(1))
+    correlations = rank_correlations(np.array([0.1 + 0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.6]))
+    assert (correlations.tau, correlations.rho) == (pytest.approx(1), pytest.approx(1))
 
 
 def textbook_preferences(truth, low, high, estimated):
@@ -124,15 +124,15 @@ def test_touching_ranges_state_nothing_and_what_is_stated_of_equals_is_wrong():
     truth, high = np.array([[0.7], [0.5]]), np.array([[0.9], [0.5]])
     assert preferences(truth, np.array([[0.5 + 1e-12], [0.5]]), high, True) == Preferences(1, 0, 0)
     assert preferences(truth, np.array([[0.6], [0.5]]), high, True) == Preferences(1, 1, 1)
-    found = preferences(np.array([[0.5], [0.5]]), np.array([[0.6], [0.1]]), np.array([[0.7], [0.2]]), True)
-    assert (found, found.precision) == (Preferences(0, 1, 0), 0)
-    assert np.isnan([found.recall, Preferences(0, 0, 0).f1]).all()
+    result = preferences(np.array([[0.5], [0.5]]), np.array([[0.6], [0.1]]), np.array([[0.7], [0.2]]), True)
+    assert (result, result.precision) == (Preferences(0, 1, 0), 0)
+    assert np.isnan([result.recall, Preferences(0, 0, 0).f1]).all()
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.floats(0.05, 1))
 def test_f1_is_the_harmonic_mean(n_true, n_stated, share):
-    found = Preferences(n_true, n_stated, max(1, int(share * min(n_true, n_stated))))
-    assert found.f1 == pytest.approx(2 / (1 / found.precision + 1 / found.recall))
+    result = Preferences(n_true, n_stated, max(1, int(share * min(n_true, n_stated))))
+    assert result.f1 == pytest.approx(2 / (1 / result.precision + 1 / result.recall))
 
 
 def test_paired_t_is_scipys_and_defined_without_spread():
@@ -165,8 +165,8 @@ def overlap_by_hand(truth, estimate, p):
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8), st.floats(0.1, 0.95))
 def test_rank_biased_overlap_is_that_of_its_definition(pairs, p):
     truth, estimate = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
-    found = rank_biased_overlap(truth, estimate, p)
-    assert found == pytest.approx(overlap_by_hand(truth.tolist(), estimate.tolist(), p))
-    assert found == pytest.approx(rank_biased_overlap(estimate, truth, p))
+    result = rank_biased_overlap(truth, estimate, p)
+    assert result == pytest.approx(overlap_by_hand(truth.tolist(), estimate.tolist(), p))
+    assert result == pytest.approx(rank_biased_overlap(estimate, truth, p))
     assert rank_biased_overlap(truth, truth, p) == pytest.approx(1)
-    assert 0 <= found <= 1 + 1e-12
+    assert 0 <= result <= 1 + 1e-12

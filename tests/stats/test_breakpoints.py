@@ -36,16 +36,16 @@ def swept(table, model, controls, min_segment):
     """F of every cut from two regressions, by coverage."""
     x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
     beside = [np.ones(len(x)), *(table[name].to_numpy() for name in controls), *([x] if model == "lines" else [])]
-    found = {}
+    results = {}
     for cut in np.unique(x)[1:]:
         above = (x >= cut).astype(float)
         if min(above.sum(), len(x) - above.sum()) < min_segment * len(x):
             continue
-        own = [above, above * x] if model == "lines" else [above]
-        whole, cut_rss = rss(y, *beside), rss(y, *beside, *own)
-        spare = len(x) - len(beside) - len(own)
-        found[cut] = ((whole - cut_rss) / len(own)) / (cut_rss / spare)
-    return found
+        columns = [above, above * x] if model == "lines" else [above]
+        whole, cut_rss = rss(y, *beside), rss(y, *beside, *columns)
+        spare = len(x) - len(beside) - len(columns)
+        results[cut] = ((whole - cut_rss) / len(columns)) / (cut_rss / spare)
+    return results
 
 
 @pytest.mark.parametrize("model", ["step", "lines"])
@@ -53,17 +53,17 @@ def swept(table, model, controls, min_segment):
 @pytest.mark.parametrize("ties", [False, True])
 def test_every_cut_equals_two_regressions(model, controls, ties):
     table = topics(ties=ties, step=0.05, seed=3)
-    found = sweep(table, controls=controls, model=model, min_segment=0.15, n_permutations=1, n_resamples=0)
+    result = sweep(table, controls=controls, model=model, min_segment=0.15, n_permutations=1, n_resamples=0)
     expected = swept(table, model, controls, 0.15)
-    assert found.sweep["coverage"].tolist() == sorted(expected)
-    assert found.sweep["f_statistic"].tolist() == pytest.approx([expected[cut] for cut in sorted(expected)], rel=1e-6)
-    assert found.value == max(expected, key=expected.get)
-    assert found.f_statistic == pytest.approx(max(expected.values()), rel=1e-6)
-    own = 2 if model == "lines" else 1
-    unsearched = stats.f.sf(found.f_statistic, own, 60 - len(controls) - 2 * own)
-    assert found.p_unsearched == pytest.approx(unsearched, rel=1e-5)
-    assert np.isnan([found.low, found.high]).all()
-    for row in found.sweep.itertuples():
+    assert result.sweep["coverage"].tolist() == sorted(expected)
+    assert result.sweep["f_statistic"].tolist() == pytest.approx([expected[cut] for cut in sorted(expected)], rel=1e-6)
+    assert result.value == max(expected, key=expected.get)
+    assert result.f_statistic == pytest.approx(max(expected.values()), rel=1e-6)
+    n_parameters = 2 if model == "lines" else 1
+    unsearched = stats.f.sf(result.f_statistic, n_parameters, 60 - len(controls) - 2 * n_parameters)
+    assert result.p_unsearched == pytest.approx(unsearched, rel=1e-5)
+    assert np.isnan([result.low, result.high]).all()
+    for row in result.sweep.itertuples():
         above = table["coverage"] >= row.coverage
         below, above = table["gain"][~above], table["gain"][above]
         assert (row.n_below, row.n_above) == (len(below), len(above))
@@ -73,25 +73,25 @@ def test_every_cut_equals_two_regressions(model, controls, ties):
 @pytest.mark.parametrize("model", ["step", "lines"])
 def test_the_p_value_equals_a_loop_over_the_same_permutations(model):
     table = topics(40, step=0.03, seed=5).sort_values("coverage", ignore_index=True)
-    found = sweep(table, controls=["ap"], model=model, n_permutations=99, seed=8)
+    result = sweep(table, controls=["ap"], model=model, n_permutations=99, seed=8)
     x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
     design = np.column_stack([np.ones(40), table["ap"], *([x] if model == "lines" else [])])
     coef, *_ = np.linalg.lstsq(design, y, rcond=None)
     left = y - design @ coef
     permuted = stream(8, "breakpoint permutations").permuted(np.broadcast_to(left, (99, 40)), axis=1)
     best = [max(swept(table.assign(gain=design @ coef + some), model, ["ap"], 0.1).values()) for some in permuted]
-    assert found.p_value == pytest.approx((1 + np.sum(np.array(best) >= found.f_statistic)) / 100)
+    assert result.p_value == pytest.approx((1 + np.sum(np.array(best) >= result.f_statistic)) / 100)
 
 
 @pytest.mark.parametrize("model", ["step", "lines"])
 def test_the_interval_equals_a_loop_over_the_same_resamples(model):
     table = topics(40, step=0.08, seed=6).sort_values("coverage", ignore_index=True)
-    found = sweep(table, model=model, n_permutations=1, n_resamples=50, seed=2)
+    result = sweep(table, model=model, n_permutations=1, n_resamples=50, seed=2)
     places = []
     for rows in stream(2, "breakpoint resamples").integers(40, size=(50, 40)):
         cuts = swept(table.iloc[rows], model, [], 0.1)
         places.append(max(cuts, key=cuts.get))
-    assert (found.low, found.high) == tuple(np.quantile(places, [0.025, 0.975], method="nearest"))
+    assert (result.low, result.high) == tuple(np.quantile(places, [0.025, 0.975], method="nearest"))
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_the_interval_equals_a_loop_over_the_same_resamples(model):
 @pytest.mark.slow
 def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):
     options = {"controls": controls, "model": model, "n_permutations": 99, "n_resamples": 0}
-    found = [sweep(topics(40, seed=seed, ties=True), **options) for seed in range(250)]
-    searched, naive = (np.array([getattr(one, name) for one in found]) for name in ("p_value", "p_unsearched"))
+    results = [sweep(topics(40, seed=seed, ties=True), **options) for seed in range(250)]
+    searched, naive = (np.array([getattr(one, name) for one in results]) for name in ("p_value", "p_unsearched"))
     for level in (0.05, 0.1, 0.3, 0.5):
         # With 99 permutations, p-values are at most these levels with exactly their probability.
         assert stats.binomtest(int((searched <= level).sum()), 250, level).pvalue > 0.001
@@ -124,9 +124,9 @@ def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
 def test_undefined_coverage_is_left_out_and_counted():
     table = topics(step=0.1)
     gaps = pd.concat([table, pd.DataFrame({"coverage": [np.nan] * 3, "ap": 0.5, "gain": 9.0})], ignore_index=True)
-    whole, found = (sweep(given, n_permutations=20, n_resamples=20) for given in (table, gaps))
-    assert (found.n_qids, found.n_undefined) == (60, 3)
-    assert (whole.value, whole.p_value, whole.low) == (found.value, found.p_value, found.low)
+    whole, result = (sweep(topics_table, n_permutations=20, n_resamples=20) for topics_table in (table, gaps))
+    assert (result.n_qids, result.n_undefined) == (60, 3)
+    assert (whole.value, whole.p_value, whole.low) == (result.value, result.p_value, result.low)
 
 
 @pytest.mark.parametrize(
@@ -142,19 +142,19 @@ def test_undefined_coverage_is_left_out_and_counted():
 )
 def test_where_no_cut_can_be_tried_there_is_no_break(table):
     with pytest.warns(DegenerateWarning, match="no cut"):
-        found = sweep(table)
-    assert np.isnan([found.value, found.low, found.high, found.f_statistic, found.p_value]).all()
-    assert found.sweep.empty
-    assert found.n_qids == len(table)
+        result = sweep(table)
+    assert np.isnan([result.value, result.low, result.high, result.f_statistic, result.p_value]).all()
+    assert result.sweep.empty
+    assert result.n_qids == len(table)
 
 
 def test_resamples_without_a_cut_have_no_place():
     # One topic is below .5, six of twelve are below 1: fewer than four in many resamples.
     gain = np.array([0.1, 0.0, 0.2, 0.1, 0.0, 0.1, 0.9, 1.0, 1.1, 1.0, 0.9, 1.0])
     table = pd.DataFrame({"coverage": [0.0] + [0.5] * 5 + [1.0] * 6, "gain": gain})
-    found = sweep(table, model="step", min_segment=0.3, n_permutations=1)
-    assert found.sweep["coverage"].tolist() == [1.0]
-    assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
+    result = sweep(table, model="step", min_segment=0.3, n_permutations=1)
+    assert result.sweep["coverage"].tolist() == [1.0]
+    assert (result.low, result.value, result.high) == (1.0, 1.0, 1.0)
 
 
 def test_weights_count_as_repeated_rows():
@@ -165,13 +165,13 @@ def test_weights_count_as_repeated_rows():
         np.arange(1, 12),
         {"n_terms": 2, "least": 3},
     )
-    found = explained_by_cuts(x, beside, y[None], w[None].astype(float), cuts, **options)[0]
+    result = explained_by_cuts(x, beside, y[None], w[None].astype(float), cuts, **options)[0]
     inside = np.flatnonzero(w[cuts] > 0)
     places = np.searchsorted(x.repeat(w), x[cuts])[inside]
     repeated = x.repeat(w), beside.repeat(w, axis=0), y.repeat(w)[None], np.ones((1, w.sum()))
     expected = explained_by_cuts(*repeated, places, **options)[0]
-    assert found[inside] == pytest.approx(expected, nan_ok=True)
-    assert np.isnan(found[w[cuts] == 0]).all()
+    assert result[inside] == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(result[w[cuts] == 0]).all()
     assert np.isfinite(expected).any()
 
 

@@ -29,22 +29,22 @@ def values(measure="ES@5", **systems):
 def test_every_pair_of_every_measure_corrected_over_the_pairs_of_one():
     rng = np.random.default_rng(5)
     scores = {name: rng.random(30) / 2 + shift for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.5))}
-    found = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]))
-    assert list(found) == list(COLUMNS)
-    assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
-    assert (set(found["correction"]), set(found["n_tests"]), set(found["n_qids"])) == ({"bonferroni"}, {3}, {30})
+    pairs = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]))
+    assert list(pairs) == list(COLUMNS)
+    assert pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
+    assert (set(pairs["correction"]), set(pairs["n_tests"]), set(pairs["n_qids"])) == ({"bonferroni"}, {3}, {30})
     flips = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]), test="randomisation")
     assert set(flips["correction"]) == {"max-t"}
     # None of 2,000 flips is as extreme as the observed statistic, which counts too.
     assert flips["p_value"].iloc[1] == pytest.approx(1 / 2001)
-    assert (found["low"] < found["diff"]).all()
-    assert (found["diff"] < found["high"]).all()
+    assert (pairs["low"] < pairs["diff"]).all()
+    assert (pairs["diff"] < pairs["high"]).all()
 
 
 def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
-    found = comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5], b=[0.0, 0.2]), baseline="base")
-    assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "base"], ["b", "base"]]
-    assert found["diff"].tolist() == pytest.approx([0.25, -0.15])
+    pairs = comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5], b=[0.0, 0.2]), baseline="base")
+    assert pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "base"], ["b", "base"]]
+    assert pairs["diff"].tolist() == pytest.approx([0.25, -0.15])
     with pytest.raises(ParameterError, match=r"baseline='bse'.*Did you mean base"):
         comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5]), baseline="bse")
     alone = comparisons(values(a=[0.5, 0.25]))
@@ -74,9 +74,9 @@ def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
     ],
 )
 def test_a_constant_difference_has_an_interval_with_room_for_others(n, diff, p, low, high):
-    found = comparisons(values(a=[0.25 + diff] * n, b=[0.25] * n))
+    pairs = comparisons(values(a=[0.25 + diff] * n, b=[0.25] * n))
     expected = [[diff, pytest.approx(low), pytest.approx(high), p, p]]
-    assert found[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == expected
+    assert pairs[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == expected
     unknown = comparisons(values("own", a=[0.25 + diff] * n, b=[0.25] * n))
     assert unknown[["low", "high", "p_value"]].to_numpy().tolist() == [[-np.inf, np.inf, 1.0]]
 
@@ -85,7 +85,7 @@ def test_rows_in_any_order_and_the_same_seed():
     table = values(a=np.random.default_rng(1).random(40), b=np.random.default_rng(2).random(40))
     mixed = pd.concat([table[table["name"] == "a"].sample(frac=1, random_state=1), table[table["name"] == "b"]])
     first, again, other = (
-        comparisons(given, test="randomisation", seed=seed) for given, seed in ((table, 4), (mixed, 4), (table, 5))
+        comparisons(rows, test="randomisation", seed=seed) for rows, seed in ((table, 4), (mixed, 4), (table, 5))
     )
     pd.testing.assert_frame_equal(comparisons(table), comparisons(mixed))
     pd.testing.assert_frame_equal(first, again)
@@ -102,14 +102,14 @@ SCORES["b"] = SCORES["a"] + np.random.default_rng(32).normal(0.05, 0.1, 40)
 @pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh", "none"])
 def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
     table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"], b=SCORES["b"])])
-    found = comparisons(table, test=test, correction=correction, n_resamples=199)
-    for _, family in found.groupby("measure"):
+    pairs = comparisons(table, test=test, correction=correction, n_resamples=199)
+    for _, family in pairs.groupby("measure"):
         p_values = family["p_value"].to_numpy()
         assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted(p_values, correction))
     if test != "moderated":
-        assert found["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[-1], abs=1e-12)
+        assert pairs["p_value"].iloc[0] == pytest.approx(pairs["p_value"].iloc[-1], abs=1e-12)
     used = 199 if test in RESAMPLED else 0
-    about = found[["correction", "test", "n_resamples"]].drop_duplicates()
+    about = pairs[["correction", "test", "n_resamples"]].drop_duplicates()
     assert about.to_numpy().tolist() == [[correction, TESTS[test], used]]
 
 
@@ -140,7 +140,7 @@ def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
 
 @pytest.mark.parametrize("test", TESTS)
 def test_families_of_one_measure_or_of_all(test):
-    table = pd.concat([values(**SCORES), values("AP", **{name: own**2 for name, own in SCORES.items()})])
+    table = pd.concat([values(**SCORES), values("AP", **{name: scores**2 for name, scores in SCORES.items()})])
     apart, together = (comparisons(table, test=test, family=family, n_resamples=499) for family in ("measure", "all"))
     assert (set(apart["n_tests"]), set(together["n_tests"])) == ({10}, {20})
     pd.testing.assert_series_equal(apart["p_value"], together["p_value"])
@@ -154,8 +154,8 @@ def test_families_of_one_measure_or_of_all(test):
 
 def test_measures_on_different_topics_are_one_family_without_max_t():
     table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"][:20], b=SCORES["b"][:20])])
-    found = comparisons(table, test="randomisation", family="all", n_resamples=999)
-    assert (set(found["correction"]), set(found["n_tests"])) == ({"bonferroni"}, {11})
+    pairs = comparisons(table, test="randomisation", family="all", n_resamples=999)
+    assert (set(pairs["correction"]), set(pairs["n_tests"])) == ({"bonferroni"}, {11})
     with pytest.raises(ParameterError, match=r"measures have different topics.*use correction='holm'"):
         comparisons(table, test="randomisation", family="all", correction="max-t")
 
@@ -171,25 +171,25 @@ def test_measures_on_different_topics_are_one_family_without_max_t():
     ids=["by hand", "roundings are ties"],
 )
 def test_effect_size_and_topics_won(a, b, expected):
-    found = comparisons(values(a=a, b=b), test="t").iloc[0]
-    effect = found[["diff", "effect_size", "wins", "losses", "ties"]].tolist()
+    row = comparisons(values(a=a, b=b), test="t").iloc[0]
+    effect = row[["diff", "effect_size", "wins", "losses", "ties"]].tolist()
     assert effect == pytest.approx(expected, abs=0, rel=1e-12)
-    assert (found["p_value"] == 1) == (expected[0] == 0)
+    assert (row["p_value"] == 1) == (expected[0] == 0)
 
 
 def test_a_constant_difference_has_no_spread():
     table = values(a=[0.5] * 12, b=[0.3] * 12, c=[0.5] * 12)
-    found = comparisons(table, margin=0.1).set_index(["name_a", "name_b"])
-    assert found["effect_size"].tolist() == [np.inf, 0.0, -np.inf]
+    result = comparisons(table, margin=0.1).set_index(["name_a", "name_b"])
+    assert result["effect_size"].tolist() == [np.inf, 0.0, -np.inf]
     # Other topics may differ by up to 1.
     p = 2 * (1 / 1.2) ** 12
-    assert found["p_value"].tolist() == pytest.approx([p, 1.0, p])
+    assert result["p_value"].tolist() == pytest.approx([p, 1.0, p])
     assert comparisons(table, test="t")["p_value"].tolist() == pytest.approx([p, 1.0, p])
     with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same"):
         resampled = comparisons(table, test="bootstrap", n_resamples=99)
     assert resampled["p_value"].tolist() == [0.01, 1.0, 0.01]
-    assert found["p_equivalence"].tolist() == pytest.approx([1.0, 0.9**12, 1.0])
-    assert found.columns[found.isna().any()].tolist() == ["effect_low", "effect_high"]
+    assert result["p_equivalence"].tolist() == pytest.approx([1.0, 0.9**12, 1.0])
+    assert result.columns[result.isna().any()].tolist() == ["effect_low", "effect_high"]
 
 
 def test_equivalence_is_that_of_both_limits():
@@ -219,14 +219,14 @@ def test_rare_large_differences_are_rarely_taken_for_equivalence(n):
 @pytest.mark.parametrize("test", ["moderated", "t"])
 def test_intervals_and_effects_exclude_zero_exactly_where_the_test_rejects(test, n_systems, n):
     scores = np.random.default_rng([n_systems, n]).beta(2, 3, (n_systems, n)) + np.arange(n_systems)[:, None] / 20
-    systems = {f"s{i}": own for i, own in enumerate(scores)}
+    systems = {f"s{i}": row for i, row in enumerate(scores)}
     for correction in ("bonferroni", "bh", "none"):
-        found = comparisons(values(**systems), test=test, correction=correction)
-        rejected = found["p_adjusted"] <= 0.05
-        assert ((found["low"] > 0) | (found["high"] < 0)).tolist() == rejected.tolist()
-        assert ((found["effect_low"] > 0) | (found["effect_high"] < 0)).tolist() == rejected.tolist()
-        assert (found["effect_low"] <= found["effect_size"]).all()
-        assert (found["effect_size"] <= found["effect_high"]).all()
+        pairs = comparisons(values(**systems), test=test, correction=correction)
+        rejected = pairs["p_adjusted"] <= 0.05
+        assert ((pairs["low"] > 0) | (pairs["high"] < 0)).tolist() == rejected.tolist()
+        assert ((pairs["effect_low"] > 0) | (pairs["effect_high"] < 0)).tolist() == rejected.tolist()
+        assert (pairs["effect_low"] <= pairs["effect_size"]).all()
+        assert (pairs["effect_size"] <= pairs["effect_high"]).all()
 
 
 @pytest.mark.parametrize(
@@ -241,14 +241,14 @@ def test_intervals_and_effects_exclude_zero_exactly_where_the_test_rejects(test,
     ],
 )
 def test_intervals_name_their_method(test, correction, label):
-    found = comparisons(values(**SCORES), test=test, correction=correction, n_resamples=999)
-    assert set(found["method"]) == {label}
+    pairs = comparisons(values(**SCORES), test=test, correction=correction, n_resamples=999)
+    assert set(pairs["method"]) == {label}
     if "by Bonferroni" in label:
-        own = comparisons(values(**SCORES))
-        assert found["low"].tolist() == pytest.approx(own["low"].tolist())
+        default = comparisons(values(**SCORES))
+        assert pairs["low"].tolist() == pytest.approx(default["low"].tolist())
         # Effects agree with the test that is reported.
-        rejected = found["p_adjusted"] <= 0.05
-        excluded = (found["effect_low"] > 0) | (found["effect_high"] < 0)
+        rejected = pairs["p_adjusted"] <= 0.05
+        excluded = (pairs["effect_low"] > 0) | (pairs["effect_high"] < 0)
         assert not (excluded & ~rejected).any()
 
 
@@ -256,18 +256,18 @@ def test_variances_are_moderated_by_the_median_of_all_pairs():
     n, rng = 12, np.random.default_rng(3)
     systems = {"a": rng.random(n), "b": rng.random(n), "c": rng.random(n)}
     systems["d"] = systems["a"] + 0.01 + rng.normal(0, 1e-4, n)
-    found = comparisons(values(**systems)).set_index(["name_a", "name_b"])
-    d = np.stack([systems[a] - systems[b] for a, b in found.index], axis=1)
+    table = comparisons(values(**systems)).set_index(["name_a", "name_b"])
+    d = np.stack([systems[a] - systems[b] for a, b in table.index], axis=1)
     v = d.var(axis=0, ddof=1)
     v = np.maximum(v, (v * (n - 1) + 4 * np.median(v)) / (n + 3))
     t = d.mean(axis=0) / np.sqrt(v / n)
-    assert found["p_value"].tolist() == pytest.approx((2 * stats.t.sf(np.abs(t), n - 1)).tolist())
-    assert found["effect_size"].tolist() == pytest.approx((t / np.sqrt(n)).tolist())
+    assert table["p_value"].tolist() == pytest.approx((2 * stats.t.sf(np.abs(t), n - 1)).tolist())
+    assert table["effect_size"].tolist() == pytest.approx((t / np.sqrt(n)).tolist())
     # Without moderation, a difference of .01 by chance would be certain.
-    assert found.loc[("a", "d"), "p_value"] > 0.5
+    assert table.loc[("a", "d"), "p_value"] > 0.5
     assert comparisons(values(**systems), test="t").set_index(["name_a", "name_b"]).loc[("a", "d"), "p_value"] < 1e-6
     half = stats.t.isf(0.05 / 12, n - 1) * np.sqrt(v / n)
-    assert (found["high"] - found["low"]).tolist() == pytest.approx((2 * half).tolist())
+    assert (table["high"] - table["low"]).tolist() == pytest.approx((2 * half).tolist())
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -278,11 +278,11 @@ def test_weights_and_clusters_are_those_of_students_t(weighted):
     sample = SampledQueries(w if weighted else np.ones(20), clusters=None if weighted else code)
     order = np.argsort([*map(str, range(20))])
     sorted_sample = SampledQueries(sample.weights[order], clusters=None if weighted else code[order])
-    found = comparisons(values(**systems), sample=lambda _: sorted_sample).iloc[0]
+    row = comparisons(values(**systems), sample=lambda _: sorted_sample).iloc[0]
     of = sample.moments((systems["a"] - systems["b"])[:, None])
     t = of.mean / np.sqrt(of.variance)
-    assert found["p_value"] == pytest.approx(float(2 * special.stdtr(of.df, -abs(t))[0]))
-    assert found["diff"] == pytest.approx(float(of.mean[0]))
+    assert row["p_value"] == pytest.approx(float(2 * special.stdtr(of.df, -abs(t))[0]))
+    assert row["diff"] == pytest.approx(float(of.mean[0]))
     for test in ("randomisation", "wilcoxon") if weighted else ("wilcoxon",):
         with pytest.raises(ParameterError, match=f"test='{test}' has no weights"):
             comparisons(values(**systems), test=test, sample=lambda _: sorted_sample)
@@ -299,12 +299,12 @@ def test_clusters_are_flipped_and_drawn_as_one(test):
             np.ones(len(qids)), clusters=np.unique([int(q) // 2 for q in qids], return_inverse=True)[1]
         )
 
-    found = comparisons(twice, test=test, sample=sample)
+    pairs = comparisons(twice, test=test, sample=sample)
     alone = comparisons(values(**single), test=test)
-    assert found["p_adjusted"].tolist() == pytest.approx(alone["p_adjusted"].tolist())
+    assert pairs["p_adjusted"].tolist() == pytest.approx(alone["p_adjusted"].tolist())
     # Copies would be taken as evidence without clusters.
-    assert (comparisons(twice, test=test)["p_value"] < found["p_value"]).all()
-    assert found["method"].iloc[0] == "inverted moderated paired t, simultaneous by Bonferroni"
+    assert (comparisons(twice, test=test)["p_value"] < pairs["p_value"]).all()
+    assert pairs["method"].iloc[0] == "inverted moderated paired t, simultaneous by Bonferroni"
     pair = comparisons(twice[twice["name"] != "c"], test=test, sample=sample).iloc[0]
     assert (pair["p_value"] > 0.05) == (pair["low"] <= 0 <= pair["high"])
 
@@ -324,14 +324,14 @@ def test_swapping_two_systems_turns_signs_alone(test):
 
 @pytest.mark.parametrize("correction", ["holm", "max-t"])
 def test_names_of_systems_change_no_p_value(correction):
-    renamed = {f"x{9 - i}": own for i, own in enumerate(SCORES.values())}
-    found, again = (
+    renamed = {f"x{9 - i}": scores for i, scores in enumerate(SCORES.values())}
+    result, again = (
         comparisons(values(**systems), test="randomisation", correction=correction, n_resamples=199).drop(
             columns=["name_a", "name_b"]
         )
         for systems in (SCORES, renamed)
     )
-    pd.testing.assert_frame_equal(found, again)
+    pd.testing.assert_frame_equal(result, again)
 
 
 def test_no_p_values_and_none_to_adjust():
@@ -387,10 +387,10 @@ def maximal_cliques(alike):
 
 @given(differences())
 def test_systems_share_a_letter_exactly_when_they_are_not_different(different):
-    found = [signs(text) for text in letters(different)]
-    assert all(found)
+    results = [signs(text) for text in letters(different)]
+    assert all(results)
     for a, b in combinations(range(len(different)), 2):
-        assert bool(found[a] & found[b]) != different[a, b]
+        assert bool(results[a] & results[b]) != different[a, b]
 
 
 # Three sets that others make redundant; and a first one.
@@ -398,8 +398,8 @@ def test_systems_share_a_letter_exactly_when_they_are_not_different(different):
 @example(matrix(6, [(0, 3), (1, 5), (2, 4), (3, 4), (3, 5)]))
 @given(differences(7))
 def test_every_letter_is_a_maximal_set_and_none_can_be_left_out(different):
-    found = [signs(text) for text in letters(different)]
-    groups = {sign: {at for at, own in enumerate(found) if sign in own} for sign in set().union(*found)}
+    results = [signs(text) for text in letters(different)]
+    groups = {sign: {at for at, members in enumerate(results) if sign in members} for sign in set().union(*results)}
     cliques = maximal_cliques(~different)
     assert all(group in cliques for group in groups.values())
     in_order = [sorted(groups[sign]) for sign in sorted(groups)]
@@ -415,10 +415,10 @@ def test_every_letter_is_a_maximal_set_and_none_can_be_left_out(different):
 def test_where_only_distance_decides_letters_are_the_maximal_sets_in_order(scores, reach):
     scores = np.sort(scores)
     different = np.abs(scores[:, None] - scores) > reach
-    found = [signs(text) for text in letters(different)]
+    results = [signs(text) for text in letters(different)]
     cliques = sorted(sorted(clique) for clique in maximal_cliques(~different))
-    names = sorted(set().union(*found))
-    assert [[at for at, own in enumerate(found) if name in own] for name in names] == cliques
+    names = sorted(set().union(*results))
+    assert [[at for at, members in enumerate(results) if name in members] for name in names] == cliques
 
 
 @pytest.mark.parametrize(
@@ -431,5 +431,5 @@ def test_letters_of_few_systems_by_hand(n, pairs, expected):
 
 
 def test_letters_go_on_after_z():
-    found = letters(~np.eye(60, dtype=bool))
-    assert (found[25:28], found[52], len(set(found))) == (["z", "a1", "b1"], "a2", 60)
+    result = letters(~np.eye(60, dtype=bool))
+    assert (result[25:28], result[52], len(set(result))) == (["z", "a1", "b1"], "a2", 60)

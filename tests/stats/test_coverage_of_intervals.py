@@ -57,8 +57,8 @@ def topics_held(draw, truth, n, method, n_simulations=2000):
     rng = np.random.default_rng(2025)
     held = []
     for number in range(100):
-        found = topics_intervals(draw(rng, (n, n_simulations // 100)), method=method, n_resamples=499, seed=number)
-        held.append(covers(found, truth))
+        intervals = topics_intervals(draw(rng, (n, n_simulations // 100)), method=method, n_resamples=499, seed=number)
+        held.append(covers(intervals, truth))
     return np.concatenate(held)
 
 
@@ -138,21 +138,21 @@ def resampled(n, shape):
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_intervals_over_50_intents_and_six_of_very_different_weights(method):
-    found, without = resampled(50, 4.0)
-    table = found.frame(method=method, left_out=without)
+    result, without = resampled(50, 4.0)
+    table = result.frame(method=method, left_out=without)
     assert table["method"][0] == f"intents ({method})"
     assert_nominal(covers(table, 0.5))
     # Six are too few: some 85 % and 88 %, as stated in the docstring.
-    found, without = resampled(6, 1.0)
-    assert_below_nominal(covers(found.frame(method=method, left_out=without), 0.5), 0.925)
+    result, without = resampled(6, 1.0)
+    assert_below_nominal(covers(result.frame(method=method, left_out=without), 0.5), 0.925)
 
 
 def test_intervals_of_means_over_queries_from_resampled_intents():
     # Means over 3 queries of 60 intents each: 300 collections.
     rng = np.random.default_rng(8)
     weight, covered = rng.gamma(4.0, size=(900, 60)), rng.random((900, 60)) < 0.5
-    found = replicate(intents_of(weight), covering(covered), [IntentBootstrap()], ES, n_replicas=300)
-    means = found.values[0, 0].reshape(300, 300, 3).mean(axis=2)
+    replicas = replicate(intents_of(weight), covering(covered), [IntentBootstrap()], ES, n_replicas=300)
+    means = replicas.values[0, 0].reshape(300, 300, 3).mean(axis=2)
     assert_nominal(covers(replica_intervals(means, source="intents"), 0.5))
 
 
@@ -166,20 +166,20 @@ def counted():
     prob = rng.dirichlet(np.ones(6), 1500)
     covered = np.tile([True, False], (1500, 3))
     truth = np.array([rng.dirichlet(12 * p + 1e-12) for p in prob])
-    found = replicate(intents_of(prob), covering(covered), [Dirichlet(12)], ES, n_replicas=600)
-    return found, (truth * covered).sum(axis=1), (prob * covered).sum(axis=1)
+    replicas = replicate(intents_of(prob), covering(covered), [Dirichlet(12)], ES, n_replicas=600)
+    return replicas, (truth * covered).sum(axis=1), (prob * covered).sum(axis=1)
 
 
 def test_percentiles_of_dirichlet_replicas_cover_such_a_pi_and_means_over_queries(counted):
-    found, truth, _ = counted
-    assert_nominal(covers(found.frame(), truth))
-    means = replica_intervals(found.values[0, 0].reshape(600, 300, 5).mean(axis=2))
+    result, truth, _ = counted
+    assert_nominal(covers(result.frame(), truth))
+    means = replica_intervals(result.values[0, 0].reshape(600, 300, 5).mean(axis=2))
     assert_nominal(covers(means, truth.reshape(300, 5).mean(axis=1)))
 
 
 def test_the_papers_normal_interval_holds_the_expectation_and_not_the_truth(counted):
-    found, truth, expectation = counted
-    table = found.frame(method="normal")
+    result, truth, expectation = counted
+    table = result.frame(method="normal")
     assert_nominal(covers(table, expectation))
     # It covers the true ES of about 1 of 15 queries.
     assert_below_nominal(covers(table, truth), 0.15)

@@ -46,15 +46,15 @@ def test_the_frontier_equals_the_comparison_of_every_two_points(points):
 
 def test_runs_keep_their_order_and_their_means():
     up, down = sample(12)
-    found = pareto_frontier(values(up, down, n_topics=5), n_resamples=10)
-    assert list(found.runs) == ["name", "RelCov@20", "NonRelCov@20", "n_qids", "on_frontier"]
-    assert found.runs["name"].tolist() == [f"r{i}" for i in range(12)]
-    assert found.runs["RelCov@20"].to_numpy() == pytest.approx(up)
-    assert found.runs["NonRelCov@20"].to_numpy() == pytest.approx(down)
-    assert (found.runs["n_qids"] == 5).all()
-    front = found.front()
+    frontier = pareto_frontier(values(up, down, n_topics=5), n_resamples=10)
+    assert list(frontier.runs) == ["name", "RelCov@20", "NonRelCov@20", "n_qids", "on_frontier"]
+    assert frontier.runs["name"].tolist() == [f"r{i}" for i in range(12)]
+    assert frontier.runs["RelCov@20"].to_numpy() == pytest.approx(up)
+    assert frontier.runs["NonRelCov@20"].to_numpy() == pytest.approx(down)
+    assert (frontier.runs["n_qids"] == 5).all()
+    front = frontier.front()
     assert front["NonRelCov@20"].is_monotonic_increasing
-    assert len(front) == found.runs["on_frontier"].sum() > 1
+    assert len(front) == frontier.runs["on_frontier"].sum() > 1
 
 
 def test_the_correlation_and_fishers_interval_equal_scipys_and_the_papers():
@@ -73,10 +73,10 @@ def test_the_correlation_and_fishers_interval_equal_scipys_and_the_papers():
 def test_the_bootstrap_equals_a_loop_over_the_same_resamples_in_batches_too(monkeypatch):
     up, down = sample(15)
     whole = pareto_frontier(values(up, down), n_resamples=200, seed=4).correlation
-    found = whole.set_index("method").loc["runs (percentile)"]
+    row = whole.set_index("method").loc["runs (percentile)"]
     rows = stream(4, "frontier").integers(15, size=(200, 15))
     loop = [np.corrcoef(up[some], down[some])[0, 1] for some in rows]
-    assert found[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
+    assert row[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
     monkeypatch.setattr("vbterrier.stats.frontier._BATCH", 40)
     pd.testing.assert_frame_equal(whole, pareto_frontier(values(up, down), n_resamples=200, seed=4).correlation)
 
@@ -84,17 +84,17 @@ def test_the_bootstrap_equals_a_loop_over_the_same_resamples_in_batches_too(monk
 def test_shares_inside_target_regions_are_strict():
     up = [0.8, 0.81, 0.95, 0.99, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     down = [0.4, 0.49, 0.5, 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    found = pareto_frontier(values(up, down), targets=[(0.8, 0.5), (0.0, 1.0)]).targets
+    targets = pareto_frontier(values(up, down), targets=[(0.8, 0.5), (0.0, 1.0)]).targets
     expected = [[0.8, 0.5, 2, 0.2], [0.0, 1.0, 10, 1.0]]
-    assert found[["above", "below", "n_inside", "share"]].to_numpy().tolist() == expected
+    assert targets[["above", "below", "n_inside", "share"]].to_numpy().tolist() == expected
     peer = stats.binomtest(2, 10).proportion_ci()
-    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([peer.low, peer.high])
+    assert targets.loc[0, ["low", "high"]].tolist() == pytest.approx([peer.low, peer.high])
 
 
 def test_few_runs_and_measures_that_do_not_vary_are_told_of():
     with pytest.warns(DegenerateWarning, match="4 runs"):
-        found = pareto_frontier(values([0.1, 0.2, 0.3, 0.35], [0.2, 0.1, 0.4, 0.5]))
-    assert found.correlation["value"].notna().all()
+        frontier = pareto_frontier(values([0.1, 0.2, 0.3, 0.35], [0.2, 0.1, 0.4, 0.5]))
+    assert frontier.correlation["value"].notna().all()
     with pytest.warns(DegenerateWarning, match="1 runs"):
         alone = pareto_frontier(values([0.1], [0.2]))
     assert alone.correlation[["value", "low", "high"]].isna().all(axis=None)

@@ -34,7 +34,7 @@ def ends(interval):
 
 
 def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
-    found = topics_intervals(TABLE, method="studentised", level=0.9, n_resamples=300, seed=5)
+    result = topics_intervals(TABLE, method="studentised", level=0.9, n_resamples=300, seed=5)
     counts = np.vstack(list(resamples(60, 300, stream(5, "")))).astype(int)
     for column in range(4):
         values = TABLE[:, column]
@@ -42,9 +42,9 @@ def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
         t = [(one.mean() - values.mean()) / (one.std(ddof=1) / math.sqrt(60)) for one in drawn]
         error = values.std(ddof=1) / math.sqrt(60)
         expected = values.mean() - np.quantile(t, [0.95, 0.05]) * error
-        assert (found.low[column], found.high[column]) == pytest.approx(tuple(expected), abs=1e-12)
+        assert (result.low[column], result.high[column]) == pytest.approx(tuple(expected), abs=1e-12)
     # The scores are skewed to the right: so is the interval.
-    assert found.high[2] - TABLE[:, 2].mean() > TABLE[:, 2].mean() - found.low[2]
+    assert result.high[2] - TABLE[:, 2].mean() > TABLE[:, 2].mean() - result.low[2]
 
 
 @pytest.mark.parametrize("method", TOPIC_METHODS)
@@ -70,9 +70,9 @@ def test_intervals_follow_the_unit_and_the_zero_of_the_measure(method, unit, zer
     # Draws of the bounded limits are not symmetric.
     assume(method != "bounded" or unit > 0)
     bounds = sorted((zero - 10 * unit, zero + 10 * unit))
-    found = topics_intervals(TABLE, method=method, n_resamples=100, seed=1, bounds=(-10, 10))
+    result = topics_intervals(TABLE, method=method, n_resamples=100, seed=1, bounds=(-10, 10))
     moved = topics_intervals(unit * TABLE + zero, method=method, n_resamples=100, seed=1, bounds=tuple(bounds))
-    low, high = (zero + unit * end for end in ((found.low, found.high) if unit > 0 else (found.high, found.low)))
+    low, high = (zero + unit * end for end in ((result.low, result.high) if unit > 0 else (result.high, result.low)))
     assert moved.low == pytest.approx(low, abs=1e-9 * (abs(unit) + abs(zero)))
     assert moved.high == pytest.approx(high, abs=1e-9 * (abs(unit) + abs(zero)))
 
@@ -81,15 +81,15 @@ def test_topics_that_nearly_all_score_the_same_have_no_studentised_end_and_one_w
     table = np.zeros((20, 3))
     table[:, 1] = np.linspace(0, 1, 20)
     table[4, 2] = 1.0
-    with pytest.warns(DegenerateWarning) as said:
-        found = topics_intervals(table, method="studentised")
-    withheld, unbounded = (str(each.message) for each in said)
+    with pytest.warns(DegenerateWarning) as record:
+        result = topics_intervals(table, method="studentised")
+    withheld, unbounded = (str(each.message) for each in record)
     assert withheld.startswith("1 of 3 intervals are withheld:")
     assert unbounded.startswith("1 of 3 studentised intervals are unbounded:")
     # .36 of the resamples lack the one topic, and their t is minus infinity.
-    assert (found.high[2], found.low[2] > -0.1) == (np.inf, True)
-    assert np.isnan([found.low[0], found.high[0]]).all()
-    assert np.isfinite([found.low[1], found.high[1]]).all()
+    assert (result.high[2], result.low[2] > -0.1) == (np.inf, True)
+    assert np.isnan([result.low[0], result.high[0]]).all()
+    assert np.isfinite([result.low[1], result.high[1]]).all()
     within = topics_intervals(table, method="studentised", bounds=(0, 1))
     assert (within.low[2], within.high[2]) == (0, 1)
 
@@ -129,9 +129,9 @@ def test_the_least_spread_gives_finite_ends_in_order(method, values):
 @pytest.mark.parametrize("method", TOPIC_METHODS)
 @pytest.mark.parametrize("n", [0, 1])
 def test_fewer_than_two_topics_give_nan_and_one_warning(method, n):
-    with pytest.warns(DegenerateWarning, match="at least two") as said:
+    with pytest.warns(DegenerateWarning, match="at least two") as record:
         interval = topics_interval(np.full(n, 0.5), method=method)
-    assert len(said) == 1
+    assert len(record) == 1
     assert np.isnan(ends(interval)).all()
     assert interval.method == f"topics ({method})"
 
@@ -139,10 +139,10 @@ def test_fewer_than_two_topics_give_nan_and_one_warning(method, n):
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_normal_interval_is_students_and_needs_no_resamples(level):
     expected = stats.ttest_1samp(SCORES, 0).confidence_interval(level)
-    found = topics_interval(SCORES, method="normal", level=level, seed=5)
-    assert ends(found) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert found == topics_interval(SCORES, method="normal", level=level, seed=6, n_resamples=1)
-    assert found.method == "topics (normal)"
+    interval = topics_interval(SCORES, method="normal", level=level, seed=5)
+    assert ends(interval) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert interval == topics_interval(SCORES, method="normal", level=level, seed=6, n_resamples=1)
+    assert interval.method == "topics (normal)"
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan, math.inf])
@@ -187,29 +187,29 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
         ("b", "P@5"): dict(zip(others, rng.random(27), strict=True)),
         ("a", "AP"): dict(zip(some[::-1], rng.random(12), strict=True)),
     }
-    table = pd.concat([frame(name, measure, own) for (name, measure), own in scores.items()])
-    found = intervals(table, method=method, level=0.8, n_resamples=99, seed=7)
-    assert list(found) == list(COLUMNS)
-    assert [*zip(found["name"], found["measure"], strict=True)] == list(scores)
-    for row, own in zip(found.itertuples(), scores.values(), strict=True):
-        values = np.array([own[qid] for qid in sorted(own)])
+    table = pd.concat([frame(name, measure, by_topic) for (name, measure), by_topic in scores.items()])
+    result = intervals(table, method=method, level=0.8, n_resamples=99, seed=7)
+    assert list(result) == list(COLUMNS)
+    assert [*zip(result["name"], result["measure"], strict=True)] == list(scores)
+    for row, by_topic in zip(result.itertuples(), scores.values(), strict=True):
+        values = np.array([by_topic[qid] for qid in sorted(by_topic)])
         options = {"method": method, "level": 0.8, "n_resamples": 99, "seed": 7}
-        expected = topics_intervals(values[:, None], qids=sorted(own), bounds=(0, 1), **options)
+        expected = topics_intervals(values[:, None], qids=sorted(by_topic), bounds=(0, 1), **options)
         assert (row.low, row.high) == pytest.approx((expected.low[0], expected.high[0]), abs=1e-12)
         assert row.value == pytest.approx(values.mean())
-        assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(own), 7)
+        assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(by_topic), 7)
         assert row.n_resamples == (0 if method in {"normal", "unseen"} else 99)
     mixed = intervals(table.sample(frac=1, random_state=2), method=method, level=0.8, n_resamples=99, seed=7)
-    one, other = (each.sort_values(["name", "measure"], ignore_index=True) for each in (mixed, found))
+    one, other = (each.sort_values(["name", "measure"], ignore_index=True) for each in (mixed, result))
     pd.testing.assert_frame_equal(one, other, rtol=1e-12)
 
 
 def test_intervals_are_continuous_and_end_within_the_bounds():
     zeros = {f"q{i}": 0.0 for i in range(50)}
     for scores in (zeros, {**zeros, "q3": 0.001}, {**zeros, "q3": 1e-9}):
-        found = intervals(frame("a", "AP", scores)).iloc[0]
-        assert (found["low"], found["high"]) == pytest.approx((0, 1 - 0.025 ** (1 / 50)), abs=1e-4)
-        assert found["method"] == "topics (unseen)"
+        row = intervals(frame("a", "AP", scores)).iloc[0]
+        assert (row["low"], row["high"]) == pytest.approx((0, 1 - 0.025 ** (1 / 50)), abs=1e-4)
+        assert row["method"] == "topics (unseen)"
     hundred = intervals(frame("a", "own", {q: 100 * value for q, value in zeros.items()}), bounds=(0, 100)).iloc[0]
     assert hundred["high"] == pytest.approx(100 * (1 - 0.025 ** (1 / 50)))
     with pytest.warns(DegenerateWarning, match="method='unseen' needs a measure with a known range"):
@@ -222,13 +222,13 @@ def test_frames_without_rows_and_with_one_topic():
     empty = pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})
     assert list(intervals(empty)) == list(COLUMNS)
     with pytest.warns(DegenerateWarning, match="at least two"):
-        found = intervals(frame("a", "AP", {"q1": 0.5}))
-    assert found["value"].tolist() == [0.5]
-    assert found[["low", "high"]].isna().all(axis=None)
+        table = intervals(frame("a", "AP", {"q1": 0.5}))
+    assert table["value"].tolist() == [0.5]
+    assert table[["low", "high"]].isna().all(axis=None)
 
 
 def test_limits_of_resamples_ignore_empty_ones_of_each_column():
     """The first row is the mean itself; the second column has two resamples with topics, the third none."""
     means = np.array([[9.0, 9.0, 9.0], [1.0, math.nan, math.nan], [2.0, 4.0, math.nan], [3.0, 2.0, math.nan]])
-    found = poisson_limits(means, np.array([0.0, 1.0]))
-    np.testing.assert_array_equal(found, [[1.0, 2.0, math.nan], [3.0, 4.0, math.nan]])
+    result = poisson_limits(means, np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(result, [[1.0, 2.0, math.nan], [3.0, 4.0, math.nan]])

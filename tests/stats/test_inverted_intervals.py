@@ -49,18 +49,18 @@ def test_an_interval_excludes_0_only_if_the_test_rejects(test, correction, kind)
         table = scores(kind, n, 5, rng)
         columns = {"name": np.repeat([*"abcde"], n), "qid": np.tile([*map(str, range(n))], 5), "measure": "P@10"}
         frame = pd.DataFrame(columns).assign(value=table.T.ravel())
-        found = comparisons(frame, test=test, correction=correction, n_resamples=499, seed=n)
-        rejected = is_significant(found["p_adjusted"], found["level"])
-        excludes = (found["low"] > 0) | (found["high"] < 0)
-        effects = (found["effect_low"] > 0) | (found["effect_high"] < 0)
+        pairs = comparisons(frame, test=test, correction=correction, n_resamples=499, seed=n)
+        rejected = is_significant(pairs["p_adjusted"], pairs["level"])
+        excludes = (pairs["low"] > 0) | (pairs["high"] < 0)
+        effects = (pairs["effect_low"] > 0) | (pairs["effect_high"] < 0)
         assert not (effects & ~rejected).any()
         # A limit of 0 is the open end of the interval of a rejected difference.
-        at_zero = (found["low"] == 0) | (found["high"] == 0)
+        at_zero = (pairs["low"] == 0) | (pairs["high"] == 0)
         assert not (excludes & ~rejected).any()
         assert (excludes | at_zero)[rejected].all()
-        assert (found["low"] < found["high"]).all()
-        assert found["low"].min() >= -1
-        assert found["high"].max() <= 1
+        assert (pairs["low"] < pairs["high"]).all()
+        assert pairs["low"].min() >= -1
+        assert pairs["high"].max() <= 1
         n_open += int((rejected & at_zero).sum())
     # Truncation at 0 is the exception.
     assert n_open < 6
@@ -162,15 +162,15 @@ def test_effect_sizes_have_intervals_by_the_noncentral_t():
     # Equal differences have no spread; an interval of the effect excludes 0 exactly if t rejects.
     constant = t_test(np.ones((5, 1)), moderated=False)
     assert np.isnan(effect_limits(constant, np.array([0.05]), np.array([True]))).all()
-    found = effect_limits(t_test(d, moderated=False), p, np.ones(3, bool))
-    assert np.abs(found).min(axis=0) == pytest.approx(np.zeros(3), abs=1e-6)
+    result = effect_limits(t_test(d, moderated=False), p, np.ones(3, bool))
+    assert np.abs(result).min(axis=0) == pytest.approx(np.zeros(3), abs=1e-6)
 
 
 def test_a_single_topic_has_no_interval():
     frame = pd.DataFrame({"name": ["a", "b"], "qid": "1", "measure": "AP", "value": [0.2, 0.4]})
     with pytest.warns(DegenerateWarning, match="at least two topics"):
-        found = comparisons(frame).iloc[0]
-    assert found[["low", "high", "effect_low", "effect_high"]].isna().all()
+        row = comparisons(frame).iloc[0]
+    assert row[["low", "high", "effect_low", "effect_high"]].isna().all()
 
 
 # Confidence sequences
@@ -189,8 +189,8 @@ def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind):
     missed = peeked = 0
     for _ in range(n_samples):
         x = KINDS[kind](rng, n)
-        found = confidence_sequence(x, bounds=(-1, 1), level=0.9)
-        missed += int(((found["low"] > 0) | (found["high"] < 0)).any())
+        sequence = confidence_sequence(x, bounds=(-1, 1), level=0.9)
+        missed += int(((sequence["low"] > 0) | (sequence["high"] < 0)).any())
         sizes = np.arange(5, n + 1)
         means = np.cumsum(x)[4:] / sizes
         std = np.sqrt(np.maximum(np.cumsum(x**2)[4:] / sizes - means**2, 1e-12) * sizes / (sizes - 1))
@@ -204,8 +204,8 @@ def test_weighted_sequences_follow_equal_weights_and_bets_one_by_one():
     rng = np.random.default_rng(5)
     x, w = rng.random(40), rng.uniform(0.2, 1, 40)
     assert confidence_sequence(x, weights=np.full(40, 7.0)).equals(confidence_sequence(x))
-    found = confidence_sequence(x, weights=w)
-    assert found["value"].to_numpy() == pytest.approx(np.cumsum(w * x) / np.cumsum(w))
+    sequence = confidence_sequence(x, weights=w)
+    assert sequence["value"].to_numpy() == pytest.approx(np.cumsum(w * x) / np.cumsum(w))
     u, means, alpha = w / w.max(), np.linspace(0, 1, 2001), 0.05
     more = less = np.ones(2001)
     mean, squares, low, high = 0.5, 0.25, 0.0, 1.0
@@ -216,22 +216,22 @@ def test_weighted_sequences_follow_equal_weights_and_bets_one_by_one():
             less = less * (1 - np.minimum(bet, 0.5 / (1 - means)) * weight * (value - means))
         left = means[np.maximum(more, less) < 2 / alpha]
         low, high = max(low, left.min() - 0.0005), min(high, left.max() + 0.0005)
-        assert found.loc[at - 1, ["low", "high"]].tolist() == pytest.approx([low, high], abs=1e-9)
+        assert sequence.loc[at - 1, ["low", "high"]].tolist() == pytest.approx([low, high], abs=1e-9)
         mean = ((u * x)[:at].sum() + 0.5) / (u[:at].sum() + 1)
         squares += (weight * (value - mean)) ** 2
 
 
 def test_intervals_narrow_and_follow_the_bounds():
     x = np.random.default_rng(5).random(700)
-    found = confidence_sequence(x, level=0.9)
-    assert found["n_qids"].tolist() == list(range(1, 701))
-    assert found["value"].to_numpy() == pytest.approx(np.cumsum(x) / np.arange(1, 701))
-    assert found["low"].is_monotonic_increasing
-    assert found["high"].is_monotonic_decreasing
+    sequence = confidence_sequence(x, level=0.9)
+    assert sequence["n_qids"].tolist() == list(range(1, 701))
+    assert sequence["value"].to_numpy() == pytest.approx(np.cumsum(x) / np.arange(1, 701))
+    assert sequence["low"].is_monotonic_increasing
+    assert sequence["high"].is_monotonic_decreasing
     moved = confidence_sequence(4 * x - 2, level=0.9, bounds=(-2, 2))
-    assert moved[["low", "high"]].to_numpy() == pytest.approx(4 * found[["low", "high"]].to_numpy() - 2)
+    assert moved[["low", "high"]].to_numpy() == pytest.approx(4 * sequence[["low", "high"]].to_numpy() - 2)
     # The first 100 intervals know nothing of later topics.
-    assert confidence_sequence(x[:100], level=0.9).equals(found.head(100))
+    assert confidence_sequence(x[:100], level=0.9).equals(sequence.head(100))
 
 
 def test_levels_of_all_looks_together_spend_the_error_once():
@@ -244,14 +244,14 @@ def test_levels_of_all_looks_together_spend_the_error_once():
 def test_limits_by_sign_flips_are_those_of_each_difference_alone_however_many_are_flipped_at_a_time(monkeypatch):
     differences = np.random.default_rng(2).normal(size=(15, 7))
 
-    def found(columns):
+    def limits_of(columns):
         k, how = len(columns), {"n_resamples": 300, "seed": 1}
         bounds = (-np.inf, np.inf)
         return inverted_limits(
             differences[:, columns], "randomisation", np.full(k, 0.05), np.zeros(k, bool), bounds, **how
         )
 
-    alone = np.column_stack([found([place]) for place in range(7)])
+    alone = np.column_stack([limits_of([place]) for place in range(7)])
     for most in (1, 1000, 4_000_000):
         monkeypatch.setattr("vbterrier.stats.inverted_intervals._BATCH", most)
-        np.testing.assert_allclose(found([*range(7)]), alone, rtol=1e-12)
+        np.testing.assert_allclose(limits_of([*range(7)]), alone, rtol=1e-12)

@@ -45,11 +45,11 @@ def fleiss(labels):
 def test_cohens_kappa_equals_scikit_learns(pairs, weights):
     assume(len({label for pair in pairs for label in pair}) > 1)
     first, second = zip(*pairs, strict=True)
-    found = cohen_kappa(first, second, weights=weights, categories=range(4))
+    kappa = cohen_kappa(first, second, weights=weights, categories=range(4))
     peer = cohen_kappa_score(first, second, weights=weights, labels=range(4))
-    assert found.value == pytest.approx(peer, abs=1e-12)
-    assert found.agreement == pytest.approx(np.mean(np.equal(first, second)))
-    assert found.n_items == len(pairs)
+    assert kappa.value == pytest.approx(peer, abs=1e-12)
+    assert kappa.agreement == pytest.approx(np.mean(np.equal(first, second)))
+    assert kappa.n_items == len(pairs)
 
 
 def test_the_error_of_cohens_kappa_by_the_formula_of_fleiss_cohen_and_everitt():
@@ -61,10 +61,10 @@ def test_the_error_of_cohens_kappa_by_the_formula_of_fleiss_cohen_and_everitt():
     b = (1 - kappa) ** 2 * sum(p[i, j] * (columns[i] + rows[j]) ** 2 for i in range(2) for j in range(2) if i != j)
     error = np.sqrt((a + b - (kappa - chance * (1 - kappa)) ** 2) / 50) / (1 - chance)
     labels = [(i, j) for i in range(2) for j in range(2) for _ in range(int(50 * p[i, j] + 0.5))]
-    found = cohen_kappa(*zip(*labels, strict=True), level=0.9)
-    assert found.value == pytest.approx(0.4)
+    result = cohen_kappa(*zip(*labels, strict=True), level=0.9)
+    assert result.value == pytest.approx(0.4)
     reach = stats.norm.ppf(0.95) * error
-    assert (found.low, found.high) == pytest.approx((0.4 - reach, 0.4 + reach))
+    assert (result.low, result.high) == pytest.approx((0.4 - reach, 0.4 + reach))
 
 
 @pytest.mark.slow
@@ -74,42 +74,42 @@ def test_intervals_of_cohens_kappa_hold_the_truth_as_often_as_they_say():
     for _ in range(300):
         truth = rng.integers(2, size=150)
         judges = [np.where(rng.random(150) < 0.8, truth, rng.integers(2, size=150)) for _ in range(2)]
-        found = cohen_kappa(*judges)
-        held += found.low <= 0.64 <= found.high
+        kappa = cohen_kappa(*judges)
+        held += kappa.low <= 0.64 <= kappa.high
     assert stats.binomtest(held, 300, 0.95).pvalue > 0.001
 
 
 def test_fleiss_kappa_of_the_reprinted_table():
-    found = fleiss_kappa(spread(REPRINTED))
-    assert round(found.value, 3) == 0.210
-    assert found.value == pytest.approx(fleiss(spread(REPRINTED)))
-    assert (found.agreement, found.n_items) == (0.1, 10)
+    kappa = fleiss_kappa(spread(REPRINTED))
+    assert round(kappa.value, 3) == 0.210
+    assert kappa.value == pytest.approx(fleiss(spread(REPRINTED)))
+    assert (kappa.agreement, kappa.n_items) == (0.1, 10)
 
 
 def test_the_interval_of_fleiss_kappa_equals_a_loop_over_the_same_resamples(monkeypatch):
     labels = spread(REPRINTED)
-    found = fleiss_kappa(labels, n_resamples=100, seed=3)
+    kappa = fleiss_kappa(labels, n_resamples=100, seed=3)
     loop = [fleiss(labels[rows]) for rows in stream(3, "kappa").integers(10, size=(100, 10))]
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(loop, [0.025, 0.975])))
+    assert (kappa.low, kappa.high) == pytest.approx(tuple(np.quantile(loop, [0.025, 0.975])))
     monkeypatch.setattr("vbterrier.stats.kappa._BATCH", 70)
-    assert fleiss_kappa(labels, n_resamples=100, seed=3) == found
+    assert fleiss_kappa(labels, n_resamples=100, seed=3) == kappa
 
 
 def test_the_table_of_judges_holds_each_number():
     rng = np.random.default_rng(2)
     truth = rng.integers(3, size=40)
     labels = pd.DataFrame({name: np.where(rng.random(40) < 0.7, truth, rng.integers(3, size=40)) for name in "abc"})
-    found = judge_agreement(labels, weights="quadratic", seed=1)
-    assert list(found) == list(COLUMNS)
-    assert found["judges"].tolist() == ["a, b", "a, c", "b, c", "a, b, c", "a, b, c"]
+    result = judge_agreement(labels, weights="quadratic", seed=1)
+    assert list(result) == list(COLUMNS)
+    assert result["judges"].tolist() == ["a, b", "a, c", "b, c", "a, b, c", "a, b, c"]
     two = cohen_kappa(labels["a"], labels["c"], weights="quadratic")
-    assert found.loc[1, ["value", "low", "high"]].tolist() == [two.value, two.low, two.high]
+    assert result.loc[1, ["value", "low", "high"]].tolist() == [two.value, two.low, two.high]
     every = fleiss_kappa(labels, seed=1)
-    assert found.loc[3, ["value", "low", "high"]].tolist() == [every.value, every.low, every.high]
+    assert result.loc[3, ["value", "low", "high"]].tolist() == [every.value, every.low, every.high]
     agreed = int((labels.eq(labels["a"], axis=0)).all(axis=1).sum())
     ends = stats.binomtest(agreed, 40).proportion_ci()
-    assert found.loc[4, ["value", "low", "high"]].tolist() == pytest.approx([agreed / 40, ends.low, ends.high])
-    assert (found["n_items"] == 40).all()
+    assert result.loc[4, ["value", "low", "high"]].tolist() == pytest.approx([agreed / 40, ends.low, ends.high])
+    assert (result["n_items"] == 40).all()
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_judges_who_always_say_the_same_show_nothing():
         two = cohen_kappa([1, 1], [1, 1])
     with pytest.warns(DegenerateWarning, match="all labels are the same"):
         every = fleiss_kappa([[1, 1, 1]] * 2)
-    for found in (two, every):
-        assert np.isnan([found.value, found.low, found.high]).all()
-        assert found.agreement == 1
+    for result in (two, every):
+        assert np.isnan([result.value, result.low, result.high]).all()
+        assert result.agreement == 1
 
 
 @pytest.mark.parametrize("second", [[0, 1, 1, 0], [1, 1, 1, 1]])
 def test_an_error_of_nothing_is_no_interval(second):
     with pytest.warns(DegenerateWarning, match="the standard error is 0"):
-        found = cohen_kappa([0, 1, 1, 0], second)
-    assert found.value == (1 if second[0] == 0 else 0)
-    assert np.isnan([found.low, found.high]).all()
+        kappa = cohen_kappa([0, 1, 1, 0], second)
+    assert kappa.value == (1 if second[0] == 0 else 0)
+    assert np.isnan([kappa.low, kappa.high]).all()
 
 
 # The example of Krippendorff 2011: 4 observers, 12 units, missing labels; alpha of nominal labels .743.
@@ -175,34 +175,34 @@ def alpha(rows):
 
 
 def test_krippendorffs_alpha_of_his_example_and_by_pairs():
-    found = krippendorff_alpha(OBSERVED)
-    assert (round(found.value, 3), found.n_items) == (0.743, 11)
-    assert found.value == pytest.approx(alpha(OBSERVED), abs=1e-12)
+    result = krippendorff_alpha(OBSERVED)
+    assert (round(result.value, 3), result.n_items) == (0.743, 11)
+    assert result.value == pytest.approx(alpha(OBSERVED), abs=1e-12)
     draws = np.random.default_rng(0).integers(3, size=(40, 3)).astype(float)
     draws[draws == 2] = np.nan
     assert krippendorff_alpha(draws).value == pytest.approx(alpha(draws), abs=1e-12)
     words = pd.DataFrame(OBSERVED).replace({1: "a", 2: "b", 3: "c", 4: "d", 5: "e"}).astype(object)
-    assert krippendorff_alpha(words) == found
+    assert krippendorff_alpha(words) == result
 
 
 def test_resamples_of_equal_labels_have_no_alpha_and_leave_the_interval_to_the_others():
     rows = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 2.0]])
-    found = krippendorff_alpha(rows, n_resamples=200, seed=5)
+    result = krippendorff_alpha(rows, n_resamples=200, seed=5)
     drawn = [rows[places] for places in stream(5, "alpha").integers(3, size=(200, 3))]
     defined = [alpha(resampled) for resampled in drawn if np.ptp(resampled) > 0]
     assert 0 < len(defined) < 200
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(defined, [0.025, 0.975])))
+    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(defined, [0.025, 0.975])))
 
 
 @pytest.mark.parametrize("groups", [None, [*"aaabbbcccddd"]])
 def test_the_interval_of_alpha_equals_a_loop_over_resampled_groups(groups):
-    found = krippendorff_alpha(OBSERVED, groups=groups, n_resamples=50, seed=3)
+    result = krippendorff_alpha(OBSERVED, groups=groups, n_resamples=50, seed=3)
     keys = np.arange(12) if groups is None else np.array(groups)
-    known = list(dict.fromkeys(keys[(~np.isnan(OBSERVED)).sum(axis=1) > 1]))
-    parts = [OBSERVED[keys == key] for key in known]
+    groups_of_pairs = list(dict.fromkeys(keys[(~np.isnan(OBSERVED)).sum(axis=1) > 1]))
+    parts = [OBSERVED[keys == key] for key in groups_of_pairs]
     drawn = stream(3, "alpha").integers(len(parts), size=(50, len(parts)))
     loop = [alpha(np.concatenate([parts[at] for at in rows])) for rows in drawn]
-    assert [found.low, found.high] == pytest.approx(np.quantile(loop, [0.025, 0.975]), abs=1e-12)
+    assert [result.low, result.high] == pytest.approx(np.quantile(loop, [0.025, 0.975]), abs=1e-12)
 
 
 def test_alpha_of_equal_labels_is_undefined_and_needs_two_of_an_item():

@@ -22,10 +22,10 @@ LIMITS = constant_limits(0.0, 12, (0.0, 1.0), tail_probabilities(0.95))
 @pytest.mark.parametrize("method", TOPIC_METHODS)
 def test_scores_that_are_equal_on_all_topics_have_bounded_intervals(method):
     values = np.stack([np.zeros(12), np.tile([0.0, 1.0], 6)], axis=1)
-    found = topics_intervals(values, method=method, n_resamples=50, bounds=(0.0, 1.0))
+    intervals = topics_intervals(values, method=method, n_resamples=50, bounds=(0.0, 1.0))
     equal = "unseen" if method == "unseen" else "bounded"
-    assert [found.method_of(place) for place in (0, 1)] == [f"topics ({equal})", f"topics ({method})"]
-    assert [found.low[0], found.high[0]] == pytest.approx(LIMITS.tolist())
+    assert [intervals.method_of(place) for place in (0, 1)] == [f"topics ({equal})", f"topics ({method})"]
+    assert [intervals.low[0], intervals.high[0]] == pytest.approx(LIMITS.tolist())
     # Without bounds, there is no interval.
     assert topics_intervals(values, method="percentile", n_resamples=50).method_of(0) == "topics (percentile)"
 
@@ -47,26 +47,27 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
     assert table["n_resamples"].tolist() == [0, 0, 50, 50]
     one = table.loc[("all", "Unjudged@10")]
     assert [one["low"], one["high"]] == pytest.approx(LIMITS.tolist())
-    said = " ".join(caption_of(scores))
+    message = " ".join(caption_of(scores))
     assert (
-        "topics (bounded): over other topics from the same population, for scores that are equal on all topics" in said
+        "topics (bounded): over other topics from the same population, for scores that are equal on all topics"
+        in message
     )
-    assert "topics (percentile): over other topics from the same population (50 resamples" in said
+    assert "topics (percentile): over other topics from the same population (50 resamples" in message
 
 
 def test_differences_that_are_equal_on_all_topics_are_not_inverted_from_a_test():
-    found = vbterrier.compare(
+    comparison = vbterrier.compare(
         {"all": ALL, "same": ALL, "half": HALF},
         QRELS,
         ["nDCG@10"],
         inference=Inference(test="t", interval="percentile", n_resamples=50),
     )
-    methods = found.pairs.set_index(["name_a", "name_b"])["method"]
+    methods = comparison.pairs.set_index(["name_a", "name_b"])["method"]
     assert methods["all", "same"] == "bounded, simultaneous"
     assert methods["all", "half"] == "inverted paired t, simultaneous"
-    said = " ".join(caption_of(found))
-    assert "95%: inverted paired t, simultaneous and bounded, simultaneous" in said
-    assert "topics (percentile) and topics (bounded), 50 resamples" in " ".join(comparison_caption(found))
+    message = " ".join(caption_of(comparison))
+    assert "95%: inverted paired t, simultaneous and bounded, simultaneous" in message
+    assert "topics (percentile) and topics (bounded), 50 resamples" in " ".join(comparison_caption(comparison))
 
 
 def test_merged_statistics_linking_and_pooled_scores_say_so_too():
@@ -83,7 +84,7 @@ def test_merged_statistics_linking_and_pooled_scores_say_so_too():
     intents = pd.DataFrame({"qid": list("123"), "entity_id": "E", "prob": 1.0})
     topics = pd.DataFrame({"qid": list("123"), "query": "x"})
     run = topics[["qid"]].assign(docno=["d", "d", "d"], score=1.0)
-    found = vbterrier.evaluate_intents(
+    evaluation = vbterrier.evaluate_intents(
         {"x": run, "y": run.assign(docno=["d", "d", "e"])},
         topics,
         intents=intents,
@@ -91,7 +92,7 @@ def test_merged_statistics_linking_and_pooled_scores_say_so_too():
         measures=["ES"],
         options=IntentOptions(cutoff=5, pool="collection"),
     )
-    assert found.intervals.set_index("name")["method"].to_dict() == {
+    assert evaluation.intervals.set_index("name")["method"].to_dict() == {
         "x": "topics (bounded)",
         "y": "topics (percentile)",
     }

@@ -28,8 +28,8 @@ ANY = Criteria(0.01, 0.05, guarantee="any")
 
 
 def ends(criteria, d, w=None):
-    found = limits(criteria, np.asarray(d, float)[:, None], SampledQueries(np.ones(len(d)) if w is None else w))
-    return float(found.low[0]), float(found.high[0]), float(found.share_low[0]), float(found.share_high[0])
+    interval = limits(criteria, np.asarray(d, float)[:, None], SampledQueries(np.ones(len(d)) if w is None else w))
+    return float(interval.low[0]), float(interval.high[0]), float(interval.share_low[0]), float(interval.share_high[0])
 
 
 @pytest.mark.slow
@@ -108,8 +108,8 @@ def test_sequences_of_shares_cover_the_share_at_every_look(share):
     for side, tail in ((low > share, 0.05), (high < share, 0.1)):
         assert stats.binom.sf(side.sum() - 1, 400, tail) > 1e-3
     assert float(np.median(high - low)) < 0.3
-    found = limits(replace(BOTH, sequential=True), -0.9 * lost[:, :2], SampledQueries.equal(150))
-    assert found.share_low.tolist() == share_sequences(lost[:, :2], np.ones(150), 0.025, 0.05)[0].tolist()
+    interval = limits(replace(BOTH, sequential=True), -0.9 * lost[:, :2], SampledQueries.equal(150))
+    assert interval.share_low.tolist() == share_sequences(lost[:, :2], np.ones(150), 0.025, 0.05)[0].tolist()
 
 
 def test_a_sequence_without_losses_needs_more_queries_than_one_look():
@@ -135,28 +135,28 @@ def test_a_sequence_without_losses_needs_more_queries_than_one_look():
     ],
 )
 def test_limits_at_the_margin_and_at_the_share_decide(low, high, share_low, share_high, decision):
-    found = Limits(*np.array([0.0, low, high, 0.0, share_low, share_high])[:, None])
-    assert found.decisions(BOTH) == [decision]
-    assert found.decisions(ANY) == [decision if low <= -0.01 else "PASS"]
+    result = Limits(*np.array([0.0, low, high, 0.0, share_low, share_high])[:, None])
+    assert result.decisions(BOTH) == [decision]
+    assert result.decisions(ANY) == [decision if low <= -0.01 else "PASS"]
 
 
 def test_independent_errors_add_in_squares():
-    found = Limits(*np.array([0.0, -0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).widened((0.04, 0.03, 0.03, 0.03))
-    assert [found.low[0], found.high[0]] == pytest.approx([-0.05, 0.05])
-    assert [found.share_low[0], found.share_high[0]] == pytest.approx([0.05, 0.15])
+    result = Limits(*np.array([0.0, -0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).widened((0.04, 0.03, 0.03, 0.03))
+    assert [result.low[0], result.high[0]] == pytest.approx([-0.05, 0.05])
+    assert [result.share_low[0], result.share_high[0]] == pytest.approx([0.05, 0.15])
 
 
 def test_further_errors_widen_limits_of_losses_that_are_cut():
     rng = np.random.default_rng(5)
     d = np.where(rng.random((60, 40)) < 0.15, -0.9, rng.normal(0, 0.05, (60, 40)))
-    found = limits(replace(ALONE, worst=0.1), d, SampledQueries.equal(60))
-    assert found.mean == pytest.approx(np.maximum(d, -0.1).mean(axis=0))
+    interval = limits(replace(ALONE, worst=0.1), d, SampledQueries.equal(60))
+    assert interval.mean == pytest.approx(np.maximum(d, -0.1).mean(axis=0))
     # The mean of all losses is below these limits.
-    assert (d.mean(axis=0) < found.low).all()
+    assert (d.mean(axis=0) < interval.low).all()
     away = (0.02, 0.03, 0.0, 0.0)
-    wider = found.widened(away)
-    assert wider.low == pytest.approx(found.mean - np.hypot(found.mean - found.low, 0.02))
-    assert wider.high == pytest.approx(found.mean + np.hypot(found.high - found.mean, 0.03))
+    wider = interval.widened(away)
+    assert wider.low == pytest.approx(interval.mean - np.hypot(interval.mean - interval.low, 0.02))
+    assert wider.high == pytest.approx(interval.mean + np.hypot(interval.high - interval.mean, 0.03))
 
 
 def needed(criteria, d, away=(0.0, 0.0, 0.0, 0.0), sample=None):
@@ -232,8 +232,8 @@ def test_uniform_samples_without_the_heavy_queries_that_lose_do_not_pass(traffic
     of, criteria = moments(d[rows], weight[rows]), Criteria(0.02, 0.05)
     kish = (lower_limit(of, 0.05, 1.0, special.stdtrit) > -0.02) & (of.df >= 8)
     assert kish.mean() > 0.12
-    found = limits(criteria, d[rows], SampledQueries(weight[rows]))
-    assert stats.binom.sf(int((found.low > -0.02).sum()) - 1, m, 0.05) > 1e-3
+    interval = limits(criteria, d[rows], SampledQueries(weight[rows]))
+    assert stats.binom.sf(int((interval.low > -0.02).sum()) - 1, m, 0.05) > 1e-3
     # With the weights of all queries, the limit counts those that are not sampled.
     sample = SampledQueries(weight[rows[:, 0]], unsampled=np.sort(np.delete(weight, rows[:, 0]))[::-1])
     assert limits(criteria, d[rows[:, :1]], sample).decisions(criteria) == [UNKNOWN]
@@ -254,7 +254,7 @@ def test_samples_of_nearly_equal_weights_pass():
 @pytest.mark.parametrize("worst", [None, 0.5])
 @pytest.mark.parametrize("away", [(0.0,) * 4, (0.02, 0.03, 0.01, 0.02)])
 def test_decisions_of_sequences_are_those_of_their_limits(worst, away):
-    found = []
+    results = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         x = np.clip(rng.normal(rng.choice([-0.1, 0.0, 0.1, 0.3]), rng.choice([0.02, 0.1]), 150), -1, 1)
@@ -266,5 +266,5 @@ def test_decisions_of_sequences_are_those_of_their_limits(worst, away):
             interval = limits(criteria, values, sample, lost)
             expected = interval.widened(away).decisions(criteria)
             assert decisions(criteria, values, sample, lost, away) == expected
-            found += expected
-    assert set(found) == {PASS, FAIL, UNKNOWN}
+            results += expected
+    assert set(results) == {PASS, FAIL, UNKNOWN}

@@ -45,24 +45,24 @@ def null_ts(differences, test, n_resamples, seed):
 
 @pytest.mark.parametrize("test", RESAMPLED)
 def test_p_is_the_share_of_a_plain_loop_with_what_was_seen_added(test):
-    found = p_of(DIFFERENCES, test, 199, seed=3)
+    result = p_of(DIFFERENCES, test, 199, seed=3)
     drawn = null_ts(DIFFERENCES, test, 199, seed=3)
-    for pair, p in enumerate(found):
+    for pair, p in enumerate(result):
         seen = abs(one_t(DIFFERENCES[:, pair]))
         assert p == pytest.approx((1 + np.sum(drawn[:, pair] >= seen - 1e-9)) / 200)
-    assert found.max() > 0.3
-    assert found.min() < 0.06
+    assert result.max() > 0.3
+    assert result.min() < 0.06
     first, again, other = (p_of(DIFFERENCES, test, 299, seed).tolist() for seed in (1, 1, 2))
     assert first == again != other
 
 
 def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
-    found = p_of(SMALL, n_resamples=2**7)
-    for pair, p in enumerate(found):
+    result = p_of(SMALL, n_resamples=2**7)
+    for pair, p in enumerate(result):
         peer = stats.permutation_test((SMALL[:, pair],), np.mean, permutation_type="samples", n_resamples=2**7)
         assert p == pytest.approx(peer.pvalue)
     # With one resample fewer, flips are drawn at random.
-    assert p_of(SMALL, n_resamples=2**7 - 1).tolist() != found.tolist()
+    assert p_of(SMALL, n_resamples=2**7 - 1).tolist() != result.tolist()
 
 
 def test_students_t_is_scipys():
@@ -98,9 +98,9 @@ def test_the_order_of_topics_does_not_change_p(differences, random, test):
 
 @pytest.mark.parametrize("test", [test for test in TESTS if test != "moderated"])
 def test_p_is_a_probability_that_depends_on_no_other_pair(test):
-    found = p_of(DIFFERENCES, test)
-    assert ((found > 0) & (found <= 1)).all()
-    assert found == pytest.approx([p_of(DIFFERENCES[:, [pair]], test).item() for pair in range(12)], abs=1e-12)
+    result = p_of(DIFFERENCES, test)
+    assert ((result > 0) & (result <= 1)).all()
+    assert result == pytest.approx([p_of(DIFFERENCES[:, [pair]], test).item() for pair in range(12)], abs=1e-12)
     for n in (2, 3, 30):
         assert p_of(np.zeros((n, 2)), test).tolist() == [1.0, 1.0], "pairs that never differ"
 
@@ -223,8 +223,8 @@ LEVEL = 0.9
 def planted(rng, n_systems, n_topics, spread):
     """True means, and scores of topics with effects of the topic and of each system on it, shape (n, S)."""
     true = rng.normal(0.5, spread, n_systems)
-    hard, own = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.15, (n_topics, n_systems))
-    return true, true + hard + own * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
+    hard, effect = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.15, (n_topics, n_systems))
+    return true, true + hard + effect * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
 
 
 @pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.02)])
@@ -235,12 +235,12 @@ def test_intervals_cover_the_rank_of_each_system_and_no_pair_is_in_the_wrong_ord
         true, scores = planted(rng, 12, n_topics, spread)
         draws = resampled_means(scores, 500, rng).T
         inflation = np.sqrt(n_topics / (n_topics - 1))
-        found = rank_intervals(scores.mean(axis=0), draws, LEVEL, df=n_topics - 1, inflation=inflation)
+        ranks = rank_intervals(scores.mean(axis=0), draws, LEVEL, df=n_topics - 1, inflation=inflation)
         rank = 1 + (true > true[:, None]).sum(axis=1)
         # One system of each collection, because systems of a collection are dependent.
-        covered += bool(found.low[0] <= rank[0] <= found.high[0])
-        ordered += not (found.better & (true[:, None] < true)).any()
-        widths.append(np.mean(found.high - found.low))
+        covered += bool(ranks.low[0] <= rank[0] <= ranks.high[0])
+        ordered += not (ranks.better & (true[:, None] < true)).any()
+        widths.append(np.mean(ranks.high - ranks.low))
     for hits in (covered, ordered):
         assert share_interval(hits, n, 0.999)[1] >= LEVEL
     # Intervals that exclude nothing would cover, too.
@@ -249,12 +249,12 @@ def test_intervals_cover_the_rank_of_each_system_and_no_pair_is_in_the_wrong_ord
 
 def test_a_system_far_above_or_below_has_one_rank():
     draws = np.random.default_rng(1).normal([[0.1], [0.9], [0.5], [0.5]], 0.02, (4, 400))
-    found = rank_intervals(np.array([0.1, 0.9, 0.5, 0.5]), draws, LEVEL)
-    assert found.low.tolist() == [4, 1, 2, 2]
-    assert found.high.tolist() == [4, 1, 3, 3]
-    assert found.better.sum() == 5
-    assert found.better[1, [0, 2, 3]].all()
-    assert found.better[[2, 3], 0].all()
+    ranks = rank_intervals(np.array([0.1, 0.9, 0.5, 0.5]), draws, LEVEL)
+    assert ranks.low.tolist() == [4, 1, 2, 2]
+    assert ranks.high.tolist() == [4, 1, 3, 3]
+    assert ranks.better.sum() == 5
+    assert ranks.better[1, [0, 2, 3]].all()
+    assert ranks.better[[2, 3], 0].all()
 
 
 def test_the_critical_value_is_that_of_the_largest_difference():
@@ -264,16 +264,16 @@ def test_the_critical_value_is_that_of_the_largest_difference():
     for df in (np.inf, 9):
         edge = (stats.norm if df == np.inf else stats.t(df)).ppf((1 + LEVEL) / 2) * spread
         for factor, differ in ((0.97, False), (1.03, True)):
-            found = rank_intervals(np.array([edge * factor, 0.0]), draws, LEVEL, df=df)
-            assert found.better[0, 1] == differ
-            assert found.high.tolist() == [2 - differ, 2]
+            ranks = rank_intervals(np.array([edge * factor, 0.0]), draws, LEVEL, df=df)
+            assert ranks.better[0, 1] == differ
+            assert ranks.high.tolist() == [2 - differ, 2]
 
 
 def test_certain_differences_separate_and_certain_ties_do_not():
     draws = np.tile([[0.3], [0.2], [0.2]], (1, 100))
-    found = rank_intervals(draws[:, 0], draws, LEVEL)
-    assert found.low.tolist() == [1, 2, 2]
-    assert found.high.tolist() == [1, 3, 3]
+    ranks = rank_intervals(draws[:, 0], draws, LEVEL)
+    assert ranks.low.tolist() == [1, 2, 2]
+    assert ranks.high.tolist() == [1, 3, 3]
 
 
 @given(st.integers(0, 1000))

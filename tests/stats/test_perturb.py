@@ -290,8 +290,8 @@ OTHER = PLAIN.assign(violations=[[2.0, 0.0]], delta=2.0)
     ids=["the longest list of the query", "no constraints"],
 )
 def test_candidates_of_variants_come_with_lists_of_the_same_length(variant, delta, violations):
-    own = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.5, 0.5], "delta": [0.0, 1.0]})
-    both = with_variants(own.assign(violations=[[0.0], [1.0]]), [Variants([variant])])
+    parts = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.5, 0.5], "delta": [0.0, 1.0]})
+    both = with_variants(parts.assign(violations=[[0.0], [1.0]]), [Variants([variant])])
     assert both["entity_id"].tolist() == ["A", "B", "C"]
     assert both["prob"].tolist() == [0.5, 0.5, 0.0]
     assert both["delta"].tolist() == [0.0, 1.0, delta]
@@ -309,25 +309,25 @@ def test_changes_stay_within_the_bounds(n, seed, alpha, share):
     moved = (1 - share) * pi + share * other
     gain = rng.choice([0.0, 1.0, rng.random()], n)
     epsilon, es, es2 = float(np.abs(pi - moved).sum()), float(min(pi @ gain, 1)), float(min(moved @ gain, 1))
-    found = stability_bounds(es, min(epsilon, 2.0), alpha=alpha).iloc[0]
+    row = stability_bounds(es, min(epsilon, 2.0), alpha=alpha).iloc[0]
 
     def vb(p):
         return p - alpha * math.sqrt(max(p * (1 - p), 0))
 
     slack = 1e-7 * (1 + alpha)
-    assert abs(es2 - es) <= found["ES_change"] + slack <= found["C1"] + 2 * slack
-    assert abs(vb(es2) - vb(es)) <= found["VB_change"] + slack
-    assert found["VB_low"] - slack <= vb(es2) <= found["VB_high"] + slack
+    assert abs(es2 - es) <= row["ES_change"] + slack <= row["C1"] + 2 * slack
+    assert abs(vb(es2) - vb(es)) <= row["VB_change"] + slack
+    assert row["VB_low"] - slack <= vb(es2) <= row["VB_high"] + slack
     # Where the paper's bound holds, it is at least as wide.
-    assert math.isnan(found["C2"]) or found["VB_change"] <= found["C2"] + slack
+    assert math.isnan(row["C2"]) or row["VB_change"] <= row["C2"] + slack
 
 
 def test_bounds_are_attained_and_c2_is_silent_where_its_condition_fails():
-    found = stability_bounds([0.8, 1.0, 0.0, 0.5], 0.1)
+    result = stability_bounds([0.8, 1.0, 0.0, 0.5], 0.1)
     # π = (.8, .2) with the first intent covered, moved to (.75, .25): ε = .1.
-    assert found["ES_change"].tolist() == pytest.approx([0.05] * 4)
-    assert found.loc[1, "VB_low"] == pytest.approx(0.95 - math.sqrt(0.95 * 0.05))
-    assert found["C2"].isna().tolist() == [False, True, True, False]
+    assert result["ES_change"].tolist() == pytest.approx([0.05] * 4)
+    assert result.loc[1, "VB_low"] == pytest.approx(0.95 - math.sqrt(0.95 * 0.05))
+    assert result["C2"].isna().tolist() == [False, True, True, False]
     tau = stability_bounds([0.8, 0.8], [0.1, 0.4], tau=0.1)["C2"]
     assert tau.tolist() == pytest.approx([0.1 * (1 + 0.8 / 0.6), float("nan")], nan_ok=True)
     for options, message in (

@@ -59,8 +59,8 @@ def with_unseen_errors(residuals, values, lam):
     return (squares + weight * span**2) / (len(residuals) - 1 + weight)
 
 
-def ends(found):
-    return float(found.value), float(found.low), float(found.high)
+def ends(result):
+    return float(result.value), float(result.low), float(result.high)
 
 
 @pytest.mark.parametrize("target", ["population", "these"])
@@ -68,9 +68,9 @@ def ends(found):
 @pytest.mark.parametrize("m", [0, 1, 170])
 def test_a_lambda_of_ones_own_against_the_formulas(lam, target, m):
     labels, scores, others = sample(m=m)
-    found = prediction_powered_mean(labels, scores, others, lam=lam, target=target, level=0.9)
-    assert ends(found) == pytest.approx(by_hand(labels, scores, others, lam, target, 0.9))
-    assert found.lam == pytest.approx(lam)
+    result = prediction_powered_mean(labels, scores, others, lam=lam, target=target, level=0.9)
+    assert ends(result) == pytest.approx(by_hand(labels, scores, others, lam, target, 0.9))
+    assert result.lam == pytest.approx(lam)
 
 
 def test_a_tuned_lambda_leaves_each_label_out_of_its_own_weight():
@@ -78,21 +78,21 @@ def test_a_tuned_lambda_leaves_each_label_out_of_its_own_weight():
     slopes = [stats.linregress(np.delete(scores, i), np.delete(labels, i)).slope for i in range(9)]
     terms = [y + b * 0.7 * (others.mean() - f) for y, f, b in zip(labels, scores, slopes, strict=True)]
     for target in ("population", "these"):
-        found = prediction_powered_mean(labels, scores, others, target=target)
-        assert found.value == pytest.approx(np.mean(terms))
-        assert found.lam == pytest.approx(np.mean(slopes))
+        result = prediction_powered_mean(labels, scores, others, target=target)
+        assert result.value == pytest.approx(np.mean(terms))
+        assert result.lam == pytest.approx(np.mean(slopes))
     mean = np.concatenate([scores, others]).mean()
     left = [y - b * (f - mean) for y, f, b in zip(labels, scores, slopes, strict=True)]
     variance = with_unseen_errors(left, [*labels, *scores], 1)
-    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 8) * np.sqrt(0.7 * variance / 9))
+    assert result.high - result.low == pytest.approx(2 * stats.t.ppf(0.975, 8) * np.sqrt(0.7 * variance / 9))
 
 
 @pytest.mark.parametrize("target", ["population", "these"])
 def test_a_score_that_never_differs_leaves_the_labels_alone(target):
     labels, _, _ = sample()
-    found = prediction_powered_mean(labels, np.full(30, 0.1), np.full(170, 0.1), target=target)
-    assert found.lam == 0
-    assert ends(found) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, target=target))
+    result = prediction_powered_mean(labels, np.full(30, 0.1), np.full(170, 0.1), target=target)
+    assert result.lam == 0
+    assert ends(result) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, target=target))
 
 
 def test_the_scale_of_a_score_does_not_matter_but_one_that_falls_where_labels_rise_is_not_used():
@@ -112,9 +112,9 @@ def test_over_all_samples_of_labels_the_mean_estimate_is_the_mean_of_all(n):
     truth = rng.random(7)
     scores = np.round(0.8 * truth + 0.3 * rng.random(7), 1)
     chosen, left = subsets(7, n)
-    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], target="these")
-    assert np.ptp(found.value) > 0.01
-    assert found.value.mean() == pytest.approx(truth.mean(), abs=1e-12)
+    result = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], target="these")
+    assert np.ptp(result.value) > 0.01
+    assert result.value.mean() == pytest.approx(truth.mean(), abs=1e-12)
 
 
 def frames(names=("a",), measures=("ES@5",), n=30, m=70):
@@ -122,40 +122,40 @@ def frames(names=("a",), measures=("ES@5",), n=30, m=70):
     scores, labels = [], []
     for place, name in enumerate(names):
         for number, measure in enumerate(measures):
-            truth, known, others = sample(n, m, seed=10 * place + number)
+            truth, labelled, others = sample(n, m, seed=10 * place + number)
             qid = [f"q{i:03d}" for i in range(n + m)]
-            scores.append(pd.DataFrame({"name": name, "qid": qid, "measure": measure, "value": [*known, *others]}))
+            scores.append(pd.DataFrame({"name": name, "qid": qid, "measure": measure, "value": [*labelled, *others]}))
         labels.append(pd.DataFrame({"name": name, "qid": qid[:n], "measure": "success", "value": truth}))
     return pd.concat(scores).sample(frac=1, random_state=1), pd.concat(labels).sample(frac=1, random_state=2)
 
 
 def arrays(scores, labels, name, measure):
-    known = labels[labels["name"] == name].set_index("qid")["value"]
+    by_topic = labels[labels["name"] == name].set_index("qid")["value"]
     mine = scores[(scores["name"] == name) & (scores["measure"] == measure)].set_index("qid")["value"]
-    return known, mine[known.index], mine.drop(known.index)
+    return by_topic, mine[by_topic.index], mine.drop(by_topic.index)
 
 
 @pytest.mark.parametrize("target", ["population", "these"])
 def test_every_column_of_powered_means_follows_its_formula(target):
     scores, labels = frames(("a", "b"), ("ES@5", "ES@10"))
     before = scores.copy(), labels.copy()
-    found = prediction_powered(scores, labels, target=target, level=0.9)
-    assert list(found) == list(COLUMNS)
-    assert len(found) == 4
+    result = prediction_powered(scores, labels, target=target, level=0.9)
+    assert list(result) == list(COLUMNS)
+    assert len(result) == 4
     source = {"population": "topics", "these": "unlabelled"}[target]
-    assert set(found["method"]) == {f"{source} (prediction-powered)"}
-    assert found[["level", "n_qids", "n_labelled", "label"]].drop_duplicates().to_numpy().tolist() == [
+    assert set(result["method"]) == {f"{source} (prediction-powered)"}
+    assert result[["level", "n_qids", "n_labelled", "label"]].drop_duplicates().to_numpy().tolist() == [
         [0.9, 100, 30, "success"]
     ]
-    for row in found.itertuples():
-        given = arrays(scores, labels, row.name, row.measure)
-        powered = prediction_powered_mean(*given, level=0.9, target=target)
+    for row in result.itertuples():
+        columns = arrays(scores, labels, row.name, row.measure)
+        powered = prediction_powered_mean(*columns, level=0.9, target=target)
         assert (row.value, row.low, row.high) == pytest.approx(ends(powered))
         assert row.lam == pytest.approx(powered.lam)
-        plain = by_hand(*given, 0, target, 0.9)
+        plain = by_hand(*columns, 0, target, 0.9)
         assert (row.labelled, row.labelled_low, row.labelled_high) == pytest.approx(plain)
         assert row.width_ratio == pytest.approx((row.high - row.low) / (plain[2] - plain[1]))
-        assert row.predicted == pytest.approx(np.concatenate(given[1:]).mean())
+        assert row.predicted == pytest.approx(np.concatenate(columns[1:]).mean())
     for frame, copy in zip((scores, labels), before, strict=True):
         pd.testing.assert_frame_equal(frame, copy)
 
@@ -193,12 +193,12 @@ def test_which_labels_a_score_predicts():
 
 def test_differences_are_of_both_systems_on_each_query():
     scores, labels = frames(("a", "b", "c"), ("ES@5", "ES@10"))
-    found = prediction_powered(scores, labels, baseline="b").set_index(["name", "measure"])
-    assert sorted(found.index) == [(f"{name} - b", f"ES@{k}") for name in "ac" for k in (10, 5)]
+    table = prediction_powered(scores, labels, baseline="b").set_index(["name", "measure"])
+    assert sorted(table.index) == [(f"{name} - b", f"ES@{k}") for name in "ac" for k in (10, 5)]
     for name, measure in (("a", "ES@5"), ("c", "ES@10")):
         mine, base = (arrays(scores, labels, system, measure) for system in (name, "b"))
         less = prediction_powered_mean(*(one - other for one, other in zip(mine, base, strict=True)))
-        row = found.loc[f"{name} - b", measure]
+        row = table.loc[f"{name} - b", measure]
         assert (row["value"], row["low"], row["high"]) == pytest.approx(ends(less))
     with pytest.raises(ParameterError, match="baseline='d': no such system; found '"):
         prediction_powered(scores, labels, baseline="d")
@@ -230,8 +230,8 @@ def test_labels_that_cannot_be_used_are_named(scores, labels, message):
 
 
 def test_no_systems_give_no_rows_but_options_are_checked():
-    found = prediction_powered(SCORES[:0], LABELS[:0])
-    assert (len(found), list(found)) == (0, list(COLUMNS))
+    result = prediction_powered(SCORES[:0], LABELS[:0])
+    assert (len(result), list(result)) == (0, list(COLUMNS))
     for change, message in (({"target": "all"}, "target='all'"), ({"level": 2}, "level=2"), ({"lam": "x"}, "lam='x'")):
         with pytest.raises(ParameterError, match=message):
             prediction_powered(SCORES[:0], LABELS[:0], **change)
@@ -243,9 +243,9 @@ def test_intervals_that_are_too_sure_of_themselves_say_so():
         prediction_powered(scores, labels)
     scores, labels = frames()
     with pytest.warns(DegenerateWarning, match="no label contradicts"):
-        found = prediction_powered(scores, labels.assign(value=1.0))
-    assert found["lam"].tolist() == [0]
-    assert found["width_ratio"].isna().all()
+        result = prediction_powered(scores, labels.assign(value=1.0))
+    assert result["lam"].tolist() == [0]
+    assert result["width_ratio"].isna().all()
     right = scores.merge(labels[["qid"]], on="qid").assign(measure="success")
     these = prediction_powered(scores, right, target="these")
     assert (these["high"] > these["low"]).all()
@@ -314,10 +314,10 @@ WIDTHS = {
 def test_intervals_are_narrower_and_hold(tagged, n, target):
     precision, truth, scores = tagged
     assert abs(scores.mean() - truth.mean()) > {0.7: 0.02, 0.95: 0.003}[precision], "the score alone is wrong"
-    found = simulated(truth, scores, n, target)
-    assert found["width"] == pytest.approx(WIDTHS[precision, n][target == "these"], abs=0.04)
-    assert found["error"] < found["width"] + 0.04
-    assert stats.binomtest(found["covered"], 2000, 0.945, alternative="less").pvalue > 0.001, found
+    result = simulated(truth, scores, n, target)
+    assert result["width"] == pytest.approx(WIDTHS[precision, n][target == "these"], abs=0.04)
+    assert result["error"] < result["width"] + 0.04
+    assert stats.binomtest(result["covered"], 2000, 0.945, alternative="less").pvalue > 0.001, result
 
 
 @pytest.mark.nightly
@@ -329,9 +329,9 @@ def test_intervals_of_scores_that_are_rarely_wrong_cover(wrong, share, n):
     truth = (rng.random((2000, 250)) < 0.6).astype(float)
     errors = rng.random(truth.shape) < share
     scores = np.where(errors, {"both": 1 - truth, "up": 1.0, "down": 0.0}[wrong], truth)
-    found = prediction_powered_mean(truth[:, :n], scores[:, :n], scores[:, n:], target="these")
+    result = prediction_powered_mean(truth[:, :n], scores[:, :n], scores[:, n:], target="these")
     mean = truth.mean(axis=1)
-    covered = ((found.low <= mean + 1e-12) & (mean <= found.high + 1e-12)).sum()
+    covered = ((result.low <= mean + 1e-12) & (mean <= result.high + 1e-12)).sum()
     assert stats.binomtest(int(covered), 2000, 0.935, alternative="less").pvalue > 0.001, covered / 2000
 
 
@@ -339,6 +339,6 @@ def test_a_score_that_says_nothing_costs_little():
     truth, _ = scored(0.7, 5000)
     scores = np.random.default_rng(4).permutation(truth)
     for n, most in ((25, 1.02), (100, 1.005)):
-        found = simulated(truth, scores, n, "population", repetitions=4000)
-        assert 0.99 < found["error"] < most
-        assert stats.binomtest(found["covered"], 4000, 0.945, alternative="less").pvalue > 0.001
+        result = simulated(truth, scores, n, "population", repetitions=4000)
+        assert 0.99 < result["error"] < most
+        assert stats.binomtest(result["covered"], 4000, 0.945, alternative="less").pvalue > 0.001

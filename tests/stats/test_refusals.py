@@ -72,7 +72,7 @@ def sweep(change, options):
 
 
 def agreement(measure, labels):
-    return measure(pd.DataFrame({name: pd.Series(own, dtype=object) for name, own in labels.items()}))
+    return measure(pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in labels.items()}))
 
 
 def strata(coverage, measures, options):
@@ -112,7 +112,7 @@ REFUSALS = [
     ),
     *refusals(
         "scores of a sequence",
-        lambda given: confidence_sequence(**given),
+        lambda options: confidence_sequence(**options),
         (dict(values=[]), InputError, "shape \\(0,\\)"),
         (dict(values=[0.5, 1.5]), InputError, "topic 1 has 1.5, wanted 0 to 1; pass bounds="),
         (dict(values=[np.nan]), InputError, "topic 0 has nan"),
@@ -321,6 +321,6 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "given", "error", "words"), REFUSALS)
-def test_bad_input_is_refused_by_name(request, call, given, error, words):
-    check_refusal(request, call, given, error, words)
+@pytest.mark.parametrize(("call", "arguments", "error", "words"), REFUSALS)
+def test_bad_input_is_refused_by_name(request, call, arguments, error, words):
+    check_refusal(request, call, arguments, error, words)

@@ -19,25 +19,25 @@ POINT = np.array([[1.2, 1.7], [2.0, 0.9], [1.0, 1.5]])
 
 
 def test_percentiles_are_quantiles_and_the_papers_normal_interval_shrinks_with_replicas():
-    found = replica_intervals(DRAWS, level=0.8)
-    assert found.method == "replicas (percentile)"
-    assert np.array([found.low, found.high]) == pytest.approx(np.quantile(DRAWS, [0.1, 0.9], axis=0))
-    found = replica_intervals(DRAWS, method="normal")
+    intervals = replica_intervals(DRAWS, level=0.8)
+    assert intervals.method == "replicas (percentile)"
+    assert np.array([intervals.low, intervals.high]) == pytest.approx(np.quantile(DRAWS, [0.1, 0.9], axis=0))
+    intervals = replica_intervals(DRAWS, method="normal")
     reach = 1.959963984540054 * DRAWS.std(axis=0, ddof=1) / 20
-    assert found.method == "replicas (normal, Monte Carlo error)"
-    assert np.array([found.low, found.high]) == pytest.approx(DRAWS.mean(axis=0) + np.array([-reach, reach]))
+    assert intervals.method == "replicas (normal, Monte Carlo error)"
+    assert np.array([intervals.low, intervals.high]) == pytest.approx(DRAWS.mean(axis=0) + np.array([-reach, reach]))
 
 
 @pytest.mark.parametrize("acceleration", [None, 0.0, 0.05, -0.1])
 def test_bca_levels_are_the_textbook_formula(acceleration):
     given_a = None if acceleration is None else np.full(POINT.shape, acceleration)
-    found = replica_intervals(DRAWS, point=POINT, acceleration=given_a, level=0.9, method="bca", source="intents")
-    assert found.method == ("intents (bca, acceleration 0)" if acceleration is None else "intents (bca)")
+    intervals = replica_intervals(DRAWS, point=POINT, acceleration=given_a, level=0.9, method="bca", source="intents")
+    assert intervals.method == ("intents (bca, acceleration 0)" if acceleration is None else "intents (bca)")
     a = acceleration or 0.0
     for place in np.ndindex(POINT.shape):
         draws = DRAWS[:, place[0], place[1]]
         bias = stats.norm.ppf((draws < POINT[place]).mean())
-        for got, tail in ((found.low[place], 0.05), (found.high[place], 0.95)):
+        for got, tail in ((intervals.low[place], 0.05), (intervals.high[place], 0.95)):
             moved = bias + stats.norm.ppf(tail)
             level = stats.norm.cdf(bias + moved / (1 - a * moved))
             assert got == pytest.approx(np.quantile(draws, level), abs=1e-12)
@@ -48,26 +48,26 @@ def test_ties_with_the_point_count_half():
     # 40 below, 40 tied: a proportion of 0.6, which raises the levels.
     bias = stats.norm.ppf(0.6)
     expected = np.quantile(draws, stats.norm.cdf(2 * bias + stats.norm.ppf([0.025, 0.975])))
-    found = replica_intervals(draws, point=np.array(0.5), method="bca")
-    assert (float(found.low), float(found.high)) == pytest.approx(tuple(expected), abs=1e-12)
+    intervals = replica_intervals(draws, point=np.array(0.5), method="bca")
+    assert (float(intervals.low), float(intervals.high)) == pytest.approx(tuple(expected), abs=1e-12)
 
 
 def test_a_point_outside_its_replicas_is_said_once():
     draws = np.tile(np.linspace(0.2, 0.4, 50)[:, None], 3)
-    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside the range of") as said:
-        found = replica_intervals(draws, point=np.array([0.1, 0.3, 0.5]), method="bca")
-    assert len(said) == 1
-    assert (found.low[0], found.high[2]) == pytest.approx((0.2, 0.4))
-    assert np.isfinite([found.low, found.high]).all()
+    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside the range of") as record:
+        intervals = replica_intervals(draws, point=np.array([0.1, 0.3, 0.5]), method="bca")
+    assert len(record) == 1
+    assert (intervals.low[0], intervals.high[2]) == pytest.approx((0.2, 0.4))
+    assert np.isfinite([intervals.low, intervals.high]).all()
 
 
 def test_replicas_that_agree_give_equal_ends_and_one_has_no_error():
     for method in ("percentile", "bca", "normal"):
-        found = replica_intervals(np.full((30, 2), 0.25), point=np.full(2, 0.25), method=method)
-        assert found.low.tolist() == found.high.tolist() == [0.25, 0.25]
+        intervals = replica_intervals(np.full((30, 2), 0.25), point=np.full(2, 0.25), method=method)
+        assert intervals.low.tolist() == intervals.high.tolist() == [0.25, 0.25]
     with pytest.warns(DegenerateWarning, match="at least two replicas"):
-        found = replica_intervals(np.array([[0.3, 0.4]]), method="normal")
-    assert np.isnan([found.low, found.high]).all()
+        intervals = replica_intervals(np.array([[0.3, 0.4]]), method="normal")
+    assert np.isnan([intervals.low, intervals.high]).all()
     assert replica_intervals(np.array([0.3])).low == 0.3
     assert replica_intervals(np.array([0.3]), point=np.array(0.3), method="bca").high == 0.3
 

@@ -89,12 +89,12 @@ def matches_of(frame, rng, depth=6):
 def gain_of(matches, statistic, depth):
     """Gains by entity of one query from (entity, rank, weight, known)."""
     gains = {}
-    for entity, (found, known) in matches.items():
-        here = [(rank, weight) for rank, weight in found if rank < depth]
+    for entity, (result, n_known) in matches.items():
+        here = [(rank, weight) for rank, weight in result if rank < depth]
         if statistic.gain == "binary":
             gains[entity] = max((weight for _, weight in here), default=0.0)
         else:
-            ideal = sum(1 / math.log2(rank + 2) for rank in range(min(known, depth)))
+            ideal = sum(1 / math.log2(rank + 2) for rank in range(min(n_known, depth)))
             dcg = sum(weight / math.log2(rank + 2) for rank, weight in here)
             gains[entity] = min(dcg / ideal, 1.0) if ideal else 0.0
     return gains
@@ -132,23 +132,23 @@ def by_query(frame, matches):
     queries = {}
     for row, (qid, entity, prob) in enumerate(frame[["qid", "entity_id", "prob"]].itertuples(index=False)):
         here = matches.intent == row
-        found = [*zip(matches.rank[here].tolist(), matches.weight[here].tolist(), strict=True)]
-        queries.setdefault(qid, {})[entity] = (prob, found, int(matches.known[row]))
+        results = [*zip(matches.rank[here].tolist(), matches.weight[here].tolist(), strict=True)]
+        queries.setdefault(qid, {})[entity] = (prob, results, int(matches.known[row]))
     return queries
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_scores_without_perturbation_are_those_of_the_textbook(seed):
     frame, matches = collection(seed)
-    found = replicate(frame, {"a": matches}, [], ALL, n_replicas=3)
+    result = replicate(frame, {"a": matches}, [], ALL, n_replicas=3)
     queries = by_query(frame, matches)
-    assert found.topics == list(queries)
+    assert result.topics == list(queries)
     for column, statistic in enumerate(ALL):
         for place, candidates in enumerate(queries.values()):
             # The root of a variance of 0 is as exact as the root of a rounding.
             expected = pytest.approx(expected_score(candidates, statistic), abs=1e-7)
-            assert found.point[0, column, place] == expected
-            assert (found.values[0, column, :, place] == found.point[0, column, place]).all()
+            assert result.point[0, column, place] == expected
+            assert (result.values[0, column, :, place] == result.point[0, column, place]).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -157,7 +157,7 @@ def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
     frame, matches = collection(seed + 10)
     n_replicas, c, scale = 8, 4.0, 0.5
     noise = [TemperatureJitter(scale), Dirichlet(c)]
-    found = replicate(frame, {"a": matches}, noise, ALL, n_replicas=n_replicas, seed=seed)
+    result = replicate(frame, {"a": matches}, noise, ALL, n_replicas=n_replicas, seed=seed)
     for place, (qid, candidates) in enumerate(by_query(frame, matches).items()):
         gamma, exponential = (stream(seed, qid, "Dirichlet", what) for what in ("gamma", "exponential"))
         normal = stream(seed, qid, "TemperatureJitter", "log temperature")
@@ -170,7 +170,7 @@ def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
             weights = dict(zip(shapes, np.multiply(gammas, boosts), strict=True))
             prob = {entity: w / sum(weights.values()) for entity, w in weights.items()}
             expected = [expected_score(candidates, statistic, prob) for statistic in ALL]
-            assert found.values[0, :, b, place] == pytest.approx(expected, abs=1e-7)
+            assert result.values[0, :, b, place] == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize("perturbations", [*PERTURBATIONS, "variants"], ids=repr)
@@ -202,10 +202,10 @@ def test_neither_other_queries_nor_the_order_of_rows_change_a_query(perturbation
         intent, docno = place[matches.intent[here]], [matches.docno[i] for i in here]
         part = Matches(intent, matches.rank[here], matches.weight[here], docno, matches.known[rows])
         some = frame.iloc[rows].reset_index(drop=True)
-        found = replicate(some, {"a": part}, perturbations, ALL, n_replicas=20, seed=3)
-        columns = [whole.topics.index(topic) for topic in found.topics]
-        assert (found.values == whole.values[..., columns]).all()
-        assert (found.point == whole.point[..., columns]).all()
+        result = replicate(some, {"a": part}, perturbations, ALL, n_replicas=20, seed=3)
+        columns = [whole.topics.index(topic) for topic in result.topics]
+        assert (result.values == whole.values[..., columns]).all()
+        assert (result.point == whole.point[..., columns]).all()
 
 
 @pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
@@ -247,12 +247,12 @@ print(hashlib.sha256(values.tobytes()).hexdigest())
 
 @pytest.mark.nightly
 def test_the_hash_seed_of_python_changes_nothing():
-    found = set()
+    results = set()
     for seed in ("0", "1", "77"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", HASHED]
-        found.add(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout)
-    assert len(found) == 1
+        results.add(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout)
+    assert len(results) == 1
 
 
 def test_a_confused_tag_of_a_single_candidate_is_lost():
@@ -287,8 +287,8 @@ def test_tags_hold_with_the_probability_that_their_weight_states_and_without_noi
     assert set(values.ravel()) == {0.5, 1.0}
     assert stats.binomtest(int((values == 1).sum()), 4000, 0.3).pvalue > RARE
     frame, matches = collection(5)
-    found = replicate(frame, {"a": matches}, [TagConfusion(0.0)], ALL, n_replicas=4)
-    assert (found.values == found.point[:, :, None]).all()
+    result = replicate(frame, {"a": matches}, [TagConfusion(0.0)], ALL, n_replicas=4)
+    assert (result.values == result.point[:, :, None]).all()
 
 
 @pytest.mark.parametrize("gain", ["binary", "dcg"])
@@ -306,12 +306,12 @@ def test_gains_of_confused_tags_are_the_textbook_loop(gain):
 def test_confused_tags_of_a_document_count_once_with_the_larger_weight_and_gain_no_more_than_all():
     matches = matched([0, 1], [0, 0], [0.5, 0.75], docno=["d", "d"], known=np.array([1, 1, 2]))
     dcg = [Statistic("ES", 2, gain="dcg"), Statistic("ES", 3, gain="dcg")]
-    found = replicate(one_query([0.0, 0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg[:1], n_replicas=200)
+    result = replicate(one_query([0.0, 0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg[:1], n_replicas=200)
     ideal = 1 + 1 / math.log2(3)
-    assert {round(value * ideal, 12) for value in found.values.ravel()} == {0.0, 0.5, 0.75}
+    assert {round(value * ideal, 12) for value in result.values.ravel()} == {0.0, 0.5, 0.75}
     matches = matched([0, 0, 0], range(3), docno=["a", "b", "c"], known=np.array([3, 1]))
-    found = replicate(one_query([0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg[1:], n_replicas=2)
-    assert (found.values == 1.0).all()
+    result = replicate(one_query([0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg[1:], n_replicas=2)
+    assert (result.values == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -324,8 +324,8 @@ def test_confused_tags_of_a_document_count_once_with_the_larger_weight_and_gain_
 )
 def test_a_nil_intent_is_served_up_to_the_first_tagged_document(matches, expected):
     frame = one_query([0.75, 0.25]).assign(entity_id=["A", "NIL"])
-    found = replicate(frame, {"a": matches}, [], [Statistic("ES", k) for k in (1, 2, 3, None)], n_replicas=1)
-    assert found.point.ravel() == pytest.approx(expected, abs=1e-12)
+    result = replicate(frame, {"a": matches}, [], [Statistic("ES", k) for k in (1, 2, 3, None)], n_replicas=1)
+    assert result.point.ravel() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -340,52 +340,52 @@ def test_statistics_are_called_as_the_measures_are(statistic):
 
 def test_the_jackknife_is_the_textbook_loop_over_possible_candidates():
     frame, matches = collection(6)
-    found = left_out(frame, {"a": matches}, ALL)
+    result = left_out(frame, {"a": matches}, ALL)
     queries = by_query(frame, matches)
-    assert found.shape == (1, len(ALL), max(map(len, queries.values())), len(queries))
+    assert result.shape == (1, len(ALL), max(map(len, queries.values())), len(queries))
     for place, candidates in enumerate(queries.values()):
         names = sorted(candidates)
-        assert np.isnan(found[0, :, len(names) :, place]).all()
+        assert np.isnan(result[0, :, len(names) :, place]).all()
         for number, gone in enumerate(names):
             rest = {entity: candidates[entity] for entity in names if entity != gone}
             total = sum(p for p, _, _ in rest.values())
             prob = {entity: p / total for entity, (p, _, _) in rest.items()}
             expected = [expected_score(rest, statistic, prob) if rest else np.nan for statistic in ALL]
-            assert found[0, :, number, place] == pytest.approx(expected, abs=1e-7, nan_ok=True)
+            assert result[0, :, number, place] == pytest.approx(expected, abs=1e-7, nan_ok=True)
     statistics = [Statistic("ES"), Statistic("TopIntent")]
-    found = left_out(one_query([0.5, 0.0, 0.5]), {"a": matched([0], [0])}, statistics)
-    assert np.isnan(found[0, :, 1]).all()
-    assert found[0, :, [0, 2], 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    result = left_out(one_query([0.5, 0.0, 0.5]), {"a": matched([0], [0])}, statistics)
+    assert np.isnan(result[0, :, 1]).all()
+    assert result[0, :, [0, 2], 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
 
 def test_frames_of_results_have_their_contract():
     frame, matches = collection(7)
-    found = replicate(frame, {"a": matches, "b": matches}, [Dirichlet(5)], ALL[:2], n_replicas=40, seed=2)
-    table = found.frame(level=0.9)
+    result = replicate(frame, {"a": matches, "b": matches}, [Dirichlet(5)], ALL[:2], n_replicas=40, seed=2)
+    table = result.frame(level=0.9)
     assert " ".join(table.columns) == "name qid measure value mean std low high level method"
     assert len(table) == 2 * 2 * 6
-    row = table[(table["name"] == "b") & (table["measure"] == "VB@5") & (table["qid"] == found.topics[2])].iloc[0]
-    draws = found.of("b", ALL[1])[:, 2]
+    row = table[(table["name"] == "b") & (table["measure"] == "VB@5") & (table["qid"] == result.topics[2])].iloc[0]
+    draws = result.of("b", ALL[1])[:, 2]
     assert (row["mean"], row["std"]) == pytest.approx((draws.mean(), draws.std(ddof=1)), abs=1e-12)
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(draws, [0.05, 0.95])), abs=1e-12)
-    intervals = found.intervals(level=0.9)
+    intervals = result.intervals(level=0.9)
     columns = "name measure value low high level method n_qids n_resamples seed mean"
     assert intervals.columns.tolist() == columns.split()
-    means = found.of("a", ALL[0]).mean(axis=1)
-    expected = [found.point[0, 0].mean(), means.mean(), *np.quantile(means, [0.05, 0.95])]
+    means = result.of("a", ALL[0]).mean(axis=1)
+    expected = [result.point[0, 0].mean(), means.mean(), *np.quantile(means, [0.05, 0.95])]
     assert intervals.loc[0, ["value", "mean", "low", "high"]].tolist() == pytest.approx(expected)
     assert intervals["method"].unique().tolist() == ["replicas (percentile)"]
 
 
 def test_resampled_intents_are_called_so_and_take_the_jackknife():
     frame, matches = collection(8)
-    found = replicate(frame, {"a": matches}, [IntentBootstrap()], ALL[:2], n_replicas=60)
+    result = replicate(frame, {"a": matches}, [IntentBootstrap()], ALL[:2], n_replicas=60)
     without = left_out(frame, {"a": matches}, ALL[:2])
     for table, method in (
-        (found.frame(), "percentile"),
-        (found.intervals(method="bca"), "bca, acceleration 0"),
-        (found.intervals(method="bca", left_out=without), "bca"),
-        (found.frame(method="bca", left_out=without), "bca"),
+        (result.frame(), "percentile"),
+        (result.intervals(method="bca"), "bca, acceleration 0"),
+        (result.intervals(method="bca", left_out=without), "bca"),
+        (result.frame(method="bca", left_out=without), "bca"),
     ):
         assert table["method"].unique().tolist() == [f"intents ({method})"]
 
@@ -450,8 +450,8 @@ def test_matches_that_do_not_fit_are_refused(options, message):
 
 def test_what_was_not_replicated_is_said():
     frame, matches = collection(0)
-    found = replicate(frame, {"a": matches}, [], n_replicas=1)
+    result = replicate(frame, {"a": matches}, [], n_replicas=1)
     with pytest.raises(ParameterError, match="system 'b' was not replicated; found 'a'"):
-        found.of("b", Statistic("ES"))
+        result.of("b", Statistic("ES"))
     with pytest.raises(ParameterError, match="statistic 'ES@3' was not replicated; found 'ES@10', 'VB@10'"):
-        found.of("a", Statistic("ES", 3))
+        result.of("a", Statistic("ES", 3))

@@ -26,22 +26,22 @@ def true_share(human, judge):
 
 def test_complete_collections_have_no_uncertainty():
     human, judge = planted(np.random.default_rng(0), reversal=0.2)
-    found = order_limits(judge.mean(axis=1), human - judge, 60, MARGIN)
-    assert found.share == found.low == found.high == pytest.approx(true_share(human, judge))
-    assert found.share > 0.2
-    better, worse = found.pairs[:, found.reversed]
+    result = order_limits(judge.mean(axis=1), human - judge, 60, MARGIN)
+    assert result.share == result.low == result.high == pytest.approx(true_share(human, judge))
+    assert result.share > 0.2
+    better, worse = result.pairs[:, result.reversed]
     assert (judge.mean(axis=1)[better] - judge.mean(axis=1)[worse] >= MARGIN).all()
     assert (human.mean(axis=1)[worse] - human.mean(axis=1)[better] > MARGIN).all()
-    assert len(better) == round(found.share * len(found.gap))
-    assert found.corrected[found.reversed].tolist() == sorted(found.corrected[found.reversed].tolist())
+    assert len(better) == round(result.share * len(result.gap))
+    assert result.corrected[result.reversed].tolist() == sorted(result.corrected[result.reversed].tolist())
 
 
 def test_pairs_are_those_that_the_judge_separates():
     judge, corrections = np.array([0.5, 0.51, 0.6]), np.zeros((3, 12))
-    found = order_limits(judge, corrections, 40, MARGIN)
-    assert found.pairs.tolist() == [[2, 2], [0, 1]]
-    assert found.gap == pytest.approx([0.1, 0.09])
-    assert (found.share, found.low, found.high) == (0, 0, 0)
+    result = order_limits(judge, corrections, 40, MARGIN)
+    assert result.pairs.tolist() == [[2, 2], [0, 1]]
+    assert result.gap == pytest.approx([0.1, 0.09])
+    assert (result.share, result.low, result.high) == (0, 0, 0)
     nothing = order_limits(judge, corrections, 40, 0.2)
     assert nothing.pairs.shape == (2, 0)
     assert np.isnan([nothing.share, nothing.low, nothing.high]).all()
@@ -65,9 +65,9 @@ def test_noise_of_close_systems_reverses_none(noise):
     for seed in range(n_samples):
         human, judge = planted(rng, spread=0.03, noise=noise, n_topics=200)
         assert true_share(human, judge) <= 0.1
-        found = order_limits(judge.mean(axis=1), (human - judge)[:, :10], 200, MARGIN, n_draws=300, seed=seed)
-        condemned += found.low > 0.1
-        trusted += found.high <= 0.1
+        result = order_limits(judge.mean(axis=1), (human - judge)[:, :10], 200, MARGIN, n_draws=300, seed=seed)
+        condemned += result.low > 0.1
+        trusted += result.high <= 0.1
     assert stats.binom.sf(condemned - 1, n_samples, 0.06) > 1e-3
     assert trusted < n_samples
 
@@ -78,9 +78,9 @@ def test_a_judge_that_lifts_bad_systems_is_condemned_and_never_trusted(k, least)
     for seed in range(40):
         human, judge = planted(rng, reversal=0.15)
         assert true_share(human, judge) > 0.15
-        found = order_limits(judge.mean(axis=1), (human - judge)[:, :k], 60, MARGIN, n_draws=300, seed=seed)
-        assert found.high > 0.1
-        condemned += found.low > 0.1
+        result = order_limits(judge.mean(axis=1), (human - judge)[:, :k], 60, MARGIN, n_draws=300, seed=seed)
+        assert result.high > 0.1
+        condemned += result.low > 0.1
     assert condemned >= least * 40
 
 
@@ -89,27 +89,27 @@ def test_pairs_shown_reversed_are_a_lower_limit():
     for seed in (1, 10, 18):
         corrections = np.random.default_rng(seed).normal(0, 0.12, (6, 12))
         corrections[0] += 0.28
-        found = order_limits(np.linspace(0.5, 0.65, 6), corrections, 100, MARGIN)
-        assert set(found.pairs[1, found.reversed]) == {0}
-        assert found.low == len(found.reversed) / len(found.gap) >= 0.2
+        result = order_limits(np.linspace(0.5, 0.65, 6), corrections, 100, MARGIN)
+        assert set(result.pairs[1, result.reversed]) == {0}
+        assert result.low == len(result.reversed) / len(result.gap) >= 0.2
 
 
 def test_intervals_of_pairs_are_moderated_and_simultaneous():
     corrections = np.random.default_rng(5).normal(0, [[0.1], [0.2], [0.001]], (3, 8))
-    found = order_limits(np.array([0.1, 0.5, 0.9]), corrections, 80, MARGIN)
-    each = corrections[found.pairs[0]] - corrections[found.pairs[1]]
+    result = order_limits(np.array([0.1, 0.5, 0.9]), corrections, 80, MARGIN)
+    each = corrections[result.pairs[0]] - corrections[result.pairs[1]]
     variance = each.var(axis=1, ddof=1)
     moderated = np.maximum(variance, (7 * variance + 4 * np.median(variance)) / 11)
     assert (moderated > variance).any()
     expected = stats.t.ppf(1 - 0.05 / 6, 7) * np.sqrt(moderated / 8 * 0.9)
-    assert found.half == pytest.approx(expected)
+    assert result.half == pytest.approx(expected)
 
 
 def test_more_topics_decide():
     human, judge = planted(np.random.default_rng(6), spread=0.04, noise=0.15)
     corrections = (human - judge)[:, :10]
-    found = order_limits(judge.mean(axis=1), corrections, 60, MARGIN)
-    assert found.low <= 0.1 < found.high
+    result = order_limits(judge.mean(axis=1), corrections, 60, MARGIN)
+    assert result.low <= 0.1 < result.high
     n = topics_for_order(judge.mean(axis=1), corrections, 60, MARGIN, 0.1)
     assert 10 < n <= 60
     assert topics_for_order(judge.mean(axis=1), corrections / 10, 60, MARGIN, 0.1) < n

@@ -32,40 +32,40 @@ def scores(n=20, k=4, seed=0):
 def test_the_table_is_that_of_statsmodels():
     frame = values(scores())
     expected = sm.stats.anova_lm(ols("value ~ C(name) + C(qid)", frame).fit(), typ=2)
-    found = analysis_of_variance(frame).sources
-    assert found["source"].tolist() == ["system", "topic", "residual"]
-    assert found["sum_sq"].to_numpy() == pytest.approx(expected["sum_sq"].to_numpy())
-    assert found["df"].tolist() == expected["df"].tolist()
-    assert found["F"].to_numpy()[:2] == pytest.approx(expected["F"].to_numpy()[:2])
-    assert found["p_value"].to_numpy()[:2] == pytest.approx(expected["PR(>F)"].to_numpy()[:2])
-    assert found["F"].isna().tolist() == [False, False, True]
+    sources = analysis_of_variance(frame).sources
+    assert sources["source"].tolist() == ["system", "topic", "residual"]
+    assert sources["sum_sq"].to_numpy() == pytest.approx(expected["sum_sq"].to_numpy())
+    assert sources["df"].tolist() == expected["df"].tolist()
+    assert sources["F"].to_numpy()[:2] == pytest.approx(expected["F"].to_numpy()[:2])
+    assert sources["p_value"].to_numpy()[:2] == pytest.approx(expected["PR(>F)"].to_numpy()[:2])
+    assert sources["F"].isna().tolist() == [False, False, True]
     # Components by the expected mean squares.
-    system, topic, residual = found["mean_sq"]
+    system, topic, residual = sources["mean_sq"]
     components = [(system - residual) / 20, (topic - residual) / 4, residual]
-    assert found["variance"].to_numpy() == pytest.approx(components)
-    assert found["share"].sum() == pytest.approx(1)
+    assert sources["variance"].to_numpy() == pytest.approx(components)
+    assert sources["share"].sum() == pytest.approx(1)
 
 
 def test_tukeys_differences_are_simultaneous_and_agree_with_their_p():
     table = scores()
-    found = analysis_of_variance(values(table), level=0.9).pairs
-    assert len(found) == 6
+    pairs = analysis_of_variance(values(table), level=0.9).pairs
+    assert len(pairs) == 6
     # Without topic effects and with the same error, SciPy's one-way HSD has another error term alone.
     residual = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
     error = (residual**2).sum() / (19 * 3)
-    for row in found.itertuples():
+    for row in pairs.itertuples():
         q = abs(row.diff) / (error / 20) ** 0.5
         assert row.p_adjusted == pytest.approx(stats.studentized_range.sf(q, 4, 57))
         assert ((row.low > 0) or (row.high < 0)) == (row.p_adjusted <= 0.1)
         assert row.p_value <= row.p_adjusted
-    plots.differences(found)
+    plots.differences(pairs)
 
 
 def test_two_systems_have_the_paired_t_test():
     table = scores(k=2)
-    found = analysis_of_variance(values(table)).pairs.iloc[0]
+    row = analysis_of_variance(values(table)).pairs.iloc[0]
     expected = comparisons(values(table), test="t").iloc[0]
-    ours, theirs = (each[["p_value", "p_adjusted", "low", "high"]].tolist() for each in (found, expected))
+    ours, theirs = (each[["p_value", "p_adjusted", "low", "high"]].tolist() for each in (row, expected))
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
@@ -81,22 +81,22 @@ def test_tukeys_family_wise_error_is_nominal():
 @pytest.mark.parametrize("table", [np.tile([0.2, 0.4], (6, 1)), np.array([[0.2, 0.4]])], ids=["no error", "one topic"])
 def test_no_residual_variance_has_no_tests(table):
     with pytest.warns(DegenerateWarning, match="without residual variance over"):
-        found = analysis_of_variance(values(table))
-    assert found.pairs[["low", "high", "p_value", "p_adjusted"]].isna().all(axis=None)
-    assert found.sources["p_value"].isna().all()
+        result = analysis_of_variance(values(table))
+    assert result.pairs[["low", "high", "p_value", "p_adjusted"]].isna().all(axis=None)
+    assert result.sources["p_value"].isna().all()
 
 
 def test_one_system_has_no_effects():
-    found = analysis_of_variance(values(scores(k=1)))
-    assert (len(found.sources), len(found.pairs)) == (0, 0)
+    result = analysis_of_variance(values(scores(k=1)))
+    assert (len(result.sources), len(result.pairs)) == (0, 0)
     assert len(bayesian_comparison(values(scores(k=1)))) == 0
 
 
 def test_the_conjugate_posterior_is_students():
     table = scores(k=3)
-    found = bayesian_comparison(values(table), baseline="a", rope=0.02, level=0.9)
-    assert found[["name_a", "name_b"]].to_numpy().tolist() == [["b", "a"], ["c", "a"]]
-    for row, column in zip(found.itertuples(), (1, 2), strict=True):
+    result = bayesian_comparison(values(table), baseline="a", rope=0.02, level=0.9)
+    assert result[["name_a", "name_b"]].to_numpy().tolist() == [["b", "a"], ["c", "a"]]
+    for row, column in zip(result.itertuples(), (1, 2), strict=True):
         differences = table[:, column] - table[:, 0]
         posterior = stats.t(19, differences.mean(), stats.sem(differences))
         assert (row.low, row.high) == pytest.approx(posterior.interval(0.9))
@@ -122,9 +122,9 @@ def test_the_bayesian_bootstrap_is_close_to_it_and_has_no_shape():
 
 def test_posteriors_without_spread_are_unknown():
     with pytest.warns(DegenerateWarning, match="1 of 1 pairs differ by the same amount on all topics"):
-        found = bayesian_comparison(values(np.tile([0.2, 0.4], (6, 1))))
-    assert found[["low", "high", "p_a_above", "p_rope"]].isna().all(axis=None)
-    assert found["diff"].item() == pytest.approx(-0.2)
+        result = bayesian_comparison(values(np.tile([0.2, 0.4], (6, 1))))
+    assert result[["low", "high", "p_a_above", "p_rope"]].isna().all(axis=None)
+    assert result["diff"].item() == pytest.approx(-0.2)
     with pytest.raises(ParameterError, match="posterior='mcmc': wanted one of"):
         bayesian_comparison(values(scores()), posterior="mcmc")
     with pytest.raises(ParameterError, match="rope=-1"):
@@ -138,7 +138,7 @@ def test_posteriors_without_spread_are_unknown():
 
 def risk_by_hand(scores, base, alpha):
     """URisk, TRisk, ZRisk and GeoRisk of each system by plain loops; scores as {system: [by topic]}."""
-    c, found = len(base), {}
+    c, result = len(base), {}
     total = sum(sum(row) for row in scores.values())
     for name, row in scores.items():
         gains = [x - b if x >= b else (1 + alpha) * (x - b) for x, b in zip(row, base, strict=True)]
@@ -151,8 +151,8 @@ def risk_by_hand(scores, base, alpha):
             z = (x - expected) / math.sqrt(expected) if expected > 0 else 0.0
             zrisk += z if z >= 0 else (1 + alpha) * z
         normal = (1 + math.erf(zrisk / c / math.sqrt(2))) / 2
-        found[name] = [urisk, trisk, zrisk, math.sqrt(sum(row) / c * normal)]
-    return found
+        result[name] = [urisk, trisk, zrisk, math.sqrt(sum(row) / c * normal)]
+    return result
 
 
 @settings(max_examples=100, deadline=None)
@@ -165,24 +165,24 @@ def test_risk_equals_plain_loops(n_systems, n_topics, alpha, given_baseline, see
     frame = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     frame = pd.concat([frame, frame.assign(measure="VB@10", value=frame["value"] - 0.5)])
     base = table["s1"] if given_baseline else np.mean(list(table.values()), axis=0)
-    wanted = risk_by_hand(table, base, alpha)
+    reference = risk_by_hand(table, base, alpha)
     options = {"measure": "ES@10", "baseline": "s1" if given_baseline else None, "alpha": alpha}
-    found = risk_table(frame.sample(frac=1, random_state=seed), **options).set_index("name")
-    for name, expected in wanted.items():
-        row = found.loc[name, ["URisk", "TRisk", "ZRisk", "GeoRisk"]].astype(float).tolist()
+    result = risk_table(frame.sample(frac=1, random_state=seed), **options).set_index("name")
+    for name, expected in reference.items():
+        row = result.loc[name, ["URisk", "TRisk", "ZRisk", "GeoRisk"]].astype(float).tolist()
         assert row == pytest.approx(expected, abs=1e-9, nan_ok=True)
         mean = np.mean(table[name])
-        assert found.loc[name, ["ES@10", "VB@10"]].tolist() == pytest.approx([mean, mean - 0.5])
-        assert found.loc[name, "n_losses"] == sum(x < b - 1e-9 for x, b in zip(table[name], base, strict=True))
-    assert set(found["n_qids"]) == {n_topics}
+        assert result.loc[name, ["ES@10", "VB@10"]].tolist() == pytest.approx([mean, mean - 0.5])
+        assert result.loc[name, "n_losses"] == sum(x < b - 1e-9 for x, b in zip(table[name], base, strict=True))
+    assert set(result["n_qids"]) == {n_topics}
 
 
 def test_risk_that_is_undefined_is_not_invented():
     frame = pd.DataFrame({"name": [*"aabb"], "qid": [*"1212"], "measure": "VB@10", "value": [-0.1, 0.5, 0.2, 0.1]})
     with pytest.warns(DegenerateWarning, match=r"VB@10: scores below 0 have no ZRisk and GeoRisk"):
-        found = risk_table(frame, baseline="b")
-    assert found[["ZRisk", "GeoRisk"]].isna().all(axis=None)
-    assert found["TRisk"].isna().tolist() == [False, True]
+        result = risk_table(frame, baseline="b")
+    assert result[["ZRisk", "GeoRisk"]].isna().all(axis=None)
+    assert result["TRisk"].isna().tolist() == [False, True]
     with pytest.raises(ParameterError, match="baseline='c': no such system; found 'a', 'b'"):
         risk_table(frame, baseline="c")
     with pytest.raises(InputError, match="no ES@10; found 'VB@10'"):

@@ -31,19 +31,21 @@ def outcomes(noise, entities=3, documents=2, n=N):
     """The candidate that each tag names in each replica, -1 for a lost tag: (entity, document) -> shape (n,)."""
     prob = 2.0 ** np.arange(entities)
     frame = pd.DataFrame({"qid": "q", "entity_id": [*"ABCDEF"[:entities]], "prob": prob / prob.sum()})
-    found = replicate(frame, systems_of(entities, documents), [noise], ES, n_replicas=n)
-    named = np.rint(np.log2(np.maximum(found.values[:, 0, :, 0] * prob.sum(), 0.5))).astype(int)
-    return dict(zip(found.systems, named, strict=True))
+    replicas = replicate(frame, systems_of(entities, documents), [noise], ES, n_replicas=n)
+    named = np.rint(np.log2(np.maximum(replicas.values[:, 0, :, 0] * prob.sum(), 0.5))).astype(int)
+    return dict(zip(replicas.systems, named, strict=True))
 
 
 @pytest.mark.parametrize("by", ["name", "entity", "mention"])
 def test_every_tag_has_the_same_probabilities_whatever_shares_an_error(by):
-    found = outcomes(TagConfusion(0.4, lost=0.25, by=by))
-    for (entity, _), named in found.items():
-        wanted = {-1: 0.1, entity: 0.6, **dict.fromkeys({0, 1, 2} - {entity}, 0.15)}
+    result = outcomes(TagConfusion(0.4, lost=0.25, by=by))
+    for (entity, _), named in result.items():
+        expected = {-1: 0.1, entity: 0.6, **dict.fromkeys({0, 1, 2} - {entity}, 0.15)}
         counts = Counter(named.tolist())
-        assert set(counts) == set(wanted)
-        assert stats.chisquare([counts[key] for key in wanted], [share * N for share in wanted.values()]).pvalue > RARE
+        assert set(counts) == set(expected)
+        assert (
+            stats.chisquare([counts[key] for key in expected], [share * N for share in expected.values()]).pvalue > RARE
+        )
 
 
 def test_tags_of_a_unit_share_their_error():
@@ -51,7 +53,7 @@ def test_tags_of_a_unit_share_their_error():
     assert (mention[0, 0] != mention[0, 1]).mean() > 0.3
     assert all((entity[i, 0] == entity[i, 1]).all() for i in range(3))
     assert (name[0, 0] == name[0, 1]).all()
-    right = {by: np.array([found[i, 0] == i for i in range(3)]) for by, found in (("entity", entity), ("name", name))}
+    right = {by: np.array([result[i, 0] == i for i in range(3)]) for by, result in (("entity", entity), ("name", name))}
     assert (right["name"][0] == right["name"][1]).all()
     agree = (right["entity"][0] == right["entity"][1]).mean()
     assert agree == pytest.approx(0.6**2 + 0.4**2, abs=0.04)
@@ -104,7 +106,7 @@ def test_confusions_are_between_candidates_of_a_query():
 
 @few
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("sample", "message"),
     [
         ((TAGS.assign(qid="q"), GOLD), "tags: found a column qid; a tagger model needs tags of documents"),
         ((TAGS, GOLD, {"documents": ["d1"]}), r"gold has tags of 3 documents \('d2', 'd3', 'd4'\) that are not among"),
@@ -114,8 +116,8 @@ def test_confusions_are_between_candidates_of_a_query():
         ((TAGS.assign(docno=[1, 2, 3, 3, 4]), GOLD), "docno"),
     ],
 )
-def test_samples_that_give_no_model(given, message):
-    *frames, options = given if isinstance(given[-1], dict) else (*given, {})
+def test_samples_that_give_no_model(sample, message):
+    *frames, options = sample if isinstance(sample[-1], dict) else (*sample, {})
     with pytest.raises(InputError, match=message):
         fit_tagger(*frames, **options)
 
@@ -135,15 +137,15 @@ def test_fitted_errors_repeat_and_have_the_posterior_rates():
     tags = pd.DataFrame({"docno": documents[:30] + documents, "entity_id": ["A"] * 30 + ["C"] * 40})
     intents = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "C"], "prob": [1 / 7, 2 / 7, 4 / 7]})
     model = fit_tagger(tags, gold, intents=intents)
-    found = outcomes(model.errors)
+    result = outcomes(model.errors)
     posterior = model.entities.set_index("entity_id")["found"]
     for entity, name in enumerate("AB"):
-        right = found[entity, 0] == entity
+        right = result[entity, 0] == entity
         assert stats.binomtest(int(right.sum()), N, posterior[name]).pvalue > RARE
     # B was always replaced by C, and is in nearly all replicas; both documents get the same candidate.
-    wrong = (found[1, 0] != 1) & (found[1, 1] != 1)
-    assert (found[1, 0][wrong] == found[1, 1][wrong]).all()
-    assert (found[1, 0] == 2).mean() > 0.9
+    wrong = (result[1, 0] != 1) & (result[1, 1] != 1)
+    assert (result[1, 0][wrong] == result[1, 1][wrong]).all()
+    assert (result[1, 0] == 2).mean() > 0.9
     assert repr(model.errors).startswith("TaggerErrors(40 labelled documents")
 
 
@@ -170,9 +172,9 @@ def pairs_of(n_topics=40, seed=0, *, share=0.3, tagged=0.6):
     meant = rng.random((n_topics, 6)) < 0.7
     about = meant[topic[intent], rank] == (intent % 2 == 0)
     labelled = (rng.random((n_topics, 6)) < share)[topic[intent], rank]
-    found = about & (rng.random((n_topics, 2)) < tagged)[topic[intent], intent % 2]
+    result = about & (rng.random((n_topics, 2)) < tagged)[topic[intent], intent % 2]
     topics = [f"q{number:02d}" for number in range(n_topics)]
-    return RetrievedPairs(topics, topic, prob, intent, rank, found, labelled, about & labelled), about
+    return RetrievedPairs(topics, topic, prob, intent, rank, result, labelled, about & labelled), about
 
 
 def coefficients(seed):
@@ -202,10 +204,10 @@ def test_coverage_and_density_are_those_of_all_possible_gold_tags():
         for about in product([0, 1], repeat=len(rows)):
             if any(pairs.labelled[row] and pairs.gold[row] != one for row, one in zip(rows, about, strict=True)):
                 continue
-            own = weights @ np.prod(np.where(np.array(about)[:, None], r[rows], 1 - r[rows]), axis=0)
-            own *= 1 - attested[intent] + attested[intent] * any(about) / some
-            total += own
-            covered += own * np.array([about[0], any(about[:2]), any(about)])
+            likelihood = weights @ np.prod(np.where(np.array(about)[:, None], r[rows], 1 - r[rows]), axis=0)
+            likelihood *= 1 - attested[intent] + attested[intent] * any(about) / some
+            total += likelihood
+            covered += likelihood * np.array([about[0], any(about[:2]), any(about)])
         log_density += np.log(total)
         assert coverage[:, intent] == pytest.approx(covered / total, abs=1e-9)
     penalty = 0.5 * float(posterior.precision @ (at - posterior.mean) ** 2)
@@ -236,13 +238,13 @@ def test_draws_have_the_mean_of_the_estimate_and_do_not_exceed_1():
 def test_labels_of_all_documents_give_the_score_itself():
     pairs, about = pairs_of(share=1.1)
     statistics = [Statistic("ES", 2), Statistic("VB", None)]
-    for found in gold_scores(pairs, statistics, n_replicas=20, seed=0):
+    for result in gold_scores(pairs, statistics, n_replicas=20, seed=0):
         for row, (statistic, cutoff) in enumerate(zip(statistics, (2, 9), strict=True)):
             covered = np.zeros(len(pairs.prob))
             np.maximum.at(covered, pairs.intent, about & (pairs.rank < cutoff))
             es = np.bincount(pairs.topic, pairs.prob * covered)
             value = es if statistic.measure == "ES" else es - np.sqrt(np.maximum(es * (1 - es), 0))
-            assert found[row] == pytest.approx(np.full(20, value.mean()), abs=1e-9)
+            assert result[row] == pytest.approx(np.full(20, value.mean()), abs=1e-9)
 
 
 @pytest.mark.nightly
