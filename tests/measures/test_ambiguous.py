@@ -51,7 +51,7 @@ def gain_by_hand(ranking, tags, entity, k, kind, n_known):
 
 def expected(case, k, kind, *, pooled):
     """{measure: {qid: value}} by plain loops."""
-    found = {"ES": {}, "VarPenalty": {}, "intent": {}, "TopIntent": {}}
+    results = {"ES": {}, "VarPenalty": {}, "intent": {}, "TopIntent": {}}
     for qid, topic in case.items():
         gains = {}
         for entity in topic["prob"]:
@@ -59,13 +59,13 @@ def expected(case, k, kind, *, pooled):
             gains[entity] = gain_by_hand(topic["ranking"], topic["tags"], entity, k, kind, n_known)
         prob = topic["prob"]
         success = sum(prob[entity] * gain for entity, gain in gains.items())
-        found["ES"][qid] = success
-        found["VarPenalty"][qid] = math.sqrt(max(success * (1 - success), 0))
+        results["ES"][qid] = success
+        results["VarPenalty"][qid] = math.sqrt(max(success * (1 - success), 0))
         across = sum(prob[entity] * gain**2 for entity, gain in gains.items()) - success**2
-        found["intent"][qid] = math.sqrt(max(across, 0))
+        results["intent"][qid] = math.sqrt(max(across, 0))
         best = [gains[entity] for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
-        found["TopIntent"][qid] = sum(best) / len(best)
-    return found
+        results["TopIntent"][qid] = sum(best) / len(best)
+    return results
 
 
 @st.composite
@@ -123,19 +123,19 @@ def qrels_of(case, *, prob):
 def agree(case, target, run, k, kind, *, pooled, **bound):
     by_hand = expected(case, k, kind, pooled=pooled)
     options = {"gain": kind, "cutoff": k, **bound}
-    wanted = {ES(**options): by_hand["ES"], TopIntent(**options): by_hand["TopIntent"]}
+    reference = {ES(**options): by_hand["ES"], TopIntent(**options): by_hand["TopIntent"]}
     for variance, penalty in (("bernoulli", "VarPenalty"), ("intent", "intent")):
-        wanted[VarPenalty(variance=variance, **options)] = by_hand[penalty]
+        reference[VarPenalty(variance=variance, **options)] = by_hand[penalty]
         for alpha in (0.5, 1):
             score = {qid: by_hand["ES"][qid] - alpha * by_hand[penalty][qid] for qid in case}
-            wanted[VB(alpha=alpha, variance=variance, **options)] = score
-    metrics = ir_measures.iter_calc(list(wanted), target.rename(columns=RENAMED), run.rename(columns=RENAMED))
-    found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
-    assert len(found) == len(wanted) * len(case)
-    for (measure, qid), value in found.items():
+            reference[VB(alpha=alpha, variance=variance, **options)] = score
+    metrics = ir_measures.iter_calc(list(reference), target.rename(columns=RENAMED), run.rename(columns=RENAMED))
+    results = {(metric.measure, metric.query_id): metric.value for metric in metrics}
+    assert len(results) == len(reference) * len(case)
+    for (measure, qid), value in results.items():
         # A variance of rounding alone is a penalty of its root.
         within = 1e-12 if measure.NAME in ("ES", "TopIntent") else 1e-7
-        assert value == pytest.approx(wanted[measure][qid], abs=within), (measure, qid)
+        assert value == pytest.approx(reference[measure][qid], abs=within), (measure, qid)
 
 
 cutoffs, kinds = st.sampled_from([1, 2, 3, 5, 20]), st.sampled_from(["binary", "dcg"])
@@ -349,11 +349,11 @@ def test_normalise_divides_by_the_sum_of_each_query(prob, success):
 def test_normalise_of_one_measure_does_not_repair_for_another():
     intents = pd.DataFrame({"query_id": "a", "entity_id": ["A", "B"], "prob": [3.0, 1.0]})
     run = ranked(a=["x"]).assign(entity_id="A").rename(columns=RENAMED)
-    asked = [ES(normalise=True) @ 1, VB(normalise=True) @ 1]
-    assert ir_measures.calc_aggregate(asked, intents, run)[asked[0]] == 0.75
+    measures = [ES(normalise=True) @ 1, VB(normalise=True) @ 1]
+    assert ir_measures.calc_aggregate(measures, intents, run)[measures[0]] == 0.75
     for measure in (VarPenalty @ 1, TopIntent @ 1, VB @ 1):
         with pytest.raises(InputError, match="has probability 3, wanted 0 to 1"):
-            ir_measures.calc_aggregate([*asked, measure], intents, run)
+            ir_measures.calc_aggregate([*measures, measure], intents, run)
 
 
 def test_entities_that_stand_twice_or_as_numbers_against_text_are_refused_and_any_text_is_an_id():
@@ -378,8 +378,8 @@ def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
     ideal = sum(1 / math.log2(rank + 2) for rank in range(4))
     assert values(ES(gain="dcg") @ 4, intents, run)["a"] == pytest.approx(1 / ideal, abs=1e-12)
     register_tags("two of A", pd.DataFrame({"docno": ["x", "z", "z"], "entity_id": "A"}), replace=True)
-    known = values(ES(gain="dcg", tags="two of A") @ 4, intents, run)["a"]
-    assert known == pytest.approx(1 / (1 + 1 / math.log2(3)), abs=1e-12)
+    of_pool = values(ES(gain="dcg", tags="two of A") @ 4, intents, run)["a"]
+    assert of_pool == pytest.approx(1 / (1 + 1 / math.log2(3)), abs=1e-12)
     assert values(ES(gain="dcg", tags="two of A") @ 1, intents, run)["a"] == pytest.approx(1.0, abs=1e-12)
     # Without a cutoff there is no ideal but that of a pool.
     with pytest.raises(
@@ -421,15 +421,15 @@ def overlaps(draw):
             one, other = draw(st.permutations(pair))
             value = draw(st.sampled_from([None, 0.0, 0.25, 0.75, 1.0]))
             rows += [] if value is None else [(qid, one, other, value)]
-    own = [(qid, entity, entity, 1.0) for qid, topic in case.items() for entity in topic["prob"]]
-    return case, pd.DataFrame([*rows, *own], columns=["qid", "entity_id", "other_id", "similarity"])
+    same = [(qid, entity, entity, 1.0) for qid, topic in case.items() for entity in topic["prob"]]
+    return case, pd.DataFrame([*rows, *same], columns=["qid", "entity_id", "other_id", "similarity"])
 
 
 @settings(max_examples=60, deadline=None)
 @given(overlaps(), st.sampled_from([1, 3, 10]), st.booleans(), st.randoms(use_true_random=False))
 def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
     case, pairs = given_case
-    known = {frozenset((one, other)): value for _, one, other, value in pairs.itertuples(index=False)}
+    similarity = {frozenset((one, other)): value for _, one, other, value in pairs.itertuples(index=False)}
     # Entities differ between topics, so that pairs without a query match the same intents.
     frame = pairs.drop(columns="qid") if everywhere else pairs
     vbterrier.frames.register_similarities(
@@ -441,13 +441,14 @@ def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
     register_tags("overlap", tags_of(case), replace=True)
     measures = [measure(tags="overlap") for measure in measures]
     metrics = ir_measures.iter_calc(measures, target.rename(columns=RENAMED), run.rename(columns=RENAMED))
-    found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
+    results = {(metric.measure, metric.query_id): metric.value for metric in metrics}
     for qid, topic in case.items():
         prob, gain = topic["prob"], {}
         for entity in prob:
             gain[entity] = max(
                 [
-                    topic["tags"][docno].get(other, 0.0) * known.get(frozenset((entity, other)), float(entity == other))
+                    topic["tags"][docno].get(other, 0.0)
+                    * similarity.get(frozenset((entity, other)), float(entity == other))
                     for docno in topic["ranking"][:k]
                     for other in prob
                 ],
@@ -456,8 +457,10 @@ def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
         success = sum(prob[entity] * gain[entity] for entity in prob)
         across = max(sum(prob[entity] * gain[entity] ** 2 for entity in prob) - success**2, 0)
         top = [gain[entity] for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
-        wanted = [success, success - 0.5 * math.sqrt(max(success * (1 - success), 0)), success - math.sqrt(across)]
-        assert [found[measure, qid] for measure in measures] == pytest.approx([*wanted, sum(top) / len(top)], abs=1e-7)
+        figures = [success, success - 0.5 * math.sqrt(max(success * (1 - success), 0)), success - math.sqrt(across)]
+        assert [results[measure, qid] for measure in measures] == pytest.approx(
+            [*figures, sum(top) / len(top)], abs=1e-7
+        )
 
 
 def test_nil_has_no_neighbours_and_other_gains_no_similarities():
@@ -465,10 +468,10 @@ def test_nil_has_no_neighbours_and_other_gains_no_similarities():
     pairs = pd.DataFrame({"qid": ["q1"], "entity_id": ["N"], "other_id": ["A"], "similarity": [1.0]})
     vbterrier.frames.register_similarities("with nil", pairs, replace=True)
     register_tags("tag of nil", pd.DataFrame({"docno": ["d"], "entity_id": ["N"]}), replace=True)
-    for tagged, wanted in (("d", 0.5), ("other", 0.5)):
+    for tagged, reference in (("d", 0.5), ("other", 0.5)):
         # A document tagged with NIL alone covers NIL, and nothing else.
         measure = ES(similarities="with nil", tags="tag of nil", nil="N") @ 1
-        assert values(measure, intents, ranked(q1=[tagged])) == {"q1": wanted}
+        assert values(measure, intents, ranked(q1=[tagged])) == {"q1": reference}
     with pytest.raises(ParameterError, match=r"VB: similarities= are defined for gain='binary' only"):
         VB(similarities="with nil", gain="dcg")
     with pytest.raises(InputError, match=r"similarities='nowhere': .*vbterrier\.frames\.register_similarities"):

@@ -55,9 +55,9 @@ def test_pyterrier_finds_an_intent_set_as_an_artifact(build, monkeypatch):
     }
     entry = SimpleNamespace(name="intent_set.vbterrier", load=lambda: IntentSet)
     monkeypatch.setattr(pt.utils, "entry_points", lambda group: [entry] if group == "pyterrier.artifact" else [])
-    found = pt.Artifact.load(str(made.path))
-    assert isinstance(found, IntentSet)
-    assert pt.inspect.artifact_type_format(found) == ("intent_set", "vbterrier")
+    result = pt.Artifact.load(str(made.path))
+    assert isinstance(result, IntentSet)
+    assert pt.inspect.artifact_type_format(result) == ("intent_set", "vbterrier")
 
 
 def test_an_intent_set_is_packed_and_unpacked(build, tmp_path):
@@ -75,17 +75,17 @@ def test_an_intent_set_is_packed_and_unpacked(build, tmp_path):
 
 def test_bound_measures_score_with_the_data_of_the_set(build):
     made = build()
-    wanted = {
+    expected = {
         made.ES @ 5: [0.8, 0.0],
         made.VB @ 5: [0.4, 0.0],
         made.VB(alpha=0.5) @ 5: [0.6, 0.0],
         made.VarPenalty @ 5: [0.4, 0.0],
         made.TopIntent @ 5: [1.0, 0.0],
     }
-    found = vbterrier.score({"run": RUN}, INTENTS, list(wanted)).values
-    found = found.pivot(index="measure", columns="qid", values="value")
-    for measure, values in wanted.items():
-        assert found.loc[str(measure)].tolist() == pytest.approx(values)
+    result = vbterrier.score({"run": RUN}, INTENTS, list(expected)).values
+    result = result.pivot(index="measure", columns="qid", values="value")
+    for measure, values in expected.items():
+        assert result.loc[str(measure)].tolist() == pytest.approx(values)
     # Without tags, those of the run count; ids come back as text.
     bare = build("bare", tags=None)
     assert "tags" not in (bare.ES @ 1).params
@@ -152,9 +152,9 @@ except ValueError as error:
 print(made.VB, len(named("intents", sys.argv[1])))
 """
     command = [sys.executable, "-c", code, name, pickle.dumps(made).hex()]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "IntentSet(path)" in found
-    assert f"{made.VB} 3" in found
+    result = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "IntentSet(path)" in result
+    assert f"{made.VB} 3" in result
 
 
 def test_what_is_there_is_not_replaced_and_nothing_half_done_stays(build, tmp_path, monkeypatch):

@@ -340,17 +340,17 @@ def test_measures_without_a_cutoff_refuse_one():
 @pytest.mark.parametrize("measure", CUT, ids=CUT_NAMES)
 @pytest.mark.parametrize("cutoff", [0, -1, 10.0, True, "x"])
 def test_a_cutoff_that_is_no_rank_is_refused(measure, cutoff):
-    wanted = "cutoff=.*: wanted a whole number of at least 1"
+    expected = "cutoff=.*: wanted a whole number of at least 1"
     text = f"{measure.NAME}@{cutoff!r}"
-    with pytest.raises(ValueError, match=wanted):
+    with pytest.raises(ValueError, match=expected):
         measure @ cutoff
-    with pytest.raises(ParameterError, match=wanted):
+    with pytest.raises(ParameterError, match=expected):
         measure(cutoff=cutoff)
-    with pytest.raises(ParameterError, match=wanted) as caught:
+    with pytest.raises(ParameterError, match=expected) as caught:
         measures_from(text)
     assert repr(text) in str(caught.value)
     if cutoff != -1:
-        with pytest.raises(ValueError, match=wanted):
+        with pytest.raises(ValueError, match=expected):
             ir_measures.parse_measure(text)
 
 
@@ -416,7 +416,7 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(measure, name, values,
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("ndcg_cut_10", "nDCG@10"),
         ("ndcg_cut.10", "nDCG@10"),
@@ -431,8 +431,8 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(measure, name, values,
         ("AP", "AP"),
     ],
 )
-def test_names_of_trec_eval_are_measures(text, wanted):
-    assert list(map(str, measures_from(text))) == [wanted]
+def test_names_of_trec_eval_are_measures(text, expected):
+    assert list(map(str, measures_from(text))) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -487,9 +487,9 @@ def test_text_that_is_no_measure_says_why(text, message):
 
 def test_measures_from_reads_ours_theirs_and_objects():
     texts = ["VB(alpha=0.5)@10", "nDCG(dcg='exp-log2')@10", "AP", "IPrec@0.2", "P(rel=2)@5"]
-    found = measures_from(*texts, nDCG @ 20)
-    assert [repr(measure) for measure in found] == [*texts, "nDCG@20"]
-    assert measures_from(found[3], given := nDCG @ 20)[1] is given
+    result = measures_from(*texts, nDCG @ 20)
+    assert [repr(measure) for measure in result] == [*texts, "nDCG@20"]
+    assert measures_from(result[3], original := nDCG @ 20)[1] is original
     assert measures_from() == []
     for none in (None, []):
         with pytest.raises(ParameterError, match="no measures; name at least one, as 'BNDCG@10'"):
@@ -518,11 +518,13 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 @pytest.mark.slow
 def test_the_import_pulls_in_little_beside_pandas_and_ir_measures(python):
     loaded = python(IMPORT)
-    own = [name for name in loaded if name.startswith("vbterrier")]
+    modules = [name for name in loaded if name.startswith("vbterrier")]
     others = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names - {"vbterrier"}
     # No Matplotlib, SciPy, PyTerrier, Dask, Torch, Typer...
     assert others <= {"lazy_loader", "pyarrow"}
-    assert not {"cli", "report", "evaluate", "execution", "design", "stats"} & {name.split(".")[1] for name in own[1:]}
+    assert not {"cli", "report", "evaluate", "execution", "design", "stats"} & {
+        name.split(".")[1] for name in modules[1:]
+    }
 
 
 @pytest.mark.slow
@@ -571,9 +573,9 @@ def test_the_runtime_provider_alone_gives_the_same_values(qrels):
     measures = [measure for measure in EVALUATED if "iteration" in qrels or isinstance(measure, type(BNDCG))]
     ours = ir_measures.calc(measures, qrels, RUN)
     alone = ir_measures.providers.registry["runtime"].calc(measures, qrels, RUN)
-    found, expected = by_measure_and_topic(alone.per_query), by_measure_and_topic(ours.per_query)
-    assert found == pytest.approx(expected, abs=1e-15)
-    assert len(found) == 3 * len(measures)
+    result, expected = by_measure_and_topic(alone.per_query), by_measure_and_topic(ours.per_query)
+    assert result == pytest.approx(expected, abs=1e-15)
+    assert len(result) == 3 * len(measures)
     assert alone.aggregated == pytest.approx(ours.aggregated, abs=1e-15)
 
 
@@ -685,41 +687,41 @@ def test_topics_without_a_value_are_an_error_or_score_zero(partly):
 @pytest.mark.parametrize("others", [[nDCG @ 10], [BNDCG @ 5], [nDCG @ 10, BNDCG @ 5]])
 def test_hosts_that_average_all_topics_refuse_undefined_ones_and_ours_leave_them_out(partly, others):
     """q1 and q2 have 1 and no retrieved intent; q3 has no intents, and counts in the other measures."""
-    asked = partly(undefined="skip")
+    measure = partly(undefined="skip")
     run = RUN[RUN["query_id"] != "q2"]
     frames = [frame.rename(columns=FROM_IR_MEASURES) for frame in (run, RUN, QRELS)]
-    alone = score({"run": frames[0]}, frames[2], [asked, *others], data=Data(on_topics="all")).means().loc["run"]
-    assert alone[str(asked)] == 0.5
+    alone = score({"run": frames[0]}, frames[2], [measure, *others], data=Data(on_topics="all")).means().loc["run"]
+    assert alone[str(measure)] == 0.5
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
-    given = (frames[:2], topics, frames[2], [asked, *others])
+    arguments = (frames[:2], topics, frames[2], [measure, *others])
     named = {"names": ["run", "full"], "verbose": False}
     for calculate in (
-        partial(ir_measures.calc_aggregate, [asked, *others], QRELS, run),
-        partial(ir_measures.calc, [asked, *others], QRELS, run),
-        partial(ir_measures.evaluator([asked, *others], QRELS).calc_aggregate, run),
-        partial(ir_measures.providers.registry["runtime"].calc_aggregate, [asked], QRELS, run),
-        partial(pt.Experiment, *given, **named),
-        partial(pt.Experiment, *given, **named, baseline=1),
-        partial(pt.Experiment, *given, **named, perquery=True),
+        partial(ir_measures.calc_aggregate, [measure, *others], QRELS, run),
+        partial(ir_measures.calc, [measure, *others], QRELS, run),
+        partial(ir_measures.evaluator([measure, *others], QRELS).calc_aggregate, run),
+        partial(ir_measures.providers.registry["runtime"].calc_aggregate, [measure], QRELS, run),
+        partial(pt.Experiment, *arguments, **named),
+        partial(pt.Experiment, *arguments, **named, baseline=1),
+        partial(pt.Experiment, *arguments, **named, perquery=True),
     ):
         with pytest.raises(InputError, match=REMEDY):
             calculate()
     with pytest.warns(DegenerateWarning) as told:
-        table = vbterrier.Experiment(*given, **named)
-    left_out = f"its mean leaves out: {asked} of 'run': 1; {asked} of 'full': 1"
+        table = vbterrier.Experiment(*arguments, **named)
+    left_out = f"its mean leaves out: {measure} of 'run': 1; {measure} of 'full': 1"
     assert [left_out in str(one.message) for one in told].count(True) == 1
     assert table.loc[0, list(alone.index)].to_dict() == pytest.approx(alone.to_dict())
-    assert table.loc[1, str(asked)] == 1.0
+    assert table.loc[1, str(measure)] == 1.0
 
 
 def test_means_of_undefined_topics_alone_are_undefined(partly):
-    asked, known = partly(undefined="skip"), QRELS[QRELS["query_id"] == "q3"]
+    measure, rest = partly(undefined="skip"), QRELS[QRELS["query_id"] == "q3"]
     run = pd.DataFrame({"query_id": ["q3"], "doc_id": ["i"], "score": [1.0]})
     with pytest.raises(InputError, match=r"is undefined for 1 of 1 topics \('q3'\)"):
-        ir_measures.calc_aggregate([asked, nDCG @ 10], known, run)
-    found = score(run.rename(columns=FROM_IR_MEASURES), known.rename(columns=FROM_IR_MEASURES), [asked]).intervals
-    assert found["value"].isna().tolist() == [True]
-    assert found["n_qids"].tolist() == [0]
+        ir_measures.calc_aggregate([measure, nDCG @ 10], rest, run)
+    intervals = score(run.rename(columns=FROM_IR_MEASURES), rest.rename(columns=FROM_IR_MEASURES), [measure]).intervals
+    assert intervals["value"].isna().tolist() == [True]
+    assert intervals["n_qids"].tolist() == [0]
 
 
 @pytest.mark.parametrize("measure", LINKING, ids=str)

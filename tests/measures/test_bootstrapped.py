@@ -88,8 +88,8 @@ def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
             for topic in distribution.topics
         ]
         for side, stat in enumerate(("lo", "hi")):
-            found = values_of(BNDCG(stat=stat, level=level) @ 10, qrels, run)
-            assert list(found.values()) == pytest.approx([pair[side] for pair in expected], abs=1e-9)
+            values = values_of(BNDCG(stat=stat, level=level) @ 10, qrels, run)
+            assert list(values.values()) == pytest.approx([pair[side] for pair in expected], abs=1e-9)
 
 
 # Priors that are none, topics without a judged document
@@ -117,13 +117,13 @@ def blind():
 )
 @pytest.mark.parametrize("stat", ["mean", "std", "q95"])
 def test_what_a_topic_without_a_judged_document_is_worth(blind, values_of, prior, all_unjudged, same_as, stat):
-    found = values_of(BNDCG(prior=prior, all_unjudged=all_unjudged, stat=stat) @ 3, *blind)
+    values = values_of(BNDCG(prior=prior, all_unjudged=all_unjudged, stat=stat) @ 3, *blind)
     pool = values_of(BNDCG(prior="pool", stat=stat) @ 3, *blind)
     assert pool["blind"] > 0
-    assert found["blind"] == pytest.approx(pool["blind"] if same_as == "pool" else 0.0, abs=1e-12)
+    assert values["blind"] == pytest.approx(pool["blind"] if same_as == "pool" else 0.0, abs=1e-12)
     other = "run" if prior == "run" else prior
     qrels, run = (frame[frame["qid"] == "half"] for frame in blind)
-    assert found["half"] == pytest.approx(values_of(BNDCG(prior=other, stat=stat) @ 3, qrels, run)["half"], abs=1e-12)
+    assert values["half"] == pytest.approx(values_of(BNDCG(prior=other, stat=stat) @ 3, qrels, run)["half"], abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -132,9 +132,9 @@ def test_a_topic_of_which_a_run_retrieves_nothing_scores_zero_under_its_own_prio
     qrels, run = blind
     half = run[run["qid"] == "half"]
     measure = BNDCG(prior="run") @ 3
-    found = score({"mine": half}, qrels, [measure], data=Data(on_topics="all")).values
+    values = score({"mine": half}, qrels, [measure], data=Data(on_topics="all")).values
     alone = score({"mine": half}, qrels[qrels["qid"] == "half"], [measure]).values
-    assert found.set_index("qid")["value"].to_dict() == {"blind": 0.0, "half": alone["value"].item()}
+    assert values.set_index("qid")["value"].to_dict() == {"blind": 0.0, "half": alone["value"].item()}
     with pytest.raises(InputError, match="undefined on 1 topics"):
         score({"mine": run}, qrels, [measure])
 
@@ -156,8 +156,8 @@ def test_the_mode_of_draws_under_compat_is_read_from_histograms(covid, values_of
 
 def test_draws_under_compat_follow_the_published_distribution(covid, values_of):
     measure = BNDCG(compat="ecir23", method="mc", n_draws=4000) @ 10
-    found = values_of(measure, covid.incomplete, covid.runs["ance"])
-    for qid, value in found.items():
+    values = values_of(measure, covid.incomplete, covid.runs["ance"])
+    for qid, value in values.items():
         topic = covid.expected[qid]["P+R"]
         assert abs(value - topic["mean"]) <= 5 * topic["sd"] / math.sqrt(4000) + 1e-9
 

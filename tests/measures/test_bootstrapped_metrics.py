@@ -51,7 +51,7 @@ def textbook_p(grades, pool, k, rel=1):
 def textbook_ap(grades, pool, k, rel=1):
     n_relevant = sum(grade >= rel for grade in pool)
     hits = [place for place, grade in enumerate(grades, start=1) if grade >= rel]
-    return sum(found / place for found, place in enumerate(hits, start=1)) / n_relevant if n_relevant else 0.0
+    return sum(result / place for result, place in enumerate(hits, start=1)) / n_relevant if n_relevant else 0.0
 
 
 def textbook_err(grades, pool, k, max_grade=4):
@@ -67,8 +67,8 @@ def textbook_q(grades, pool, k, beta=1.0):
     score = 0.0
     for place, grade in enumerate(grades, start=1):
         if grade > 0:
-            found = sum(other > 0 for other in grades[:place])
-            score += (found + beta * sum(grades[:place])) / (place + beta * sum(ideal[:place]))
+            result = sum(other > 0 for other in grades[:place])
+            score += (result + beta * sum(grades[:place])) / (place + beta * sum(ideal[:place]))
     return score / min(len(ideal), k or len(ideal)) if ideal else 0.0
 
 
@@ -104,7 +104,7 @@ def outcome(labels, ranking, k, score, prior, strength, *, limited):
     named = {"pool": shares[0], "run": shares[1], "pool+run": np.mean(shares, axis=0)}
     chances = list(named.get(prior, [1 / len(grades)] * len(grades)))
     unjudged = [document for document in top if document not in labels]
-    found = {}
+    results = {}
     for drawn, chance in sequences_by_hand([chances] * len(unjudged), strength).items():
         left = {grade: pool.count(grade) - inside.count(grade) for grade in grades}
         given_grade = dict(labels)
@@ -113,8 +113,8 @@ def outcome(labels, ranking, k, score, prior, strength, *, limited):
             left[landed] -= 1
             given_grade[document] = landed
         value = round(score([given_grade[document] for document in top], pool, k), 12)
-        found[value] = found.get(value, 0.0) + chance
-    return {value: chance for value, chance in sorted(found.items()) if chance > 0}
+        results[value] = results.get(value, 0.0) + chance
+    return {value: chance for value, chance in sorted(results.items()) if chance > 0}
 
 
 @st.composite
@@ -155,12 +155,12 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
         grades = {*(max(label, 0) for label in labels.values()), 0}
         prior = dict.fromkeys(grades, 1 / len(grades))
     base = measure(**params, prior=prior, prior_strength=strength, cutoff=k)
-    found = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
+    result = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
-        own = of_intervals if stat in ("lo", "hi") else of_process
-        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(own, stat), abs=within), stat
+        scores = of_intervals if stat in ("lo", "hi") else of_process
+        assert result[base(stat=stat)] == pytest.approx(by_hand.statistic(scores, stat), abs=within), stat
     # The variance of intervals of means over topics.
     part = base(stat="variance_part")
     assert values([part], qrels_of(labels), run_of(ranking))[part] == pytest.approx(
@@ -178,8 +178,8 @@ def test_ndcg_is_that_of_algorithm_1_where_the_pool_runs_short():
     spread = math.sqrt(sum(chance * (score - mean) ** 2 for chance, score in zip(chances, scores, strict=True)))
     assert mean == pytest.approx(0.9731, abs=5e-5)
     expected = {"mean": mean, "std": spread, "mode": 1.0, "median": 1.0, "q5": scores[2], "q1": scores[3]}
-    found = values([BNDCG(stat=stat) @ 4 for stat in expected], qrels, run)
-    assert found == pytest.approx({BNDCG(stat=stat) @ 4: value for stat, value in expected.items()}, abs=1e-12)
+    result = values([BNDCG(stat=stat) @ 4 for stat in expected], qrels, run)
+    assert result == pytest.approx({BNDCG(stat=stat) @ 4: value for stat, value in expected.items()}, abs=1e-12)
     # Urn draws of strength 2 take a grade together more often, so that fewer rankings have it.
     weak = BNDCG(prior_strength=2) @ 4
     assert values([weak], qrels, run)[weak] == pytest.approx(0.9540, abs=5e-5)
@@ -196,8 +196,8 @@ def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
     assert lower == pytest.approx(values_of(measure(prior={0: 1.0}) @ 10, qrels, run))
     judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
     top = vbterrier.frames.ranked(run, 10)
-    known = [pair in judged for pair in zip(top["qid"], top["docno"], strict=True)]
-    weight = ((1 - p) * p ** top["rank"] * known).groupby(top["qid"]).sum()
+    is_judged = [pair in judged for pair in zip(top["qid"], top["docno"], strict=True)]
+    weight = ((1 - p) * p ** top["rank"] * is_judged).groupby(top["qid"]).sum()
     assert residual == pytest.approx({qid: 1 - weight.get(qid, 0) for qid in residual})
     assert upper == pytest.approx({qid: lower[qid] + residual[qid] for qid in lower})
     low, high = (values_of(measure(stat=stat) @ 10, qrels, run) for stat in ("q0", "q100"))
@@ -217,12 +217,12 @@ def test_bounds_of_rbp_by_hand_and_without_a_model():
     qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])
     graded = BRBP(p=0.5, rel=0, max_grade=2)
     bounds = [graded(stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
-    found = values(bounds, qrels, run)
-    assert [found[bound] for bound in bounds] == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
+    result = values(bounds, qrels, run)
+    assert [result[bound] for bound in bounds] == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "an interval over topics needs")
         means = vbterrier.score(run, qrels, bounds).means()
-    assert means[list(map(str, bounds))].to_numpy().tolist() == [[found[bound] for bound in bounds]]
+    assert means[list(map(str, bounds))].to_numpy().tolist() == [[result[bound] for bound in bounds]]
     assert values([graded(stat="residual") @ 1], qrels, run) == {graded(stat="residual") @ 1: 0.5}
     assert BRBP(stat="residual").better is None
     with pytest.raises(ParameterError, match="wanted one of 'mean'"):
@@ -282,13 +282,13 @@ def test_a_weak_prior_widens_and_an_infinite_strength_is_known_exactly(measure, 
         assert (
             repr(measure(prior="pool", prior_strength=endless)) == f"{measure.NAME}(prior='pool',prior_strength='inf')"
         )
-    known, weak, weaker, default = (
+    certain, weak, weaker, default = (
         values_of(measure(stat="std", prior="pool", prior_strength=strength) @ 10, *partly_judged)
         for strength in ("inf", 8, 0.5, "auto")
     )
-    assert all(known[qid] < weak[qid] < weaker[qid] for qid in known)
+    assert all(certain[qid] < weak[qid] < weaker[qid] for qid in certain)
     # The process of the paper knows its prior; intervals of complete judgments do not.
-    assert default == known
+    assert default == certain
     for stat in ("lo", "hi", "variance_part"):
         usual, auto, narrow = (
             values_of(measure(stat=stat, prior="pool", prior_strength=strength) @ 10, *partly_judged)
@@ -297,11 +297,11 @@ def test_a_weak_prior_widens_and_an_infinite_strength_is_known_exactly(measure, 
         assert auto == usual != narrow
     # Given probabilities are known exactly unless a strength is given.
     sure = {0: 0.5, 1: 0.25, 3: 0.25}
-    given, exact = (
+    fixed, exact = (
         values_of(measure(stat="std", prior=sure, prior_strength=strength) @ 10, *partly_judged)
         for strength in ("auto", "inf")
     )
-    assert given == exact
+    assert fixed == exact
 
 
 @pytest.mark.parametrize("measure", ALL, ids=NAMES)
@@ -309,12 +309,12 @@ def test_floating_point_errors_of_the_caller_change_no_value(measure, partly_jud
     rare = pd.DataFrame({"qid": "q", "docno": [f"j{i}" for i in range(300)], "label": [2, 1] + [0] * 298})
     deep = pd.DataFrame({"qid": "q", "docno": ["j0", *(f"u{i}" for i in range(400))], "score": -np.arange(401.0)})
     stats = ["mean", "std", "mode", "median", "q5", "lo", "hi", "variance_part"]
-    asked = [(partly_judged, [measure(stat=stat, **how) @ 10 for stat in stats for how in ({}, {"method": "mc"})])]
+    cases = [(partly_judged, [measure(stat=stat, **how) @ 10 for stat in stats for how in ({}, {"method": "mc"})])]
     # Probabilities of hundreds of draws underflow.
-    asked += [((rare, deep), [measure(stat=stat, n_draws=20) @ 400 for stat in ("mean", "std")])]
+    cases += [((rare, deep), [measure(stat=stat, n_draws=20) @ 400 for stat in ("mean", "std")])]
     if measure in (BRBP, BP):
-        asked += [((rare, deep), [measure(stat=stat) @ 400 for stat in stats])]
-    for (qrels, run), measures in asked:
+        cases += [((rare, deep), [measure(stat=stat) @ 400 for stat in stats])]
+    for (qrels, run), measures in cases:
         expected = values(measures, qrels, run)
         with np.errstate(all="raise"):
             assert values(measures, qrels, run) == expected
@@ -332,8 +332,8 @@ def test_precision_wants_a_cutoff_and_a_highest_grade_is_at_least_that_of_the_qr
             values([measure], qrels_of({"a": 2}), run_of(["a"]))
     # The gain of a grade does not depend on the grades of other documents.
     binary, graded = BRBP(max_grade=2) @ 1, BRBP(rel=0, max_grade=2) @ 1
-    found = values([binary, graded], qrels_of({"a": 1, "b": 0}), run_of(["a"]))
-    assert found == pytest.approx({binary: 0.2, graded: 0.1})
+    result = values([binary, graded], qrels_of({"a": 1, "b": 0}), run_of(["a"]))
+    assert result == pytest.approx({binary: 0.2, graded: 0.1})
 
 
 # Hosts
@@ -345,15 +345,15 @@ def test_probabilities_of_the_run_reach_the_measure_through_every_host(measure, 
 
     qrels, run = partly_judged
     run = run.assign(grade_prob=[[0.25, 0.75] if number % 2 else 0.5 for number in range(len(run))])
-    own = measure(prior="column") @ 10
-    expected = values_of(own, qrels, run)
-    assert expected != values_of(own(prior="pool"), qrels, run)
-    assert expected != values_of(own, qrels, run.assign(grade_prob=0.5))
+    by_column = measure(prior="column") @ 10
+    expected = values_of(by_column, qrels, run)
+    assert expected != values_of(by_column(prior="pool"), qrels, run)
+    assert expected != values_of(by_column, qrels, run.assign(grade_prob=0.5))
     topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "some words"})
     for system in (run, pt.Transformer.from_df(run)):
-        table = pt.Experiment([system], topics, qrels, [own], names=["mine"], perquery=True)
+        table = pt.Experiment([system], topics, qrels, [by_column], names=["mine"], perquery=True)
         assert dict(zip(table["qid"], table["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
-    scores = vbterrier.score(run, qrels, [own], inference=Inference(n_resamples=2)).values
+    scores = vbterrier.score(run, qrels, [by_column], inference=Inference(n_resamples=2)).values
     assert dict(zip(scores["qid"], scores["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
     frame = VBTrecEval.from_frames(run, qrels).get_bootstrapped(measure.NAME, 10, per_query=True, prior="column")
     assert frame.iloc[:, 0].to_dict() == pytest.approx(expected, abs=1e-12)

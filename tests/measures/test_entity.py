@@ -93,27 +93,27 @@ def textbook(documents, run, k, rel=1, alpha=0.5, tau=5.0):
         value = 0.0 if abs(value) < 1e-12 else value
         return value, bait_or_signal(value, a, b)
 
-    found = {"RelCov": covered(relevant), "NonRelCov": covered(other)}
+    results = {"RelCov": covered(relevant), "NonRelCov": covered(other)}
     names = ["DiscRatio", "OER", "SignalRate", "BaitRate", "TopBait", "OERCorr"]
-    found |= dict.fromkeys(names)
+    results |= dict.fromkeys(names)
     kinds = {entity: oer(entity)[1] for entity in ENTITIES} if relevant and other else {}
     core = {entity for entity, kind in kinds.items() if kind == "core"}
-    found["ObsCov"] = None
+    results["ObsCov"] = None
     if not (relevant and other):
-        return found
-    found["ObsCov"] = sum(bool(entities & core) for entities in relevant) / len(relevant)
-    found["DiscRatio"] = found["RelCov"] / (found["NonRelCov"] + 1 / (2 * len(other)))
+        return results
+    results["ObsCov"] = sum(bool(entities & core) for entities in relevant) / len(relevant)
+    results["DiscRatio"] = results["RelCov"] / (results["NonRelCov"] + 1 / (2 * len(other)))
     values, kinds = zip(*(oer(entity) for entity in ranking), strict=True) if ranking else ((), ())
     n = max(len(ranking), 1)
-    found["OER"] = sum(values) / n
-    found["SignalRate"] = sum(kind in ("core", "conditional") for kind in kinds) / n
-    found["BaitRate"] = kinds.count("bait") / n
+    results["OER"] = sum(values) / n
+    results["SignalRate"] = sum(kind in ("core", "conditional") for kind in kinds) / n
+    results["BaitRate"] = kinds.count("bait") / n
     best = min(run, key=lambda entity: (-np.float32(run[entity]), -ord(entity))) if run else None
-    found["TopBait"] = float(best is not None and oer(best)[1] == "bait")
+    results["TopBait"] = float(best is not None and oer(best)[1] == "bait")
     scores = [np.float32(run[entity]) for entity in ranking]
     if len(ranking) >= 3 and len(set(scores)) > 1 and len({round(value, 12) for value in values}) > 1:
-        found["OERCorr"] = stats.spearmanr(scores, np.round(values, 12)).statistic
-    return found
+        results["OERCorr"] = stats.spearmanr(scores, np.round(values, 12)).statistic
+    return results
 
 
 def values_of(measures, links, run):
@@ -138,13 +138,13 @@ def test_every_measure_of_every_topic_is_what_plain_loops_find(world, k, rel):
         if measure is OracleCov:
             continue
         one = at(measure(rel=rel, undefined="skip"), k)
-        found = values_of([one], links, run)
-        wanted = {
+        values = values_of([one], links, run)
+        expected = {
             (str(one), f"q{number}"): value
             for number, (documents, entities) in enumerate(world)
             if (value := textbook(documents, entities, k, rel)[measure.NAME]) is not None
         }
-        assert found == pytest.approx(wanted, abs=1e-9), measure.NAME
+        assert values == pytest.approx(expected, abs=1e-9), measure.NAME
 
 
 @pytest.mark.nightly
@@ -172,9 +172,9 @@ def test_bounds_and_identities(world, k):
         return
     oracles = [OracleCov @ k, OracleCov(exact=True) @ k, OracleCov]
     more = [RelCov @ k, RelCov @ (k + 1), *oracles, RelCov, TopBait, BaitRate @ 1]
-    found = values_of([measure(undefined="zero") for measure in more], links, run)
+    values = values_of([measure(undefined="zero") for measure in more], links, run)
     for qid in links["qid"].unique():
-        few, next_, greedy, exact, ceiling, all_, top, first = (found[str(m(undefined="zero")), qid] for m in more)
+        few, next_, greedy, exact, ceiling, all_, top, first = (values[str(m(undefined="zero")), qid] for m in more)
         assert few <= next_ <= all_ <= ceiling <= 1
         assert few <= exact + 1e-12
         assert (1 - 1 / math.e) * exact <= greedy <= exact <= ceiling
@@ -209,8 +209,8 @@ def test_the_measures_by_hand():
         OracleCov @ 1: 2 / 3,
         OracleCov @ 2: 1.0,
     }
-    found = values_of(list(measures), links_of(by_hand()), run_of(by_hand()))
-    assert found == pytest.approx({(str(measure), "q0"): value for measure, value in measures.items()})
+    values = values_of(list(measures), links_of(by_hand()), run_of(by_hand()))
+    assert values == pytest.approx({(str(measure), "q0"): value for measure, value in measures.items()})
 
 
 # What has no value
@@ -256,8 +256,8 @@ def test_no_correlation_of_few_or_of_constants_but_of_infinite_scores(run):
 def test_a_topic_without_a_list_scores_nothing_but_what_the_pool_itself_is():
     world = [(PLAIN, RUN), (PLAIN, {})]
     measures = [measure for measure in ENTITY if measure is not OERCorr]
-    found = values_of(measures, links_of(world), run_of(world))
-    assert {name for (name, qid), value in found.items() if qid == "q1" and value} == {"OracleCov"}
+    values = values_of(measures, links_of(world), run_of(world))
+    assert {name for (name, qid), value in values.items() if qid == "q1" and value} == {"OracleCov"}
     with pytest.warns(DegenerateWarning, match="run: empty"):
         empty = values_of(measures, links_of(world), run_of(world).iloc[:0])
     assert {name for (name, _), value in empty.items() if value} == {"OracleCov"}
@@ -294,10 +294,10 @@ def test_an_experiment_with_links_as_qrels():
     run = run.assign(rank=run.groupby("qid")["score"].rank(ascending=False).astype(int) - 1)
     systems = {"one": run, "other": run.assign(score=-run["score"], rank=8 - run["rank"])}
     measures = list(dict.fromkeys(at(measure, k) for measure in ENTITY for k in (3, 20)))
-    found = pt.Experiment(list(systems.values()), topics, links, measures, names=list(systems), perquery=True)
-    assert set(found["qid"]) == set(topics["qid"])
+    table = pt.Experiment(list(systems.values()), topics, links, measures, names=list(systems), perquery=True)
+    assert set(table["qid"]) == set(topics["qid"])
     for name, frame in systems.items():
-        mine = found[found["name"] == name]
+        mine = table[table["name"] == name]
         got = dict(zip(zip(mine["measure"].astype(str), mine["qid"], strict=True), mine["value"], strict=True))
         assert got == pytest.approx(values_of(measures, links, frame), abs=1e-12)
 
@@ -306,27 +306,27 @@ def test_ir_measures_takes_links_and_a_pool_itself(theirs):
     links, run = collection()
     measures = measures_from("RelCov@3", "OER(tau=2)@5", "OracleCov(exact=True)@2", "TopBait", "ObsCov(alpha=1)")
     frames = map(theirs, (links, run))
-    found = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, *frames)}
-    assert found == values_of(measures, links, run)
+    results = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, *frames)}
+    assert results == values_of(measures, links, run)
     target = EvaluationTarget.of_links(LinkedPool.from_frame(links))
-    assert {(str(m), qid): value for qid, m, value in evaluate(measures, target, Run(run))} == found
+    assert {(str(m), qid): value for qid, m, value in evaluate(measures, target, Run(run))} == results
 
 
 # Collections
 
 
 def test_the_ratio_of_a_collection_is_that_of_the_means():
-    found = disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4)
-    assert (found.value, found.n_qids) == (pytest.approx(2.7 / 1.4), 3)
-    assert found.low < found.value < found.high
-    assert disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4) == found
+    result = disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4)
+    assert (result.value, result.n_qids) == (pytest.approx(2.7 / 1.4), 3)
+    assert result.low < result.value < result.high
+    assert disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4) == result
     above, below = np.linspace(0.5, 1, 30), np.linspace(0.9, 0.1, 30)
     assert disc_ratio(above, below, seed=4).low != disc_ratio(above, below, seed=5).low
     same = disc_ratio([0.6] * 5, [0.5] * 5)
     assert (same.low, same.value, same.high) == pytest.approx((1.2, 1.2, 1.2))
     with pytest.warns(DegenerateWarning, match="the ratio is infinite"):
-        found = disc_ratio([1.0, 0.0], [0.0, 0.0])
-    assert (found.value, found.high) == (math.inf, math.inf)
+        result = disc_ratio([1.0, 0.0], [0.0, 0.0])
+    assert (result.value, result.high) == (math.inf, math.inf)
     with pytest.warns(DegenerateWarning, match="no document is reached: the ratio is undefined"):
         assert math.isnan(disc_ratio([0.0], [0.0]).low)
 
@@ -336,10 +336,10 @@ def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
     rng, hits, n = np.random.default_rng(8), 0, 400
     for number in range(n):
         base = rng.beta(4, 2, 80)
-        found = disc_ratio(np.sqrt(base), base * rng.random(80), level=0.9, n_resamples=300, seed=number)
+        result = disc_ratio(np.sqrt(base), base * rng.random(80), level=0.9, n_resamples=300, seed=number)
         # E sqrt(B(4, 2)) = Γ(4.5) Γ(6) / (Γ(4) Γ(6.5)), E B(4, 2) U = 1/3.
         truth = math.gamma(4.5) * math.gamma(6) / (math.gamma(4) * math.gamma(6.5)) * 3
-        hits += found.low <= truth <= found.high
+        hits += result.low <= truth <= result.high
     low, high = stats.binom.interval(0.999, n, 0.9)
     assert low <= hits <= high
 

@@ -41,9 +41,9 @@ def ndcg(run, qrels, **options):
 
 def test_repeated_judgments_are_warned_of_once_and_refused_if_they_conflict_and_are_no_diversity():
     qrels = pd.concat([QRELS, QRELS.iloc[:1]], ignore_index=True).assign(iteration="0")
-    with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once") as said:
+    with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once") as record:
         assert ndcg(RUN, qrels) == pytest.approx(RIGHT)
-    assert len(said) == 1
+    assert len(record) == 1
     with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
         ndcg(RUN, qrels.assign(label=[2, 1, 0, 1, 0, 0]))
 
@@ -70,11 +70,11 @@ def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval
     assert qrels_of(EvaluationTarget(qrels))["label"].tolist() == [0, 0, 0, 1, 0]
     assert qrels["label"].tolist() == [-1, -2, -1, 1, -1]
     measures = ["nDCG", "AP", "Bpref", "SetP", "NumRel", "Judged@2", "infAP"]
-    found = score({"mine": RUN}, qrels, measures, inference=Inference(n_resamples=2)).values.set_index(
+    values = score({"mine": RUN}, qrels, measures, inference=Inference(n_resamples=2)).values.set_index(
         ["measure", "qid"]
     )["value"]
-    assert {measure: found[measure, "q1"] for measure in measures} == dict.fromkeys(measures, 0.0) | {"Judged@2": 1.0}
-    assert found["AP", "q2"] == 0.5
+    assert {measure: values[measure, "q1"] for measure in measures} == dict.fromkeys(measures, 0.0) | {"Judged@2": 1.0}
+    assert values["AP", "q2"] == 0.5
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -114,10 +114,10 @@ def random_collection(seed):
     docnos = [f"d{i}" for i in range(40)]
     judged = [(f"q{t}", docno) for t in range(12) for docno in draw.choice(docnos, 15, replace=False)]
     qrels = pd.DataFrame(judged, columns=["qid", "docno"]).assign(label=draw.integers(-1, 4, len(judged)))
-    found = [
+    results = [
         (f"q{t}", docno) for t in range(1, 14) for docno in draw.choice(docnos, draw.integers(1, 35), replace=False)
     ]
-    run = pd.DataFrame(found, columns=["qid", "docno"]).assign(score=draw.integers(0, 12, len(found)) / 2.0)
+    run = pd.DataFrame(results, columns=["qid", "docno"]).assign(score=draw.integers(0, 12, len(results)) / 2.0)
     return run.sample(frac=1, random_state=seed).reset_index(drop=True), qrels
 
 
@@ -198,20 +198,20 @@ def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_to
     rows = [("1", "1", "a", 1), ("1", "4", "a", 1), ("2", "1", "b", 1)]
     qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
     run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0})
-    asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "inference": Inference(n_resamples=2)}
+    options = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "inference": Inference(n_resamples=2)}
     every = pd.DataFrame({"qid": ["1"] * 4 + ["2"], "entity_id": [*"12341"]})
     some, filled = Data(on_topics=on_topics), Data(on_topics=on_topics, subtopics=every)
-    with pytest.warns(vbterrier.errors.DegenerateWarning) as said:
-        found = vbterrier.score({"x": run, "y": run}, qrels, **asked, data=some).means()
-    gaps = [one for one in map(str, (w.message for w in said)) if "gaps" in one]
+    with pytest.warns(vbterrier.errors.DegenerateWarning) as record:
+        averages = vbterrier.score({"x": run, "y": run}, qrels, **options, data=some).means()
+    gaps = [one for one in map(str, (w.message for w in record)) if "gaps" in one]
     assert len(gaps) == 1
     assert "numbers of 1 of 2 topics have gaps ('1')" in gaps[0]
-    assert found.loc["x", "ES@5"] == 1
-    assert vbterrier.score(run, qrels, **asked, data=filled).means()["ES@5"].tolist() == [0.75]
+    assert averages.loc["x", "ES@5"] == 1
+    assert vbterrier.score(run, qrels, **options, data=filled).means()["ES@5"].tolist() == [0.75]
     for refused, words in (
         ({"intents": every.assign(prob=1.0)}, "leave out intents"),
         ({"qrels": None}, "give qrels"),
         ({"qrels": qrels.drop(columns="iteration")}, "no column iteration"),
     ):
         with pytest.raises(vbterrier.errors.VBTerrierError, match=words):
-            vbterrier.score(run, **{"qrels": qrels, **refused}, **asked, data=filled)
+            vbterrier.score(run, **{"qrels": qrels, **refused}, **options, data=filled)

@@ -37,10 +37,10 @@ def with_non_relevant(n):
 
 
 def heard(call):
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         call()
-    return [str(one.message) for one in found if issubclass(one.category, DegenerateWarning)]
+    return [str(one.message) for one in record if issubclass(one.category, DegenerateWarning)]
 
 
 def about(messages):
@@ -73,8 +73,8 @@ def test_every_host_warns_once_a_call(host):
     (message,) = about(heard(lambda: HOSTS[host](MEASURES, POSITIVE)))
     assert "0 of 4 judged documents have grade 0, so that BNDCG@3" in message
     assert "an explicit prior=" in message
-    given = [measure(prior={0: 0.9, 1: 0.1}) for measure in MEASURES]
-    assert not about(heard(lambda: HOSTS[host](given, POSITIVE.assign(label=[1, 1, 1, 0]))))
+    measures = [measure(prior={0: 0.9, 1: 0.1}) for measure in MEASURES]
+    assert not about(heard(lambda: HOSTS[host](measures, POSITIVE.assign(label=[1, 1, 1, 0]))))
 
 
 def test_the_command_line_warns_once(tmp_path, capsys, monkeypatch):
@@ -84,10 +84,10 @@ def test_the_command_line_warns_once(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["vbterrier", "score", *paths, "-m", "BNDCG@3", "-m", "BP@3"])
     with pytest.raises(SystemExit):
         main()
-    said = capsys.readouterr()
-    (line,) = about([*said.out.splitlines(), *said.err.splitlines()])
+    output = capsys.readouterr()
+    (line,) = about([*output.out.splitlines(), *output.err.splitlines()])
     assert line.startswith("Caveat: qrels: 0 of 4 judged documents have grade 0")
-    assert said.err == ""
+    assert output.err == ""
 
 
 @pytest.mark.parametrize(("n_non_relevant", "n_warnings"), [(0, 1), (3, 1), (4, 0), (40, 0)])

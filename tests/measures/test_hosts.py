@@ -99,10 +99,10 @@ def means(table):
     return {row.pop("name"): row for row in table.to_dict("records")}
 
 
-def same(found, expected):
-    assert found.keys() == expected.keys()
+def same(result, expected):
+    assert result.keys() == expected.keys()
     for name, values in expected.items():
-        assert found[name] == pytest.approx(values, abs=1e-12)
+        assert result[name] == pytest.approx(values, abs=1e-12)
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def test_averages_and_values_per_query_come_together():
     assert len(values) == 2 * len(MIXED) * len(TOPICS)
     for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
         rows = values[values["name"] == name]
-        found = dict(zip(zip(rows["measure"], rows["qid"], strict=True), rows["value"], strict=True))
-        assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
+        result = dict(zip(zip(rows["measure"], rows["qid"], strict=True), rows["value"], strict=True))
+        assert result == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
 @pytest.mark.slow
@@ -154,10 +154,10 @@ def test_p_values_of_pyterrier_are_those_of_the_values_of_topics():
             np.array([value for _, value in sorted((m.query_id, m.value) for m in measure.iter_calc(IR_QRELS, run))])
             for run in (IR_GOOD, IR_POOR)
         )
-        found = table.loc["poor", [f"{measure} {column}" for column in ("+", "-", "p-value", "p-value corrected")]]
+        result = table.loc["poor", [f"{measure} {column}" for column in ("+", "-", "p-value", "p-value corrected")]]
         p_value = stats.ttest_rel(poor, good).pvalue
         # A correction for one comparison changes nothing.
-        assert found.tolist() == pytest.approx([(poor > good).sum(), (poor < good).sum(), p_value, p_value], abs=1e-10)
+        assert result.tolist() == pytest.approx([(poor > good).sum(), (poor < good).sum(), p_value, p_value], abs=1e-10)
 
 
 @pytest.mark.parametrize("measure", OURS, ids=repr)
@@ -314,8 +314,8 @@ def test_all_calls_of_ir_measures_agree():
     assert both.aggregated == averages
     assert by_measure_and_topic(both.per_query) == values
     for measure in MIXED:
-        own = [value for (name, _), value in values.items() if name == repr(measure)]
-        assert averages[measure] == pytest.approx(np.mean(own), abs=1e-15)
+        column = [value for (name, _), value in values.items() if name == repr(measure)]
+        assert averages[measure] == pytest.approx(np.mean(column), abs=1e-15)
         assert measure.calc_aggregate(IR_QRELS, IR_GOOD) == averages[measure]
         assert measure.calc(IR_QRELS, IR_GOOD).aggregated == averages[measure]
 
@@ -326,16 +326,16 @@ def test_all_calls_of_ir_measures_agree():
 def test_named_tuples_and_dicts_of_dicts_are_frames():
     qrels, run = tuples()
     expected = by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, IR_GOOD))
-    for given in ((qrels, run), (iter(qrels), iter(run))):
-        assert by_measure_and_topic(ir_measures.iter_calc(MIXED, *given)) == expected
+    for pair in ((qrels, run), (iter(qrels), iter(run))):
+        assert by_measure_and_topic(ir_measures.iter_calc(MIXED, *pair)) == expected
     adhoc = IR_QRELS.drop(columns="iteration")
     qrels, run = (
         {qid: dict(zip(rows["doc_id"], rows[name], strict=True)) for qid, rows in frame.groupby("query_id")}
         for frame, name in ((adhoc, "relevance"), (IR_GOOD, "score"))
     )
     expected = by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, IR_GOOD))
-    for given in ((qrels, run), (adhoc, run)):
-        assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, *given)) == pytest.approx(expected, abs=1e-15)
+    for pair in ((qrels, run), (adhoc, run)):
+        assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, *pair)) == pytest.approx(expected, abs=1e-15)
     with pytest.warns(DegenerateWarning, match="run: empty"):
         assert (BNDCG @ 10).calc_aggregate(qrels, {}) == 0.0
 
@@ -393,9 +393,9 @@ def test_text_of_any_storage_gives_the_same_numbers(expected, of_qrels, of_run):
 def test_integer_ids_on_both_sides_become_text():
     numbered = {"query_id": lambda f: f["query_id"].str[1:].astype(int)}
     qrels, run = (frame.assign(**numbered) for frame in (IR_QRELS, IR_GOOD))
-    found = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, qrels, run))
+    result = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, qrels, run))
     expected = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, IR_QRELS, IR_GOOD))
-    assert found == {(name, str(int(qid[1:]))): value for (name, qid), value in expected.items()}
+    assert result == {(name, str(int(qid[1:]))): value for (name, qid), value in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -474,6 +474,6 @@ def test_systems_of_two_taggers_are_refused_where_all_systems_are_known():
     assert named["ES(tags='of all')@1"].tolist() == [0.5, 0.5]
     same = {name: tagged("WAT") for name in systems}
     with pytest.warns(DegenerateWarning, match="uniform over n candidates"):
-        found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
+        table = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
     expected = pt.Experiment(list(same.values()), QUERIES, INTENTS, OVER_INTENTS, names=list(same))
-    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(table, expected)

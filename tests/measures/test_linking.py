@@ -93,7 +93,9 @@ def sets(gold, system):
         return len(above) / len(below) if below else 0.0
 
     parts = [
-        share(right & said & kind, of) for kind, said in ((link, says_link), (nil, says_nil)) for of in (said, kind)
+        share(right & answered & kind, of)
+        for kind, answered in ((link, says_link), (nil, says_nil))
+        for of in (answered, kind)
     ]
     precision = (len(link) * parts[0] + len(nil) * parts[2]) / len(gold)
     recall = len(right) / len(gold)
@@ -113,9 +115,9 @@ def test_aggregates_are_the_figures_of_sets(queries):
     frame, answers = (
         pd.DataFrame({"qid": list(of), "entity_id": list(of.values())}, dtype=object) for of in (gold, system)
     )
-    found = means(answers, frame, ZERO)
+    averages = means(answers, frame, ZERO)
     expected = sets(gold, system)
-    assert found == pytest.approx({str(measure): expected[measure.NAME] for measure in ZERO}, abs=1e-12)
+    assert averages == pytest.approx({str(measure): expected[measure.NAME] for measure in ZERO}, abs=1e-12)
 
 
 def test_an_experiment_averages_to_the_figures():
@@ -130,13 +132,13 @@ def test_an_experiment_averages_to_the_figures():
 
 
 def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figures():
-    found = score({"mine": SYSTEM}, GOLD, list(LINKING), inference=Inference(n_resamples=4000))
-    assert found.means().loc["mine"].to_dict() == pytest.approx(FIGURES.to_dict(), abs=1e-12)
-    assert score({"mine": RUN}, GOLD, list(LINKING), inference=Inference(n_resamples=4000)).values.equals(found.values)
+    result = score({"mine": SYSTEM}, GOLD, list(LINKING), inference=Inference(n_resamples=4000))
+    assert result.means().loc["mine"].to_dict() == pytest.approx(FIGURES.to_dict(), abs=1e-12)
+    assert score({"mine": RUN}, GOLD, list(LINKING), inference=Inference(n_resamples=4000)).values.equals(result.values)
     report = linking_report({"mine": SYSTEM}, GOLD, inference=Inference(n_resamples=4000)).intervals.set_index(
         "measure"
     )
-    linear = found.intervals.set_index("measure")
+    linear = result.intervals.set_index("measure")
     width = report["high"] - report["low"]
     assert ((linear["low"] - report["low"]).abs() < 0.1 * width).all()
     assert ((linear["high"] - report["high"]).abs() < 0.1 * width).all()
@@ -186,19 +188,19 @@ def test_what_is_undefined_is_refused_zero_or_left_out(measure, gold, answer, me
     with pytest.raises(InputError, match=f"{message}; ask for undefined='zero' or 'skip'"):
         score({"mine": answers}, gold, [measure])
     zero, skip = measure(undefined="zero"), measure(undefined="skip")
-    found = score({"mine": answers}, gold, [zero, skip, LinkingR], inference=Inference(n_resamples=2))
-    assert found.values.groupby("measure")["value"].apply(list).get(str(zero)) == [0.0, 0.0]
-    assert str(skip) not in set(found.values["measure"])
-    assert np.isnan(found.means().loc["mine", str(skip)])
+    result = score({"mine": answers}, gold, [zero, skip, LinkingR], inference=Inference(n_resamples=2))
+    assert result.values.groupby("measure")["value"].apply(list).get(str(zero)) == [0.0, 0.0]
+    assert str(skip) not in set(result.values["measure"])
+    assert np.isnan(result.means().loc["mine", str(skip)])
 
 
 def test_a_kind_that_is_never_answered_is_told_once_for_all_totals():
     links = SYSTEM[SYSTEM["entity_id"] != "NIL"]
     with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'") as told:
-        found = means(links, GOLD, [LinkingP, LinkingR, LinkingF1, LinkP])
+        averages = means(links, GOLD, [LinkingP, LinkingR, LinkingF1, LinkP])
     assert len(told) == 1
     weight = (GOLD["entity_id"] != "NIL").mean()
-    assert found["LinkingP"] == pytest.approx(weight * found["LinkP"], abs=1e-12)
+    assert averages["LinkingP"] == pytest.approx(weight * averages["LinkP"], abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*intervals are withheld:vbterrier.errors.DegenerateWarning")
@@ -206,13 +208,13 @@ def test_parameters_reach_the_answers():
     gold = pd.DataFrame({"qid": ["a", "a", "b", "c"], "entity_id": ["A", "B", "none", "none"]})
     answers = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["B", "none"]})
     options = {"nil": "none", "multiple_answers": "any"}
-    asked = [LinkR(**options), NilR(**options), NilR(unanswered="nil", **options)]
-    found = means(answers, gold, asked)
-    assert [found[str(measure)] for measure in asked] == pytest.approx([1, 0.5, 1])
+    measures = [LinkR(**options), NilR(**options), NilR(unanswered="nil", **options)]
+    averages = means(answers, gold, measures)
+    assert [averages[str(measure)] for measure in measures] == pytest.approx([1, 0.5, 1])
     one_entity = gold[gold["entity_id"] != "A"]
     both = [NilR(**options), NilR(nil="B", multiple_answers="any")]
-    found = means(answers, one_entity, both)
-    assert [found[str(measure)] for measure in both] == pytest.approx([0.5, 1])
+    averages = means(answers, one_entity, both)
+    assert [averages[str(measure)] for measure in both] == pytest.approx([0.5, 1])
     with pytest.raises(InputError, match="qrels: query 'a' has several correct answers"):
         means(answers, gold, [LinkR(nil="none")])
     (text,) = measures_from("LinkingF1(nil='none',multiple_answers='any',unanswered='nil')")
@@ -234,12 +236,12 @@ def test_the_command_line_scores_answers_and_runs(command, tmp_path, gold):
     systems = [tmp_path / "plain.tsv", tmp_path / "trec.txt"]
     SYSTEM.to_csv(systems[0], sep="\t", index=False, header=False)
     write_run(RUN, systems[1])
-    asked = ["-q", tmp_path / gold, "-m", "LinkingF1", "-m", "NilR", "-f", "json"]
-    code, out, err = command("score", *systems, *asked)
+    options = ["-q", tmp_path / gold, "-m", "LinkingF1", "-m", "NilR", "-f", "json"]
+    code, out, err = command("score", *systems, *options)
     assert (code, err) == (0, "")
-    found = {(row["name"], row["measure"]): row["value"] for row in json.loads(out)}
+    results = {(row["name"], row["measure"]): row["value"] for row in json.loads(out)}
     for name, figure in itertools.product(("plain", "trec"), ("LinkingF1", "NilR")):
-        assert found[name, figure] == pytest.approx(FIGURES[figure], abs=1e-12)
+        assert results[name, figure] == pytest.approx(FIGURES[figure], abs=1e-12)
     (tmp_path / "bad.tsv").write_text("q1\n")
     code, _, err = command("score", systems[0], "--qrels", tmp_path / "bad.tsv", "-m", "LinkingF1")
     assert code != 0
@@ -300,14 +302,14 @@ def test_values_of_linking_measures_give_scores_of_other_sets_of_queries(tmp_pat
     values = score({"mine": SYSTEM}, GOLD, [LinkingF1, LinkF1(undefined="zero")]).values
     values.to_csv(tmp_path / "values.tsv", sep="\t", index=False)
     for given_values in (values, read_values(tmp_path / "values.tsv")):
-        found = score_by_size(given_values, sizes=[10, 300]).set_index(["measure", "n_qids"])["mean"]
-        assert found["LinkingF1", 300] == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
-        assert found["LinkF1(undefined='zero')", 300] == pytest.approx(FIGURES["LinkF1"], abs=1e-12)
+        result = score_by_size(given_values, sizes=[10, 300]).set_index(["measure", "n_qids"])["mean"]
+        assert result["LinkingF1", 300] == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
+        assert result["LinkF1(undefined='zero')", 300] == pytest.approx(FIGURES["LinkF1"], abs=1e-12)
         first = GOLD.head(10)
         answers = dict(zip(SYSTEM["qid"], SYSTEM["entity_id"], strict=True))
-        own = {qid: answers[qid] for qid in first["qid"] if qid in answers}
-        wanted = sets(dict(zip(first["qid"], first["entity_id"], strict=True)), own)
-        assert found["LinkingF1", 10] == pytest.approx(wanted["LinkingF1"], abs=1e-12)
+        subset = {qid: answers[qid] for qid in first["qid"] if qid in answers}
+        expected = sets(dict(zip(first["qid"], first["entity_id"], strict=True)), subset)
+        assert result["LinkingF1", 10] == pytest.approx(expected["LinkingF1"], abs=1e-12)
     with pytest.raises(InputError, match=r"LinkF1.* is a ratio of sums, .*; keep the columns gold and answer of"):
         score_by_size(values.drop(columns=["gold", "answer"]))
 
@@ -316,10 +318,10 @@ def test_figures_that_are_undefined_in_a_subset_follow_their_parameter():
     """The first three queries have no NIL."""
     gold = pd.DataFrame({"qid": [f"q{each}" for each in range(6)], "entity_id": ["A", "A", "B", "NIL", "NIL", "A"]})
     measures = [NilP(undefined=undefined) for undefined in ("zero", "skip")]
-    found = score_by_size(score({"mine": gold}, gold, measures).values, sizes=[3, 6]).set_index(["measure", "n_qids"])
-    assert found["mean"].xs(6, level="n_qids").tolist() == [1, 1]
-    assert found["mean"][str(measures[0]), 3] == 0
-    assert np.isnan(found["mean"][str(measures[1]), 3])
+    table = score_by_size(score({"mine": gold}, gold, measures).values, sizes=[3, 6]).set_index(["measure", "n_qids"])
+    assert table["mean"].xs(6, level="n_qids").tolist() == [1, 1]
+    assert table["mean"][str(measures[0]), 3] == 0
+    assert np.isnan(table["mean"][str(measures[1]), 3])
 
 
 def test_codes_of_answers_are_those_of_the_table_of_counts():
@@ -389,18 +391,20 @@ def test_segments_and_weights_have_the_ratio_of_their_queries():
     gold, answers = SMALL["entity_id"], {name: each["entity_id"] for name, each in systems.items()}
     often = np.repeat(np.arange(9), weight.astype(int))
     expected = {name: f1_of(gold[often], answers[name][often]) for name in systems}
-    found = score(systems, SMALL, ["LinkF1"], data=Data(queries=queries))
-    assert found.intervals.set_index("name")["value"].to_dict() == pytest.approx(expected, abs=1e-12)
+    result = score(systems, SMALL, ["LinkF1"], data=Data(queries=queries))
+    assert result.intervals.set_index("name")["value"].to_dict() == pytest.approx(expected, abs=1e-12)
     pairs = compare(systems, SMALL, ["LinkF1"], data=Data(queries=queries))
     assert abs(pairs.pairs["diff"].iloc[0]) == pytest.approx(abs(expected["one"] - expected["two"]), abs=1e-12)
     plain = queries.drop(columns="weight")
-    found = score(systems, SMALL, ["LinkF1"], data=Data(queries=plain)).segments.set_index(["name", "segment"])["value"]
+    result = score(systems, SMALL, ["LinkF1"], data=Data(queries=plain)).segments.set_index(["name", "segment"])[
+        "value"
+    ]
     pairs = compare(systems, SMALL, ["LinkF1"], data=Data(queries=plain)).segments.set_index("segment")
     for segment in ("x", "y"):
         rows = np.array(part) == segment
         ratios = {name: f1_of(gold[rows], answers[name][rows]) for name in systems}
         for name, ratio in ratios.items():
-            assert found[name, segment] == pytest.approx(ratio, abs=1e-12)
+            assert result[name, segment] == pytest.approx(ratio, abs=1e-12)
         a, b = (ratios[pairs.loc[segment, side]] for side in ("name_a", "name_b"))
         assert pairs.loc[segment, "diff"] == pytest.approx(a - b, abs=1e-12)
 
@@ -442,8 +446,8 @@ def test_values_of_a_part_of_the_queries_have_its_ratio_in_all_statistics():
     ratios = f1_of(gold, one), f1_of(gold, two)
     assert values.groupby("name")["value"].mean().tolist() != pytest.approx(ratios, abs=1e-3)
     assert intervals(values)["value"].tolist() == pytest.approx(ratios, abs=1e-12)
-    found = bayesian_comparison(values).iloc[0]
-    assert found["diff"] == pytest.approx(ratios[0] - ratios[1], abs=1e-12)
+    row = bayesian_comparison(values).iloc[0]
+    assert row["diff"] == pytest.approx(ratios[0] - ratios[1], abs=1e-12)
     n = 6
     between = analysis_of_variance(values).sources.set_index("source").loc["system", "sum_sq"]
     assert between == pytest.approx(n * np.square(np.array(ratios) - np.mean(ratios)).sum(), abs=1e-12)
@@ -468,11 +472,11 @@ def linear_f1(gold, answer):
 def test_intervals_of_value_frames_and_of_comparisons_recompute_the_ratio(method):
     systems = {"one": ONE, "two": TWO}
     inference = Inference(interval=method, n_resamples=200)
-    own = score(systems, SMALL, ["LinkF1", "LinkingR"], inference=inference)
-    expected = own.intervals.set_index(["name", "measure"])[["low", "high"]]
-    found = intervals(own.values, method=method, n_resamples=200).set_index(["name", "measure"])[["low", "high"]]
-    pd.testing.assert_frame_equal(found, expected)
-    part = own.values[own.values["qid"].isin(PART)]
+    scores = score(systems, SMALL, ["LinkF1", "LinkingR"], inference=inference)
+    expected = scores.intervals.set_index(["name", "measure"])[["low", "high"]]
+    result = intervals(scores.values, method=method, n_resamples=200).set_index(["name", "measure"])[["low", "high"]]
+    pd.testing.assert_frame_equal(result, expected)
+    part = scores.values[scores.values["qid"].isin(PART)]
     gold = SMALL[SMALL["qid"].isin(PART)]
     answers = {name: each[each["qid"].isin(PART)] for name, each in systems.items()}
     again = score(answers, gold, ["LinkF1", "LinkingR"], inference=inference).intervals
@@ -481,7 +485,7 @@ def test_intervals_of_value_frames_and_of_comparisons_recompute_the_ratio(method
     rows = compared.set_index("name")[["low", "high"]].sort_index()
     assert rows.to_numpy() == pytest.approx(expected.xs("LinkF1", level="measure").sort_index().to_numpy(), abs=1e-12)
     with pytest.raises(InputError, match=r"LinkF1 of 'one' is a ratio of sums, .*; keep the columns gold and answer"):
-        intervals(own.values.drop(columns=["gold", "answer"]), method=method, n_resamples=200)
+        intervals(scores.values.drop(columns=["gold", "answer"]), method=method, n_resamples=200)
 
 
 def test_power_of_a_plan_is_that_of_recomputed_ratios():
@@ -493,12 +497,12 @@ def test_power_of_a_plan_is_that_of_recomputed_ratios():
     values = score(systems, gold, ["LinkF1"]).values
     delta = detectable_difference(values, [50], power=0.6, n_simulations=2000)["delta"].item()
     draws, observed = np.random.default_rng(0), linear_f1(correct, one).mean() - linear_f1(correct, two).mean()
-    found = []
+    results = []
     for rows in draws.integers(40, size=(1500, 50)):
         change = linear_f1(correct[rows], one[rows]) - linear_f1(correct[rows], two[rows]) - observed + delta
-        found.append(abs(change.mean()) / change.std(ddof=1) * math.sqrt(50) > stats.t.ppf(0.975, 49))
+        results.append(abs(change.mean()) / change.std(ddof=1) * math.sqrt(50) > stats.t.ppf(0.975, 49))
     # Three standard errors of both simulations.
-    assert np.mean(found) == pytest.approx(0.6, abs=0.06)
+    assert np.mean(results) == pytest.approx(0.6, abs=0.06)
 
 
 RATIO_REFUSALS = {
@@ -527,8 +531,8 @@ def test_calls_of_runs_refuse_ratios_of_sums():
         leaderboard(runs, qrels, "LinkF1")
     with pytest.raises(ParameterError, match=r"LinkF1: a ratio of sums.* or vbterrier.compare\(margin=\)"):
         release_gate(runs["a"], qrels, "LinkF1", baseline=runs["b"], margin=0.05)
-    asked = SMALL[["qid"]].assign(query="x"), SMALL, ["LinkF1", "LinkingR"]
-    table = Experiment([runs["a"], runs["b"]], *asked, baseline=0)
+    arguments = SMALL[["qid"]].assign(query="x"), SMALL, ["LinkF1", "LinkingR"]
+    table = Experiment([runs["a"], runs["b"]], *arguments, baseline=0)
     # Values of ratios are no scores of queries, of which one could be higher.
     assert table[["LinkF1 +", "LinkF1 -"]].isna().all(axis=None)
     assert table[["LinkingR +", "LinkingR -"]].iloc[1].notna().all()
@@ -594,13 +598,13 @@ def test_the_recall_that_refusals_advise_is_read_from_runs():
     }
     board = leaderboard(runs, POOL_QRELS, "LinkingR").systems.set_index("name")["mean"]
     assert board.to_dict() == pytest.approx(right, abs=1e-12)
-    found = release_gate(runs["a"], POOL_QRELS, "LinkingR", baseline=runs["b"], margin=0.05)
-    assert found.pairs["diff"].item() == pytest.approx(right["a"] - right["b"], abs=1e-12)
+    decision = release_gate(runs["a"], POOL_QRELS, "LinkingR", baseline=runs["b"], margin=0.05)
+    assert decision.pairs["diff"].item() == pytest.approx(right["a"] - right["b"], abs=1e-12)
 
 
 def test_names_of_answers_are_those_of_the_measures():
-    asked = [*LINKING, LinkP(nil="O", undefined="zero", unanswered="nil"), LinkF1(multiple_answers="any")]
+    measures = [*LINKING, LinkP(nil="O", undefined="zero", unanswered="nil"), LinkF1(multiple_answers="any")]
     # Recall is a mean, whose values need no answers.
-    ratios = [measure for measure in asked if is_linearised(str(measure))]
+    ratios = [measure for measure in measures if is_linearised(str(measure))]
     assert {"LinkingF1", "LinkF1", "NilP"} < {measure.NAME for measure in ratios}
-    assert answers_by(map(str, asked)) == {str(measure): str(measure.answers) for measure in ratios}
+    assert answers_by(map(str, measures)) == {str(measure): str(measure.answers) for measure in ratios}

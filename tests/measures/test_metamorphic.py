@@ -107,8 +107,8 @@ COMPUTED = [family for family in FAMILIES if family != "model"]
 def ranking(rng, documents, least):
     """A list with ties and, beside the documents, some that nobody knows."""
     every = [*documents, *(f"x{place:02d}" for place in range(4))]
-    found = rng.permutation(every)[: rng.integers(least, len(every) + 1)]
-    return [(docno, float(score)) for docno, score in zip(found, rng.integers(0, 6, len(found)), strict=True)]
+    result = rng.permutation(every)[: rng.integers(least, len(every) + 1)]
+    return [(docno, float(score)) for docno, score in zip(result, rng.integers(0, 6, len(result)), strict=True)]
 
 
 def judgments(rng):
@@ -150,9 +150,9 @@ def links(rng):
 
 
 def answers(rng):
-    known = np.array(["A", "B", "C", "NIL"])
-    gold = rng.choice(known, N_TOPICS)
-    system = np.where(rng.random(N_TOPICS) < 0.5, gold, rng.choice(known, N_TOPICS))
+    ids = np.array(["A", "B", "C", "NIL"])
+    gold = rng.choice(ids, N_TOPICS)
+    system = np.where(rng.random(N_TOPICS) < 0.5, gold, rng.choice(ids, N_TOPICS))
     rows = [(f"q{number:02d}", entity) for number, entity in enumerate(gold)]
     run = [(f"q{number:02d}", entity, 1.0) for number, entity in enumerate(system) if rng.random() < 0.9]
     return rows, ["qid", "entity_id"], run
@@ -172,7 +172,7 @@ def worlds(request):
     return world
 
 
-def found(measures, frame, run, **target):
+def values_by_topic(measures, frame, run, **target):
     """A row a topic, a column a measure."""
     models = {"": fit({"run": run}, frame, cutoff=K)} if needs_model(measures) else {}
     rows = evaluate(measures, EvaluationTarget(frame, **target), Run(run), models)
@@ -197,12 +197,12 @@ def test_the_families_hold_every_measure():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rows_and_columns_come_in_any_order(worlds, family):
     frame, run = worlds(family)
-    before = found(FAMILIES[family], frame, run)
+    before = values_by_topic(FAMILIES[family], frame, run)
     shuffled = [
-        given.sample(frac=1, random_state=7)[given.columns[::-1]].set_axis(range(len(given), 0, -1))
-        for given in (frame, run)
+        table.sample(frac=1, random_state=7)[table.columns[::-1]].set_axis(range(len(table), 0, -1))
+        for table in (frame, run)
     ]
-    assert_same(before, found(FAMILIES[family], *shuffled))
+    assert_same(before, values_by_topic(FAMILIES[family], *shuffled))
     # The comparison would see a change.
     assert before.std().gt(0).mean() > 0.9
 
@@ -211,8 +211,8 @@ def test_rows_and_columns_come_in_any_order(worlds, family):
 def test_topics_have_any_names(worlds, family):
     frame, run = worlds(family)
     names = {f"q{number:02d}": f"é {(number * 17) % N_TOPICS}" for number in range(N_TOPICS)}
-    renamed = found(FAMILIES[family], *(given.assign(qid=given["qid"].map(names)) for given in (frame, run)))
-    before = found(FAMILIES[family], frame, run).rename(names)
+    renamed = values_by_topic(FAMILIES[family], *(table.assign(qid=table["qid"].map(names)) for table in (frame, run)))
+    before = values_by_topic(FAMILIES[family], frame, run).rename(names)
     assert_same(before.sort_index(), renamed.sort_index())
 
 
@@ -225,19 +225,19 @@ def renamed(frame, names):
 @pytest.mark.parametrize("family", [family for family in COMPUTED if family != "answers"])
 def test_names_that_keep_their_order_keep_ties_and_any_names_do_where_nothing_is_tied(worlds, family):
     frame, run = worlds(family)
-    changed = [renamed(given, lambda name: f"http://example.org/{name}?東京") for given in (frame, run)]
-    assert_same(found(FAMILIES[family], frame, run), found(FAMILIES[family], *changed))
+    changed = [renamed(table, lambda name: f"http://example.org/{name}?東京") for table in (frame, run)]
+    assert_same(values_by_topic(FAMILIES[family], frame, run), values_by_topic(FAMILIES[family], *changed))
     run = run.assign(score=np.random.default_rng(1).permutation(len(run)).astype(float))
-    changed = [renamed(given, lambda name: name[::-1]) for given in (frame, run)]
+    changed = [renamed(table, lambda name: name[::-1]) for table in (frame, run)]
     measures = [m for m in FAMILIES[family] if m.NAME != "OracleCov" or m.params.get("exact")]
-    assert_same(found(measures, frame, run), found(measures, *changed))
+    assert_same(values_by_topic(measures, frame, run), values_by_topic(measures, *changed))
 
 
 def test_entities_of_answers_have_any_names(worlds):
     frame, run = worlds("answers")
     names = {"A": "zz", "B": "aa", "C": "nil", "NIL": "NIL"}
-    changed = [renamed(given, names.get) for given in (frame, run)]
-    assert_same(found(FAMILIES["answers"], frame, run), found(FAMILIES["answers"], *changed))
+    changed = [renamed(table, names.get) for table in (frame, run)]
+    assert_same(values_by_topic(FAMILIES["answers"], frame, run), values_by_topic(FAMILIES["answers"], *changed))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -245,7 +245,8 @@ def test_entities_of_answers_have_any_names(worlds):
 def test_scores_go_through_any_rising_function(worlds, family, rise):
     frame, run = worlds(family)
     assert_same(
-        found(FAMILIES[family], frame, run), found(FAMILIES[family], frame, run.assign(score=rise(run["score"])))
+        values_by_topic(FAMILIES[family], frame, run),
+        values_by_topic(FAMILIES[family], frame, run.assign(score=rise(run["score"]))),
     )
 
 
@@ -256,25 +257,27 @@ def test_what_comes_below_the_cutoff_changes_nothing(worlds, family):
         pd.DataFrame({"docno": ["zz1", "zz2", "zz3"], "score": [-1.0, -1.0, -2.0]}), how="cross"
     )
     cut = [measure for measure in FAMILIES[family] if measure.cutoff or measure.NAME in ("TopBait", "ObsCov")]
-    assert_same(found(cut, frame, run), found(cut, frame, pd.concat([more, run])))
+    assert_same(values_by_topic(cut, frame, run), values_by_topic(cut, frame, pd.concat([more, run])))
 
 
 @pytest.mark.parametrize("family", ALONE)
 def test_topics_come_in_any_batches(worlds, family):
     frame, run = worlds(family)
-    number = [given["qid"].str[1:].astype(int) for given in (frame, run)]
+    number = [table["qid"].str[1:].astype(int) for table in (frame, run)]
     batches = [
-        found(FAMILIES[family], *(given[of % 3 == batch] for given, of in zip((frame, run), number, strict=True)))
+        values_by_topic(
+            FAMILIES[family], *(table[of % 3 == batch] for table, of in zip((frame, run), number, strict=True))
+        )
         for batch in range(3)
     ]
-    assert_same(found(FAMILIES[family], frame, run), pd.concat(batches).sort_index())
+    assert_same(values_by_topic(FAMILIES[family], frame, run), pd.concat(batches).sort_index())
 
 
 @pytest.mark.parametrize("family", COMPUTED)
 def test_a_collection_beside_its_copy_has_the_same_means(worlds, family):
     frame, run = worlds(family)
-    doubled = [pd.concat([given, given.assign(qid=given["qid"] + " again")]) for given in (frame, run)]
-    before, after = found(FAMILIES[family], frame, run), found(FAMILIES[family], *doubled)
+    doubled = [pd.concat([table, table.assign(qid=table["qid"] + " again")]) for table in (frame, run)]
+    before, after = values_by_topic(FAMILIES[family], frame, run), values_by_topic(FAMILIES[family], *doubled)
     assert_same(before, after.loc[before.index])
     assert_same(before.mean().to_frame().T, after.mean().to_frame().T)
 
@@ -296,7 +299,7 @@ def test_a_document_that_is_neither_relevant_nor_retrieved_changes_nothing_where
     frame, run = worlds("judgments")
     measures = [m for m in FAMILIES["judgments"] if not isinstance(m.params.get("prior"), str)]
     assert len(measures) > 30
-    assert_same(found(measures, frame, run), found(measures, added(frame, 0), run))
+    assert_same(values_by_topic(measures, frame, run), values_by_topic(measures, added(frame, 0), run))
 
 
 def test_a_relevant_document_that_is_not_retrieved_is_missed_by_recall_alone(worlds):
@@ -304,14 +307,14 @@ def test_a_relevant_document_that_is_not_retrieved_is_missed_by_recall_alone(wor
     run = complete(frame, run)
     stats = [m(prior="pool", stat=stat) @ K for m in OVER_UNJUDGED for stat in ("mean", "q10", "hi")]
     # Without a highest grade, gains would be parts of a new one.
-    before, after = found(stats, frame, run), found(stats, added(frame, 3), run)
+    before, after = values_by_topic(stats, frame, run), values_by_topic(stats, added(frame, 3), run)
     blind = [column for column in before if column.startswith(("BP(", "BRBP", "BERR"))]
     assert_same(before[blind], after[blind])
     seeing = before.columns.difference(blind)
     assert (after[seeing] <= before[seeing] + 1e-12).all(axis=None)
     assert (after[seeing] < before[seeing] - 1e-3).any().all()
     bounds = [NDCGBound(kind=kind, max_grade=3) @ K for kind in ("naive", "rbp")]
-    assert (found(bounds, added(frame, 3), run) <= found(bounds, frame, run) + 1e-12).all(axis=None)
+    assert (values_by_topic(bounds, added(frame, 3), run) <= values_by_topic(bounds, frame, run) + 1e-12).all(axis=None)
 
 
 @pytest.mark.parametrize("place", range(K))
@@ -325,7 +328,9 @@ def test_a_better_document_moved_up_never_lowers_a_score(worlds, place):
     here, there = (listed["qid"].isin(better) & (listed["rank"] == at) for at in (place, place + 1))
     moved = listed.assign(rank=listed["rank"] + here.astype(int) - there.astype(int))
     stats = [m(prior="pool", stat=stat) @ K for m in OVER_UNJUDGED for stat in ("mean", "q10")]
-    before, after = (found(stats, frame, given.assign(score=-given["rank"].astype(float))) for given in (listed, moved))
+    before, after = (
+        values_by_topic(stats, frame, table.assign(score=-table["rank"].astype(float))) for table in (listed, moved)
+    )
     assert (after >= before - 1e-12).all(axis=None)
     assert (after.loc[better] > before.loc[better] + 1e-9).any().sum() >= (4 if place == K - 1 else 8)
 
@@ -353,14 +358,14 @@ def test_an_intent_split_in_two_with_the_same_documents_changes_nothing(worlds):
     )
     twins = pd.concat([tags, tags.assign(entity_id=tags["entity_id"] + "'")])
     measures = [measure for measure in FAMILIES["subtopics"] if measure.NAME != "TopIntent"]
-    assert_same(found(measures, intents, run, tags=tags), found(measures, halves, run, tags=twins))
+    assert_same(values_by_topic(measures, intents, run, tags=tags), values_by_topic(measures, halves, run, tags=twins))
 
 
 def test_a_document_more_for_an_intent_is_missed_by_discounted_gain_alone(worlds):
     frame, run = worlds("subtopics")
     new = frame[["qid", "iteration"]].drop_duplicates().assign(docno="nobody found it", label=1)
     # Intents that had no document keep a gain of 0.
-    before, after = (found(FAMILIES["subtopics"], given, run) for given in (frame, pd.concat([frame, new])))
+    before, after = (values_by_topic(FAMILIES["subtopics"], table, run) for table in (frame, pd.concat([frame, new])))
     # Measures that divide by an ideal ranking.
     binary = [column for column in before if "dcg" not in column.casefold()]
     assert_same(before[binary], after[binary])
@@ -374,7 +379,7 @@ def test_one_more_intent_that_nothing_retrieved_serves_takes_its_share(worlds):
     n = frame.groupby("qid")["iteration"].nunique()
     new = pd.DataFrame({"qid": n.index, "iteration": "new", "docno": "nobody found it", "label": 1})
     measures = [ES @ K, ES(gain="dcg") @ K]
-    before, after = (found(measures, given, run) for given in (frame, pd.concat([frame, new])))
+    before, after = (values_by_topic(measures, table, run) for table in (frame, pd.concat([frame, new])))
     assert_same(before.mul(n / (n + 1), axis=0), after)
 
 
@@ -385,8 +390,8 @@ def test_one_more_intent_that_nothing_retrieved_serves_takes_its_share(worlds):
 def test_a_document_more_that_no_entity_reaches_counts_among_its_kind_alone(worlds, label, changed, kept):
     frame, run = worlds("links")
     new = pd.DataFrame({"qid": frame["qid"].unique(), "docno": "new", "entity_id": None, "label": label, "rank": 99})
-    after = found([changed @ K, kept @ K], pd.concat([frame, new.assign(weight=1.0)]), run)
-    before = found([changed @ K, kept @ K], frame, run)
+    after = values_by_topic([changed @ K, kept @ K], pd.concat([frame, new.assign(weight=1.0)]), run)
+    before = values_by_topic([changed @ K, kept @ K], frame, run)
     documents = frame.drop_duplicates(["qid", "docno"])
     n = documents[(documents["label"] >= 1) == (label == 1)].groupby("qid").size()
     before[str(changed @ K)] *= n / (n + 1)
@@ -397,7 +402,7 @@ def test_a_query_that_nobody_answers_counts_in_recall_alone(worlds):
     frame, run = worlds("answers")
     measures = FAMILIES["answers"]
     more = pd.concat([frame, pd.DataFrame({"qid": ["new"], "entity_id": ["A"]})])
-    before, after = (found(measures, given, run).mean() for given in (frame, more))
+    before, after = (values_by_topic(measures, table, run).mean() for table in (frame, more))
     for measure in ("LinkP(undefined='zero')", "NilP(undefined='zero')", "NilR(undefined='zero')"):
         assert after[measure] == pytest.approx(before[measure], abs=1e-12)
     n, n_links = len(frame), (frame["entity_id"] != "NIL").sum()

@@ -31,8 +31,8 @@ def trec_eval(run, qrels, cutoff):
         {qid: dict(zip(rows["docno"], rows[name], strict=True)) for qid, rows in frame.groupby("qid")}
         for frame, name in ((qrels, "label"), (run, "score"))
     ]
-    found = pytrec_eval.RelevanceEvaluator(nested[0], {f"ndcg_cut.{cutoff}"}).evaluate(nested[1])
-    return {qid: found[qid][f"ndcg_cut_{cutoff}"] if qid in found else 0.0 for qid in nested[0]}
+    result = pytrec_eval.RelevanceEvaluator(nested[0], {f"ndcg_cut.{cutoff}"}).evaluate(nested[1])
+    return {qid: result[qid][f"ndcg_cut_{cutoff}"] if qid in result else 0.0 for qid in nested[0]}
 
 
 @pytest.mark.parametrize("cutoff", [1, 2, 5, 10, 100])

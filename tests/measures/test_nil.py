@@ -52,17 +52,17 @@ def test_a_topic_that_retrieves_nothing_abstains():
     ],
 )
 def test_empty_runs_unknown_nils_and_tags_that_meet_no_intent_are_warned_of(nil, shown, value, words):
-    with pytest.warns(DegenerateWarning, match=words) as said:
+    with pytest.warns(DegenerateWarning, match=words) as record:
         assert values(ES(nil=nil) @ 1, INTENTS, run(*shown)) == {"a": value}
-    assert shown or "scores 0" not in str(said[0].message)
+    assert shown or "scores 0" not in str(record[0].message)
 
 
 def test_measures_with_and_without_nil_share_one_call():
     """Without ``nil``, an entity of that name is like any other."""
     target, frame = INTENTS.rename(columns=RENAMED), run([], ["NIL"]).rename(columns=RENAMED)
     measures = [ES @ 1, ES(nil="NIL") @ 1, ES @ 2, ES(nil="NIL") @ 2, ES(nil="A") @ 1]
-    found = ir_measures.calc_aggregate(measures, target, frame)
-    assert [found[measure] for measure in measures] == [0.0, 0.75, 0.75, 0.75, 0.25]
+    result = ir_measures.calc_aggregate(measures, target, frame)
+    assert [result[measure] for measure in measures] == [0.0, 0.75, 0.75, 0.75, 0.25]
     assert repr(ES(nil="") @ 2) == "ES@2"
 
 

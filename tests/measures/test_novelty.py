@@ -56,7 +56,7 @@ def novelties(ranking, weights, alpha):
 
 def textbook(intents, tags, run, k, alpha, beta=0.8, gamma=0.3):
     """The measures of each topic by the loops of their papers, in the order of ``weighted_measures``."""
-    found = {}
+    results = {}
     for qid, rows in intents.groupby("qid"):
         prob = dict(zip(rows["entity_id"], rows["prob"], strict=True))
         weights = {}
@@ -90,7 +90,7 @@ def textbook(intents, tags, run, k, alpha, beta=0.8, gamma=0.3):
         )
         covered = set().union(*(weights.get(docno, {}) for docno in listed))
         i_rec, p_rec = len(covered) / len(prob), sum(prob[e] for e in covered)
-        found[qid] = (
+        results[qid] = (
             total(listed, lambda rank: 1 / rank) / norm,
             dcg / ideal if ideal else 0.0,
             nrbp,
@@ -99,7 +99,7 @@ def textbook(intents, tags, run, k, alpha, beta=0.8, gamma=0.3):
             gamma * i_rec + (1 - gamma) * d_ndcg,
             gamma * p_rec + (1 - gamma) * d_ndcg,
         )
-    return found
+    return results
 
 
 def log_discount(rank):
@@ -138,8 +138,10 @@ def test_values_are_those_of_the_textbook_loops(seed, k, alpha):
 def test_whole_rankings_are_rankings_without_a_cutoff():
     intents, tags, run = random_collection(5)
     measures = [WeightedNRBP(beta=0.9), DNDCG, IRec, DSharpNDCG]
-    given = {"intents": intents, "tags": tags, "inference": FEW}
-    whole, deep = (vbterrier.score(run, None, some, **given).values for some in (measures, [m @ 99 for m in measures]))
+    options = {"intents": intents, "tags": tags, "inference": FEW}
+    whole, deep = (
+        vbterrier.score(run, None, some, **options).values for some in (measures, [m @ 99 for m in measures])
+    )
     assert whole["value"].tolist() == pytest.approx(deep["value"].tolist(), abs=1e-15)
     assert whole["value"].mean() > 0.2
 
@@ -157,13 +159,13 @@ GRADED = pd.DataFrame(
 def test_labels_of_diversity_qrels_are_gains_for_each_intent(dcg, gains):
     """By hand: global gains, and a third intent without documents."""
     run = pd.DataFrame({"qid": "q", "docno": ["b", "c", "a"], "score": [3.0, 2.0, 1.0]})
-    wanted = (gains["b"] + gains["a"] * log_discount(3)) / (gains["a"] + gains["b"] * log_discount(2))
+    expected = (gains["b"] + gains["a"] * log_discount(3)) / (gains["a"] + gains["b"] * log_discount(2))
     measures = [DNDCG(dcg=dcg) @ 3, IRec @ 3, DSharpNDCG(dcg=dcg) @ 3, DSharpNDCG(dcg=dcg, weighted=True) @ 3, "ES@3"]
-    found = vbterrier.score(run, GRADED, measures, inference=Inference(n_resamples=2)).means().iloc[0].tolist()
-    assert found == pytest.approx([wanted, 2 / 3, (wanted + 2 / 3) / 2, (wanted + 0.8) / 2, 0.8], abs=1e-15)
+    values = vbterrier.score(run, GRADED, measures, inference=Inference(n_resamples=2)).means().iloc[0].tolist()
+    assert values == pytest.approx([expected, 2 / 3, (expected + 2 / 3) / 2, (expected + 0.8) / 2, 0.8], abs=1e-15)
     # With rel=2, b is not about intent 1.
-    wanted = {"log2": 0.3 * 2 / (0.5 * 3), "exp-log2": 0.3 * 3 / (0.5 * 7)}[dcg]
-    assert vbterrier.score(run, GRADED, [DNDCG(dcg=dcg, rel=2) @ 1]).means().iloc[0, 0] == pytest.approx(wanted)
+    expected = {"log2": 0.3 * 2 / (0.5 * 3), "exp-log2": 0.3 * 3 / (0.5 * 7)}[dcg]
+    assert vbterrier.score(run, GRADED, [DNDCG(dcg=dcg, rel=2) @ 1]).means().iloc[0, 0] == pytest.approx(expected)
 
 
 def test_gains_have_no_unit_and_no_overflow():
@@ -178,9 +180,11 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
     run = pd.DataFrame({"qid": "q", "docno": ["b", "x", "a"], "score": [3.0, 2.0, 1.0]})
     intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     odd = intents.assign(prob=[0.99, 0.01])
-    given = {"tags": tags, "inference": FEW}
-    own = ["WeightedERRIA@2", "WeightedAlphaNDCG@3", "ES@1"]
-    equal, unequal = (vbterrier.score(run, None, own, intents=one, **given).means().iloc[0] for one in (intents, odd))
+    options = {"tags": tags, "inference": FEW}
+    measures = ["WeightedERRIA@2", "WeightedAlphaNDCG@3", "ES@1"]
+    equal, unequal = (
+        vbterrier.score(run, None, measures, intents=one, **options).means().iloc[0] for one in (intents, odd)
+    )
     assert equal["WeightedERRIA@2"] == pytest.approx(0.5 / 1.25)
     assert unequal.to_dict() == {
         "WeightedERRIA@2": pytest.approx(0.01 / 1.25),
@@ -189,13 +193,13 @@ def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
         ),
         "ES@1": 0.01,
     }
-    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **given).means().iloc[0, 0]
+    theirs = vbterrier.score(run, None, ["ERR_IA@10"], intents=intents, **options).means().iloc[0, 0]
     assert theirs > 0
     for measure in IGNORING:
         with pytest.raises(
             InputError, match=r"ndeval counts all intents equally.* 1 of 1 queries .*'q'.*WeightedERRIA"
         ):
-            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **given)
+            vbterrier.score(run, None, ["ES@5", measure], intents=odd, **options)
         with pytest.raises(InputError, match="ndeval counts all intents equally"):
             vbterrier.evaluate_intents(
                 {"a": run}, pd.DataFrame({"qid": ["q"], "query": ""}), intents=odd, tagger=tags, measures=[measure]
@@ -215,10 +219,10 @@ def test_probabilities_of_diversity_qrels_and_of_subtopics_are_not_ignored_eithe
             vbterrier.score(
                 run, weighted[["qid", "iteration", "docno", "label"]], [measure], data=Data(subtopics=subtopics)
             )
-    found = (
+    row = (
         vbterrier.score(run, weighted, ["WeightedERRIA@1", "ES@1"], inference=Inference(n_resamples=2)).means().iloc[0]
     )
-    assert found.tolist() == pytest.approx([0.1, 0.1])
+    assert row.tolist() == pytest.approx([0.1, 0.1])
     # Ordinary measures do not depend on intents.
     plain = qrels.drop_duplicates("docno")[["qid", "docno", "label"]]
     tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["1", "2"]})
@@ -268,15 +272,15 @@ def test_a_cutoff_and_tags_of_the_collection_are_needed():
 def test_the_order_of_rows_and_memory_do_not_change_them(tmp_path, seed):
     intents, tags, run = random_collection(seed)
     measures = weighted_measures(5, 0.5)
-    given = {"measures": measures, "inference": FEW}
-    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **given).values
+    options = {"measures": measures, "inference": FEW}
+    whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **options).values
     shuffled = [frame.sample(frac=1, random_state=seed) for frame in (intents, tags, run)]
-    found = vbterrier.score({"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **given).values
+    values = vbterrier.score({"x": shuffled[2]}, None, intents=shuffled[0], tags=shuffled[1], **options).values
     key = ["qid", "measure"]
-    assert whole.merge(found, on=key).eval("abs(value_x - value_y)").max() <= 1e-15
+    assert whole.merge(values, on=key).eval("abs(value_x - value_y)").max() <= 1e-15
     vbterrier.frames.write_run(run, tmp_path / "x.run")
     parts = vbterrier.score(
-        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, execution=Execution(memory="64 MiB"), **given
+        {"x": tmp_path / "x.run"}, None, intents=intents, tags=tags, execution=Execution(memory="64 MiB"), **options
     ).values
     assert whole.merge(parts, on=key).eval("abs(value_x - value_y)").max() == 0
 

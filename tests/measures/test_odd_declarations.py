@@ -32,9 +32,9 @@ def values(measure, target=INTENTS, run=RUN):
 def test_p2_without_a_cutoff_a_topic_does_not_depend_on_the_lists_of_others():
     alone = [frame[frame["query_id"] == "a"] for frame in (INTENTS, RUN)]
     register_tags("p2", pd.DataFrame({"docno": ["v", "k", "l"], "entity_id": "A"}), replace=True)
-    known = 0.75 / (1 + 1 / np.log2(3) + 0.5)
-    assert values(ES(gain="dcg", tags="p2"))["a"] == pytest.approx(known, abs=1e-12)
-    assert values(ES(gain="dcg", tags="p2"), *alone)["a"] == pytest.approx(known, abs=1e-12)
+    expected = 0.75 / (1 + 1 / np.log2(3) + 0.5)
+    assert values(ES(gain="dcg", tags="p2"))["a"] == pytest.approx(expected, abs=1e-12)
+    assert values(ES(gain="dcg", tags="p2"), *alone)["a"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_p4_a_run_without_any_tag_scores_zero_whatever_its_column_is_made_of():
@@ -131,8 +131,8 @@ def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():
     qrels, run = qrels_of(("q1", "a", 1), ("q2", "b", 1), ("q2", "c", 0)), run_of(q1=["a"], q2=["b"])
     skipping = ES(intents="only q1", tags="only a", undefined="skip") @ 2
     with pytest.warns(DegenerateWarning, match="1 topic is not in intents"):
-        found = score(run, qrels, [skipping, BNDCG @ 2])
-    assert found.intervals.groupby("measure")["n_qids"].max().to_dict() == {str(skipping): 1, "BNDCG@2": 2}
+        result = score(run, qrels, [skipping, BNDCG @ 2])
+    assert result.intervals.groupby("measure")["n_qids"].max().to_dict() == {str(skipping): 1, "BNDCG@2": 2}
 
 
 def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
@@ -154,12 +154,12 @@ def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
 def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles(monkeypatch, strength):
     run = run_of(q1=[f"u{i}" for i in range(6)])
     qrels = qrels_of(*(("q1", f"j{i}", i % 4) for i in range(60)))
-    found = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior="pool", prior_strength=strength)
-    assert len(found.atoms("q1")[0]) > 1
+    result = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior="pool", prior_strength=strength)
+    assert len(result.atoms("q1")[0]) > 1
     monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
     with pytest.raises(ParameterError, match="more than the 1 that can be listed; ask for quantiles"):
-        found.atoms("q1")
-    assert np.isfinite(found.median).all()
+        result.atoms("q1")
+    assert np.isfinite(result.median).all()
 
 
 # Runs of which nothing is judged, in the hands of hosts that cannot refuse them.
@@ -178,11 +178,11 @@ MISWRITTEN = [("1", "2"), ("d1 ", "x"), ("x", "cafe\u0301"), ("\u00a0d1", "x"), 
 
 @pytest.mark.parametrize("ids", [*MISWRITTEN, ("new", "other"), ("d1", "d1 ")])
 def test_ids_that_are_written_otherwise_are_said_and_documents_that_are_new_are_not(ids):
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         scored(*ids)
     words = r"run: none of its documents is judged: it has .*; qrels has 'd1', 'caf"
-    assert [bool(re.match(words, str(one.message))) for one in said] == [True] * (ids in MISWRITTEN)
+    assert [bool(re.match(words, str(one.message))) for one in record] == [True] * (ids in MISWRITTEN)
 
 
 def test_a_judged_document_below_the_cutoff_shows_that_ids_are_written_alike():

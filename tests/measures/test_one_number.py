@@ -115,20 +115,20 @@ def alone(measures, runs, qrels):
 
 
 def topic_by_topic(measures, runs, qrels):
-    found = {}
+    results = {}
     for topic in reversed(qrels["qid"].unique()):
         part = {name: of_topics(run, [topic]) for name, run in runs.items()}
-        found |= in_score(measures, part, of_topics(qrels, [topic]))
-    return found
+        results |= in_score(measures, part, of_topics(qrels, [topic]))
+    return results
 
 
 def in_ir_measures(measures, runs, qrels):
-    found = {}
+    results = {}
     for name, run in runs.items():
         mixed = run.sample(frac=1, random_state=1).rename(columns=RENAMED)
         metrics = ir_measures.iter_calc(measures, qrels.rename(columns=RENAMED), mixed)
-        found |= {(name, metric.query_id, str(metric.measure)): metric.value for metric in metrics}
-    return found
+        results |= {(name, metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+    return results
 
 
 def in_experiment(batch_size):
@@ -151,11 +151,11 @@ def in_our_experiment(**options):
 
 
 def in_trectools(measures, runs, qrels):
-    found = {}
+    results = {}
     for name, run in runs.items():
         values = vbterrier.VBTrecEval.from_frames(run, qrels).results(measures).data.assign(name=name)
-        found |= by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
-    return found
+        results |= by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
+    return results
 
 
 def in_chunks(measures, runs, qrels):
@@ -175,8 +175,8 @@ def on_the_command_line(measures, runs, qrels):
         for path, run in zip(paths, runs.values(), strict=True):
             vbterrier.frames.write_run(run, path)
         vbterrier.frames.write_qrels(qrels, f"{folder}/qrels.txt")
-        asked = [word for measure in measures for word in ("-m", str(measure))]
-        words = [*paths, "-q", f"{folder}/qrels.txt", *asked, "--per-query", "--format", "json"]
+        options = [word for measure in measures for word in ("-m", str(measure))]
+        words = [*paths, "-q", f"{folder}/qrels.txt", *options, "--per-query", "--format", "json"]
         with contextlib.redirect_stdout(io.StringIO()) as out:
             app(["score", *words], standalone_mode=False)
     return by_topic(pd.DataFrame(json.loads(out.getvalue())).astype({"qid": str}))
@@ -208,15 +208,15 @@ PAIRS = [(host, group) for host in HOSTS for group in GROUPS if (host, group) !=
 
 @pytest.fixture(scope="module")
 def expected(model):
-    return {group: in_score(*given) for group, given in GROUPS.items()}
+    return {group: in_score(*arguments) for group, arguments in GROUPS.items()}
 
 
 @pytest.mark.parametrize(("host", "group"), PAIRS)
 def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group, expected):
     measures, runs, qrels = GROUPS[group]
     assert len(expected[group]) == len(runs) * len(measures) * qrels["qid"].nunique()
-    found = HOSTS[host](measures, runs, qrels)
-    odd = {key: (value, found.get(key)) for key, value in expected[group].items() if found.get(key) != value}
+    result = HOSTS[host](measures, runs, qrels)
+    odd = {key: (value, result.get(key)) for key, value in expected[group].items() if result.get(key) != value}
     assert not odd, f"{len(odd)} of {len(expected[group])}: {dict(list(odd.items())[:5])}"
 
 
@@ -232,9 +232,9 @@ def test_a_fully_judged_ranking_has_its_ndcg_to_the_last_digit(dcg):
     expected = in_ir_measures([plain], run, QRELS) if dcg == "log2" else None
     measures = [vbterrier.BNDCG(stat=stat, dcg=dcg) @ K for stat in ("mean", "median", "lo", "hi", "mode")]
     for measure in measures:
-        found = in_score([measure, "nDCG@7"], run, QRELS)
+        result = in_score([measure, "nDCG@7"], run, QRELS)
         if expected is not None:
-            assert {qid: found["judged", qid, str(measure)] for qid in TOPICS} == {
+            assert {qid: result["judged", qid, str(measure)] for qid in TOPICS} == {
                 qid: expected["judged", qid, str(plain)] for qid in TOPICS
             }
     assert set(in_score([vbterrier.BNDCG(stat="std", dcg=dcg) @ K], run, QRELS).values()) == {0.0}

@@ -26,12 +26,12 @@ CUTOFFS = (1, 2, 3, 5)
 
 def by_hand(run, intents, tags, reading, k):
     """The probability and coverage of each intent of each query by its first k documents, by loops."""
-    found = {}
+    results = {}
     for qid in dict.fromkeys(intents["qid"]):
         first = run[run["qid"] == qid].sort_values("score", ascending=False)["docno"][:k]
-        own = tags[tags["qid"] == qid] if "qid" in tags.columns else tags
+        rows = tags[tags["qid"] == qid] if "qid" in tags.columns else tags
         weight = {}
-        for row in own.itertuples():
+        for row in rows.itertuples():
             weight[row.docno, row.entity_id] = max(row.weight, weight.get((row.docno, row.entity_id), 0.0))
         covered = []
         for intent in intents[intents["qid"] == qid].itertuples():
@@ -48,8 +48,8 @@ def by_hand(run, intents, tags, reading, k):
                 covered.append((intent.prob, min(reached)))
             else:
                 covered += [(intent.prob / len(reached), one) for one in reached]
-        found[qid] = covered
-    return found
+        results[qid] = covered
+    return results
 
 
 def collection(seed=3, n_queries=6, of_queries=False):
@@ -65,8 +65,8 @@ def collection(seed=3, n_queries=6, of_queries=False):
         ]
         docs = [f"{qid}d{d}" for d in range(8)]
         for docno in docs:
-            own = rng.choice(5, 2, replace=False)
-            tags += [(docno, f"e{part}", float(rng.choice([0.25, 0.5, 1.0]))) for part in own]
+            entities = rng.choice(5, 2, replace=False)
+            tags += [(docno, f"e{part}", float(rng.choice([0.25, 0.5, 1.0]))) for part in entities]
         for name in runs:
             runs[name] += [(qid, docno, float(score)) for docno, score in zip(docs, rng.permutation(8), strict=True)]
     tags = pd.DataFrame(tags, columns=["docno", "entity_id", "weight"])
@@ -84,14 +84,16 @@ def collection(seed=3, n_queries=6, of_queries=False):
 def test_coverage_of_parts_is_that_of_plain_loops(reading, of_queries):
     runs, intents, tags = collection(of_queries=of_queries)
     measures = [measure(parts=reading) @ k for measure in (ES, VB, VB(variance="intent")) for k in CUTOFFS]
-    found = vbterrier.score(runs, intents=intents, tags=tags, measures=measures).values
-    found = found.set_index(["name", "measure", "qid"])["value"]
+    values = vbterrier.score(runs, intents=intents, tags=tags, measures=measures).values
+    values = values.set_index(["name", "measure", "qid"])["value"]
     for name, run in runs.items():
         for k in CUTOFFS:
             for qid, covered in by_hand(run, intents, tags, reading, k).items():
                 success = sum(prob * gain for prob, gain in covered)
                 spread = sum(prob * (gain - success) ** 2 for prob, gain in covered)
-                one, two, three = (found[name, str(m(parts=reading) @ k), qid] for m in (ES, VB, VB(variance="intent")))
+                one, two, three = (
+                    values[name, str(m(parts=reading) @ k), qid] for m in (ES, VB, VB(variance="intent"))
+                )
                 assert one == pytest.approx(success, abs=1e-12)
                 assert two == pytest.approx(success - (success * (1 - success)) ** 0.5, abs=1e-7)
                 if reading != "split":
@@ -100,13 +102,13 @@ def test_coverage_of_parts_is_that_of_plain_loops(reading, of_queries):
     if reading == "together":
         other = vbterrier.score(runs, intents=intents, tags=tags, measures=[ES(parts="all") @ 3, ES(parts="split") @ 3])
         least, most = (other.values.query("measure == @name")["value"].to_numpy() for name in map(str, other.means()))
-        own = [
-            found[row.name_, "ES(parts='together')@3", row.qid]
+        rows = [
+            values[row.name_, "ES(parts='together')@3", row.qid]
             for row in other.values.rename(columns={"name": "name_"}).query("measure == 'ES@3'").itertuples()
         ]
-        assert (least <= np.array(own) + 1e-12).all()
-        assert (np.array(own) <= most + 1e-12).all()
-        assert (least < np.array(own) - 1e-6).any()
+        assert (least <= np.array(rows) + 1e-12).all()
+        assert (np.array(rows) <= most + 1e-12).all()
+        assert (least < np.array(rows) - 1e-6).any()
 
 
 @pytest.mark.filterwarnings("ignore:tags. no rows", "ignore:an interval over topics")
@@ -121,18 +123,18 @@ def test_two_documents_complete_an_intent_at_the_rank_of_the_second():
         "split": [0.25, 0.5 + 0.125, 0.625, 0.875],
         "together": [0, 0, 0, 0.75],
     }
-    for reading, wanted in expected.items():
+    for reading, reference in expected.items():
         measures = [ES(parts=reading) @ k for k in (1, 2, 3, 4)]
-        found = vbterrier.score(run, intents=intents, tags=tags, measures=measures).means().iloc[0]
-        assert found.tolist() == pytest.approx(wanted), reading
+        row = vbterrier.score(run, intents=intents, tags=tags, measures=measures).means().iloc[0]
+        assert row.tolist() == pytest.approx(reference), reading
     together = [TopIntent(parts="together") @ 4, IRec(parts="together") @ 4, IRec(parts="split") @ 4]
-    found = vbterrier.score(run, intents=intents, tags=tags, measures=together).means().iloc[0]
+    row = vbterrier.score(run, intents=intents, tags=tags, measures=together).means().iloc[0]
     # Three of four distinct parts are found.
-    assert found.tolist() == pytest.approx([1.0, 0.5, 0.75])
+    assert row.tolist() == pytest.approx([1.0, 0.5, 0.75])
     # Tags of the run alone.
     of_run = run.assign(entity_id=[["Smith"], ["CPS", "Smith"], [], ["wages"]])
-    found = vbterrier.score(of_run, intents=intents, measures=[ES(parts=one) @ 4 for one in READINGS]).means().iloc[0]
-    assert found.tolist() == pytest.approx([wanted[3] for wanted in expected.values()])
+    row = vbterrier.score(of_run, intents=intents, measures=[ES(parts=one) @ 4 for one in READINGS]).means().iloc[0]
+    assert row.tolist() == pytest.approx([row[3] for row in expected.values()])
 
 
 def by_qid(values):
@@ -152,18 +154,20 @@ def test_parts_have_one_number_by_every_path(reading, tmp_path):
     vbterrier.register_tags("parts of tests", tags)
     bound = VB(parts=reading, intents="parts of tests", tags="parts of tests") @ 3
     qrels = pd.DataFrame({"qid": intents["qid"].unique(), "docno": "x", "label": 1})
-    found = ir_measures.iter_calc([bound], qrels.rename(columns=RENAMED), run.rename(columns=RENAMED))
-    assert by_qid((one.query_id, one.value) for one in found) == expected
+    result = ir_measures.iter_calc([bound], qrels.rename(columns=RENAMED), run.rename(columns=RENAMED))
+    assert by_qid((one.query_id, one.value) for one in result) == expected
     topics = pd.DataFrame({"qid": intents["qid"].unique(), "query": "x"})
     table = pt.Experiment([run], topics, qrels, [bound], names=["a"], perquery=True)
     assert by_qid(table[["qid", "value"]].values) == expected
     # Intents in the place of qrels.
-    given = vbterrier.Experiment([run], topics, intents, [VB(parts=reading, tags="parts of tests") @ 3], perquery=True)
-    assert by_qid(given[["qid", "value"]].values) == expected
+    experiment = vbterrier.Experiment(
+        [run], topics, intents, [VB(parts=reading, tags="parts of tests") @ 3], perquery=True
+    )
+    assert by_qid(experiment[["qid", "value"]].values) == expected
     options = IntentOptions(cutoff=3, parts=reading)
     whole = evaluate_intents({"a": run}, topics, intents=intents, tagger=tags, measures=["VB"], options=options)
-    own = evaluate_intents({"a": run}, topics, intents=intents, tagger=tags, measures=[measure])
-    for one in (whole, own):
+    evaluation = evaluate_intents({"a": run}, topics, intents=intents, tagger=tags, measures=[measure])
+    for one in (whole, evaluation):
         assert by_qid(one.values[["qid", "value"]].values) == pytest.approx(expected)
         assert set(one.values["measure"]) == {str(measure)}
     run.to_csv(tmp_path / "a.csv", index=False)
@@ -197,13 +201,13 @@ def test_parts_that_a_measure_cannot_read_are_refused():
         WeightedERRIA(parts="together")
     with pytest.raises(ParameterError, match="parts='together': wanted one of"):
         DSharpNDCG(parts="together")
-    given = {"intents": intents, "tags": tags}
+    options = {"intents": intents, "tags": tags}
     with pytest.raises(ParameterError, match="gain='dcg' counts documents that cover an intent alone"):
-        vbterrier.score(runs, **given, measures=[ES(parts="together", gain="dcg") @ 3])
+        vbterrier.score(runs, **options, measures=[ES(parts="together", gain="dcg") @ 3])
     with pytest.raises(InputError, match="which diversity measures of other packages do not read"):
         vbterrier.score(runs, intents=intents.assign(prob=1 / 3), tags=tags, measures=["alpha_nDCG@3"])
     with pytest.raises(ParameterError, match="must share one parts="):
-        vbterrier.score(runs, **given, measures=[ES(parts="together") @ 3, ES @ 3], pool="collection")
+        vbterrier.score(runs, **options, measures=[ES(parts="together") @ 3, ES @ 3], pool="collection")
     with pytest.raises(InputError, match=r"are several ids at once .*parts='together'"):
         vbterrier.intents.oracle_success(intents, tags, 3)
 
@@ -230,8 +234,8 @@ def test_split_parts_are_intents_of_any_measure():
     single = split_parts(intents)
     assert single.groupby("qid")["prob"].sum().tolist() == pytest.approx([1.0] * 6)
     for measure in (WeightedERRIA @ 3, DSharpNDCG @ 3, ES(gain="dcg") @ 3):
-        own = measure(parts="split")
-        whole = vbterrier.score(runs, intents=intents, tags=tags, measures=[own]).values["value"]
+        split = measure(parts="split")
+        whole = vbterrier.score(runs, intents=intents, tags=tags, measures=[split]).values["value"]
         parts = vbterrier.score(runs, intents=single, tags=tags, measures=[measure]).values["value"]
         assert whole.tolist() == parts.tolist()
 
@@ -252,7 +256,7 @@ def test_an_evaluation_of_parts_together_has_bounds_and_first_ranks():
     topics = pd.DataFrame({"qid": intents["qid"].unique(), "query": "x"})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = evaluate_intents(
+        evaluation = evaluate_intents(
             runs,
             topics,
             intents=intents,
@@ -260,15 +264,15 @@ def test_an_evaluation_of_parts_together_has_bounds_and_first_ranks():
             measures=["ES"],
             options=IntentOptions(cutoff=3, parts="together", n_replicas=40),
         )
-    tagging = found.tagging
+    tagging = evaluation.tagging
     assert (tagging["ES"] <= tagging["oracle_ES"]).all()
-    for row in found.covered.itertuples():
+    for row in evaluation.covered.itertuples():
         one = intents[(intents["qid"] == row.qid) & (intents["entity_id"] == row.entity_id)]
         ranks = [
             k for k in (1, 2, 3) if by_hand(runs[row.name], one, tags.assign(weight=1.0), "together", k)[row.qid][0][1]
         ]
         assert (None if pd.isna(row.first_rank) else row.first_rank) == (ranks[0] if ranks else None)
-    replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
+    replicas = evaluation.intervals[evaluation.intervals["method"].str.startswith("replicas")]
     assert (replicas["low"] < replicas["high"]).all()
     noise = IntentOptions(cutoff=3, parts="together", n_replicas=4, perturb=[vbterrier.stats.TagConfusion(0.1)])
     with pytest.raises(ParameterError, match=r"TagConfusion.* changes tags of single documents"):

@@ -34,8 +34,8 @@ TAGS = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["E", "F"]})
 def test_err_ends_its_scale_at_the_highest_grade_above_four_and_says_so():
     qrels = QRELS.assign(label=[5, 0, 5, 0])
     with pytest.warns(DegenerateWarning, match=r"ERR@2: qrels hold grade 5"):
-        found = vbterrier.score({"a": RUN}, qrels, [ERR @ 2]).means()
-    assert found["ERR@2"].item() == 31 / 32
+        averages = vbterrier.score({"a": RUN}, qrels, [ERR @ 2]).means()
+    assert averages["ERR@2"].item() == 31 / 32
 
 
 def test_engines_are_named_with_their_versions(monkeypatch):
@@ -56,16 +56,16 @@ def test_engines_are_named_with_their_versions(monkeypatch):
 def test_topics_without_a_value_are_named():
     qrels = QRELS.assign(label=[1, 0, 0, 0])
     with pytest.warns(DegenerateWarning, match=r"Accuracy: 1 of 2 topics have no value, .* \('2'\)"):
-        found = vbterrier.score({"a": RUN}, qrels, [Accuracy])
-    assert found.means()["Accuracy"].item() == 1.0
+        result = vbterrier.score({"a": RUN}, qrels, [Accuracy])
+    assert result.means()["Accuracy"].item() == 1.0
 
 
 def test_many_tied_tags_are_told():
     intents = pd.DataFrame({"qid": ["1", "2"], "entity_id": ["E", "E"], "prob": 1.0})
     tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["E", "E"], "tied": [1, 1]})
     with pytest.warns(DegenerateWarning, match="tag with priors, or leave tied mentions out with"):
-        found = vbterrier.score({"a": RUN}, intents, [ES @ 2], tags=tags)
-    assert found.means()["ES@2"].item() == 1.0
+        result = vbterrier.score({"a": RUN}, intents, [ES @ 2], tags=tags)
+    assert result.means()["ES@2"].item() == 1.0
 
 
 def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
@@ -197,6 +197,6 @@ REFUSALS = [
 
 
 @pytest.mark.filterwarnings("ignore:.*are they grades")
-@pytest.mark.parametrize(("call", "given", "error", "message"), REFUSALS)
-def test_bad_input_has_this_message(request, call, given, error, message):
-    check_message(request, call, given, error, message)
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), REFUSALS)
+def test_bad_input_has_this_message(request, call, arguments, error, message):
+    check_message(request, call, arguments, error, message)
