@@ -139,8 +139,8 @@ def test_labels_come_in_three_forms_under_two_names_and_in_any_order(method, sam
     every = frame[["qid", "entity_id"]].merge(labels.assign(label=2), how="left").fillna({"label": 0})
     for form in (every, every.rename(columns={"entity_id": "docno"}), labels.assign(prob=1.0)):
         shuffled = form.sample(frac=1, random_state=1)
-        found = Calibrate(method).fit(frame.sample(frac=1, random_state=2), shuffled).parameters
-        for name, value in found.items():
+        parameters = Calibrate(method).fit(frame.sample(frac=1, random_state=2), shuffled).parameters
+        for name, value in parameters.items():
             assert value == pytest.approx(reference[name], rel=1e-6, abs=1e-9)
 
 
@@ -192,9 +192,9 @@ def test_labels_of_entities_that_are_no_candidates_do_not_weigh(sample):
     elsewhere = labels[odd].drop_duplicates("qid").assign(entity_id="elsewhere", prob=0.9)
     missed = pd.concat([labels[~odd], labels[odd].assign(prob=labels["prob"] * 0.1), elsewhere])
     with pytest.warns(DegenerateWarning, match=r"150 labelled entities of 150 queries \('q001 \(1\)', .*45\.0% of the"):
-        found = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), missed)
+        result = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), missed)
     same = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), labels)
-    assert found.parameters["temperature"] == pytest.approx(same.parameters["temperature"], rel=1e-6)
+    assert result.parameters["temperature"] == pytest.approx(same.parameters["temperature"], rel=1e-6)
 
 
 def test_a_pipeline_is_fitted_through_its_stages(sample):

@@ -23,10 +23,10 @@ class TopEntities:
     id_space = "test"
 
     def __init__(self, links, scale="probability"):
-        self.links, self.scale, self.asked = links, scale, []
+        self.links, self.scale, self.requests = links, scale, []
 
     def link(self, texts):
-        self.asked.append(list(texts))
+        self.requests.append(list(texts))
         rows = [(place, *link) for place, text in enumerate(texts) for link in self.links.get(text, [])]
         return Links(links_frame(rows), "test", self.scale)
 
@@ -56,9 +56,9 @@ def retriever(*rows, columns=("qid", "docno", "score")):
 
 def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
     linker = TopEntities(JORDAN)
-    found = CandidateIntents(linker)(topics("jordan", year=[1850]))
-    assert found.columns.tolist() == [*COLUMNS, "year"]
-    assert found.values.tolist() == [
+    result = CandidateIntents(linker)(topics("jordan", year=[1850]))
+    assert result.columns.tolist() == [*COLUMNS, "year"]
+    assert result.values.tolist() == [
         ["q0", "jordan", "athlete", pytest.approx(2 / 3), 0.6, "Michael Jordan", "jordan", "Listed(); prior", 1850],
         ["q0", "jordan", "country", pytest.approx(1 / 3), 0.3, "Jordan", "jordan", "Listed(); prior", 1850],
     ], "the most probable first"
@@ -66,8 +66,8 @@ def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
 
 def test_scores_that_are_no_probabilities_go_through_a_softmax():
     linker = TopEntities({"x": [(0, 1, "x", "A", 2.0, ""), (0, 1, "x", "B", 1.0, "")]}, scale="score")
-    found = CandidateIntents(linker)(topics("x"))
-    assert found["prob"].tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
+    result = CandidateIntents(linker)(topics("x"))
+    assert result["prob"].tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
     message = "candidate 'B' of query 'q0' has score -1, wanted at least 0 for a prior; use prob='softmax'"
     with pytest.raises(InputError, match=message):
         CandidateIntents(retriever(("q0", "A", 2.0), ("q0", "B", -1.0)), prob="prior")(topics("x"))
@@ -75,41 +75,41 @@ def test_scores_that_are_no_probabilities_go_through_a_softmax():
 
 @pytest.mark.parametrize(("prob", "expected"), [("uniform", [0.5, 0.5]), ("softmax", [0.5744, 0.4256])])
 def test_the_user_chooses_how_probabilities_are_made(prob, expected):
-    found = CandidateIntents(TopEntities(JORDAN), prob=prob)(topics("jordan"))
-    assert found["prob"].tolist() == pytest.approx(expected, abs=1e-4)
+    result = CandidateIntents(TopEntities(JORDAN), prob=prob)(topics("jordan"))
+    assert result["prob"].tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def test_candidates_of_several_mentions_score_their_mean_prior_or_their_best_score():
-    found = CandidateIntents(TopEntities(JORDAN))(topics("air jordan")).set_index("entity_id")
+    table = CandidateIntents(TopEntities(JORDAN))(topics("air jordan")).set_index("entity_id")
     score = {"shoe": 0.45, "athlete": 0.35, "country": 0.15}
-    assert found["score"].to_dict() == pytest.approx(score)
-    assert found["prob"].to_dict() == pytest.approx({entity: one / 0.95 for entity, one in score.items()})
-    assert found.loc["athlete", ["mention", "name"]].tolist() == ["jordan", "Michael Jordan"], "those of the best link"
-    found = CandidateIntents(TopEntities(JORDAN, scale="score"))(topics("air jordan")).set_index("entity_id")
-    assert found["score"].to_dict() == {"shoe": 0.9, "athlete": 0.6, "country": 0.3}
+    assert table["score"].to_dict() == pytest.approx(score)
+    assert table["prob"].to_dict() == pytest.approx({entity: one / 0.95 for entity, one in score.items()})
+    assert table.loc["athlete", ["mention", "name"]].tolist() == ["jordan", "Michael Jordan"], "those of the best link"
+    table = CandidateIntents(TopEntities(JORDAN, scale="score"))(topics("air jordan")).set_index("entity_id")
+    assert table["score"].to_dict() == {"shoe": 0.9, "athlete": 0.6, "country": 0.3}
 
 
 def test_a_candidate_that_a_mention_names_twice_counts_once_with_its_best_score_and_first_name():
     links = [(0, 1, "x", "A", 0.2, "worse"), (0, 1, "x", "A", 0.5, ""), (0, 1, "x", "B", 0.5, "b")]
-    found = CandidateIntents(TopEntities({"x": links}))(topics("x"))
+    result = CandidateIntents(TopEntities({"x": links}))(topics("x"))
     expected = [["A", 0.5, 0.5, "worse"], ["B", 0.5, 0.5, "b"]]
-    assert found[["entity_id", "prob", "score", "name"]].values.tolist() == expected
+    assert result[["entity_id", "prob", "score", "name"]].values.tolist() == expected
 
 
 def test_the_longest_mention_may_speak_alone():
-    found = CandidateIntents(TopEntities(JORDAN), mentions="longest")(topics("air jordan"))
-    assert found["entity_id"].tolist() == ["shoe", "athlete"]
-    assert found["prob"].tolist() == pytest.approx([0.9, 0.1])
+    result = CandidateIntents(TopEntities(JORDAN), mentions="longest")(topics("air jordan"))
+    assert result["entity_id"].tolist() == ["shoe", "athlete"]
+    assert result["prob"].tolist() == pytest.approx([0.9, 0.1])
     links = [(7, 10, "bbb", "B", 1.0, ""), (0, 3, "aaa", "A", 1.0, ""), (4, 6, "cc", "C", 1.0, "")]
-    found = CandidateIntents(TopEntities({"aaa cc bbb": links}), mentions="longest")(topics("aaa cc bbb"))
-    assert found["entity_id"].tolist() == ["A"], "the first longest mention"
+    result = CandidateIntents(TopEntities({"aaa cc bbb": links}), mentions="longest")(topics("aaa cc bbb"))
+    assert result["entity_id"].tolist() == ["A"], "the first longest mention"
 
 
 def test_depth_keeps_the_best_and_the_smallest_ids_among_equals():
     links = [(0, 1, "x", one, score, "") for one, score in [("c", 0.2), ("b", 0.2), ("a", 0.1), ("d", 0.5)]]
-    found = CandidateIntents(TopEntities({"x": links}), cutoff=2)(topics("x"))
-    assert found["entity_id"].tolist() == ["d", "b"]
-    assert found["prob"].tolist() == pytest.approx([5 / 7, 2 / 7])
+    result = CandidateIntents(TopEntities({"x": links}), cutoff=2)(topics("x"))
+    assert result["entity_id"].tolist() == ["d", "b"]
+    assert result["prob"].tolist() == pytest.approx([5 / 7, 2 / 7])
 
 
 def test_the_order_of_links_decides_nothing():
@@ -117,15 +117,15 @@ def test_the_order_of_links_decides_nothing():
     reference = CandidateIntents(TopEntities(JORDAN), cutoff=2)(topics("air jordan"))
     for _ in range(5):
         shuffled = {text: [links[i] for i in rng.permutation(len(links))] for text, links in JORDAN.items()}
-        found = CandidateIntents(TopEntities(shuffled), cutoff=2)(topics("air jordan"))
-        pd.testing.assert_frame_equal(found, reference)
+        result = CandidateIntents(TopEntities(shuffled), cutoff=2)(topics("air jordan"))
+        pd.testing.assert_frame_equal(result, reference)
 
 
 def test_equal_queries_are_linked_once():
     linker = TopEntities(JORDAN)
-    found = CandidateIntents(linker)(topics("jordan", "air jordan", "jordan"))
-    assert linker.asked == [["jordan", "air jordan"]]
-    assert found["qid"].tolist() == ["q0"] * 2 + ["q1"] * 3 + ["q2"] * 2
+    result = CandidateIntents(linker)(topics("jordan", "air jordan", "jordan"))
+    assert linker.requests == [["jordan", "air jordan"]]
+    assert result["qid"].tolist() == ["q0"] * 2 + ["q1"] * 3 + ["q2"] * 2
     numbered = topics("jordan", "air jordan", "jordan").assign(qid=[7, 8, 9])
     assert CandidateIntents(linker)(numbered)["qid"].tolist() == [7] * 2 + [8] * 3 + [9] * 2
 
@@ -134,24 +134,24 @@ def test_queries_without_candidates_have_nil_with_one_warning():
     queries = topics("jordan", "who", "what", "", "why")
     message = r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: NIL has probability 1"
     with pytest.warns(DegenerateWarning, match=message) as seen:
-        found = CandidateIntents(TopEntities(JORDAN))(queries)
+        result = CandidateIntents(TopEntities(JORDAN))(queries)
     assert len(seen) == 1
-    assert found.loc[found["qid"] != "q0", ["qid", "entity_id", "prob"]].values.tolist() == [
+    assert result.loc[result["qid"] != "q0", ["qid", "entity_id", "prob"]].values.tolist() == [
         [qid, "NIL", 1.0] for qid in ("q1", "q2", "q3", "q4")
     ]
-    assert "NIL" not in set(found.loc[found["qid"] == "q0", "entity_id"])
+    assert "NIL" not in set(result.loc[result["qid"] == "q0", "entity_id"])
 
 
 def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
     with pytest.warns(DegenerateWarning, match="NIL has probability 1"):
-        found = CandidateIntents(TopEntities(JORDAN), nil=0.1)(topics("jordan", "who"))
-    assert found[["qid", "entity_id", "prob"]].values.tolist() == [
+        result = CandidateIntents(TopEntities(JORDAN), nil=0.1)(topics("jordan", "who"))
+    assert result[["qid", "entity_id", "prob"]].values.tolist() == [
         ["q0", "athlete", pytest.approx(0.6)],
         ["q0", "country", pytest.approx(0.3)],
         ["q0", "NIL", 0.1],
         ["q1", "NIL", 1.0],
     ]
-    assert found["score"].isna().tolist() == [False, False, True, True]
+    assert result["score"].isna().tolist() == [False, False, True, True]
     linker = TopEntities({"x": [(0, 1, "x", "NIL", 1.0, "")]})
     with pytest.raises(InputError, match=r"Listed\(\) returns 'NIL' as a candidate; use nil=0"):
         CandidateIntents(linker, nil=0.1)(topics("x"))
@@ -166,14 +166,14 @@ def test_priors_of_nothing_are_alike_with_a_warning():
 def test_a_retriever_over_entities_is_a_source(probs):
     rows = [("q0", "A", 1.0, "Paris"), ("q0", "B", 3.0, ""), ("q1", "A", 0.0, "Paris")]
     source = retriever(*rows, columns=("qid", "docno", "score", "name"))
-    found = CandidateIntents(source)(topics("red car", "blue", year=[1, 2]))
-    assert found.columns.tolist() == [*COLUMNS, "year"]
-    assert found[["qid", "entity_id", "name", "mention", "year"]].values.tolist() == [
+    result = CandidateIntents(source)(topics("red car", "blue", year=[1, 2]))
+    assert result.columns.tolist() == [*COLUMNS, "year"]
+    assert result[["qid", "entity_id", "name", "mention", "year"]].values.tolist() == [
         ["q0", "B", "", "red car", 1],
         ["q0", "A", "Paris", "red car", 1],
         ["q1", "A", "Paris", "blue", 2],
     ]
-    assert probs((source >> Calibrate())(topics("red car", "blue"))) == pytest.approx(probs(found))
+    assert probs((source >> Calibrate())(topics("red car", "blue"))) == pytest.approx(probs(result))
 
 
 def test_a_retriever_that_finds_nothing_leaves_no_candidates():

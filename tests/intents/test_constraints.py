@@ -43,8 +43,8 @@ def test_the_grammar_by_example():
     ],
 )
 def test_values(text, values):
-    (found,) = parse_constraints(text)
-    assert found.values == values
+    (result,) = parse_constraints(text)
+    assert result.values == values
 
 
 @pytest.mark.parametrize("nothing", ["", "  ; ", None, np.nan, pd.NA, {}, {"a": None}, {"a": []}, {"a": [np.nan]}])
@@ -53,9 +53,9 @@ def test_nothing_is_no_constraint(nothing):
 
 
 def test_mappings_need_no_quotes():
-    given = {"a": "OH; x^2", "b": ["OH", "PA"], "c": 1850, "d": 1850.0, "e": np.int64(1850), "f": "1840..", "g": True}
+    mapping = {"a": "OH; x^2", "b": ["OH", "PA"], "c": 1850, "d": 1850.0, "e": np.int64(1850), "f": "1840..", "g": True}
     values = [("OH; x^2",), ("OH", "PA"), ("1850",), ("1850",), ("1850",), (Range(1840, np.inf),), ("true",)]
-    assert parse_constraints(given) == tuple(map(Constraint, given, values))
+    assert parse_constraints(mapping) == tuple(map(Constraint, mapping, values))
 
 
 NUMBERS = st.floats(-1e9, 1e9).map(lambda x: round(x, 3))
@@ -77,10 +77,10 @@ def test_constraints_survive_their_own_text(constraints):
 @given(st.text(alphabet='ab:;|^". \\1', max_size=30))
 def test_no_text_breaks_the_parser_in_another_way(text):
     try:
-        found = parse_constraints(text)
+        result = parse_constraints(text)
     except InputError:
         return
-    assert parse_constraints("; ".join(map(str, found))) == found
+    assert parse_constraints("; ".join(map(str, result))) == result
 
 
 def test_long_texts_are_read_or_refused_in_a_short_message():
@@ -151,15 +151,15 @@ def test_texts_full_of_quotes_cost_what_their_length_does():
     ],
 )  # fmt: skip
 def test_relaxed_wordings_of_the_text(topics, options, expected):
-    found = RelaxedQueries(**options)(pd.DataFrame({"qid": ["q1", "q2"], **topics}))
-    assert list(found[["qid", "query"]].itertuples(index=False, name=None)) == expected
+    result = RelaxedQueries(**options)(pd.DataFrame({"qid": ["q1", "q2"], **topics}))
+    assert list(result[["qid", "query"]].itertuples(index=False, name=None)) == expected
 
 
 def test_relaxed_constraints_of_a_column():
     topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "doe", "constraints": ["at:MIT; born:..1950^2", None]})
-    found = RelaxedQueries(most=2)(topics)
-    assert found["constraints"].tolist() == ["born:..1950^2", "at:MIT", ""]
-    assert set(found["query"]) == {"doe"}
+    result = RelaxedQueries(most=2)(topics)
+    assert result["constraints"].tolist() == ["born:..1950^2", "at:MIT", ""]
+    assert set(result["query"]) == {"doe"}
     assert RelaxedQueries()(topics[1:]).to_numpy().tolist() == []
     assert list(RelaxedQueries()(topics[:0])) == ["qid", "query", "constraints"]
     with pytest.raises(InputError, match="query 'q1': constraints 'x': wanted attribute:value"):

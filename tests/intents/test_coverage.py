@@ -66,8 +66,8 @@ def test_tags_without_a_row_are_told():
     run = Run(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]}))
     nothing = Tags(pd.DataFrame({"docno": [], "entity_id": []}, dtype=str))
     with pytest.warns(DegenerateWarning, match="tags: no rows, so every topic scores 0"):
-        found = cover(run, intents, nothing, 1)
-    assert found.success(found.gain(1, "binary")).tolist() == [0.0]
+        result = cover(run, intents, nothing, 1)
+    assert result.success(result.gain(1, "binary")).tolist() == [0.0]
 
 
 TWO_INTENTS = pd.DataFrame({"qid": list("baaa"), "entity_id": list("AABC"), "prob": [1.0, 0.5, 0.25, 0.25]})
@@ -75,16 +75,16 @@ TAGS = pd.DataFrame({"docno": ["x", "y", "y", "z"], "entity_id": ["A", "B", "C",
 
 
 def success(*arguments, **options):
-    found = oracle_success(*arguments, **options)
-    return dict(zip(found["qid"], found["success"], strict=True))
+    result = oracle_success(*arguments, **options)
+    return dict(zip(result["qid"], result["success"], strict=True))
 
 
 @pytest.mark.parametrize(("k", "best"), [(1, 0.5), (2, 1.0), (7, 1.0), (None, 1.0)])
 def test_the_best_documents_of_every_query_in_the_order_of_the_intents(k, best):
     before = TWO_INTENTS.copy(), TAGS.copy()
-    found = oracle_success(TWO_INTENTS, TAGS, k)
-    assert found.to_numpy().tolist() == [["b", 1.0, "exact"], ["a", best, "exact"]]
-    assert found.columns.tolist() == ["qid", "success", "method"]
+    result = oracle_success(TWO_INTENTS, TAGS, k)
+    assert result.to_numpy().tolist() == [["b", 1.0, "exact"], ["a", best, "exact"]]
+    assert result.columns.tolist() == ["qid", "success", "method"]
     pd.testing.assert_frame_equal(TWO_INTENTS, before[0])
     pd.testing.assert_frame_equal(TAGS, before[1])
 
@@ -156,12 +156,12 @@ def test_the_oracle_of_real_names_under_three_taggers(aida, tagger, at_10, at_1)
         for qid, rows in intents.assign(prob=intents["prob"] / total).groupby("qid")
     }
     frame = frame_of(tags[tagger])
-    for k, known in ((10, at_10), (1, at_1)):
-        found = oracle_success(intents, frame, k, normalise=True)
-        assert (found["method"] == "exact").all()
+    for k, expected in ((10, at_10), (1, at_1)):
+        result = oracle_success(intents, frame, k, normalise=True)
+        assert (result["method"] == "exact").all()
         by_hand = {qid: best_by_hand(prob, tags[tagger], k) for qid, prob in probs.items()}
-        assert dict(zip(found["qid"], found["success"], strict=True)) == pytest.approx(by_hand, abs=1e-9)
-        assert found["success"].mean() == pytest.approx(known, abs=5e-5)
+        assert dict(zip(result["qid"], result["success"], strict=True)) == pytest.approx(by_hand, abs=1e-9)
+        assert result["success"].mean() == pytest.approx(expected, abs=5e-5)
     # No system is above it, whatever it retrieves, and the best re-ranking of a run is between the two.
     coverage = cover(Run(run), Intents(intents, normalise=True), Tags(frame), 10)
     reached = coverage.success(coverage.gain(10, "binary"))
@@ -195,8 +195,8 @@ def test_tags_of_intents_in_another_spelling_are_told():
     with pytest.warns(
         DegenerateWarning, match="tags: 1 entities differ from those of intents only in case.*'b' and 'B'"
     ):
-        found = covered(("x", "A"), ("y", "b"), ("y", "elsewhere"))
-    assert {entity for _, entity, _, _ in matches(found)} == {"A"}
+        result = covered(("x", "A"), ("y", "b"), ("y", "elsewhere"))
+    assert {entity for _, entity, _, _ in matches(result)} == {"A"}
     with pytest.warns(DegenerateWarning, match="run: 1 documents differ from those of tags only in case.*'y' and 'Y'"):
         covered(("x", "A"), ("Y", "B"))
 
@@ -206,10 +206,10 @@ def test_tags_and_intents_spell_an_entity_differently(prefix):
     run = pd.DataFrame({"qid": ["q", "q"], "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     intents = pd.DataFrame({"qid": ["q", "q"], "entity_id": ["Q1", "Q2"], "prob": [0.25, 0.75]})
     for one, other in ((prefix, ""), ("", prefix)):
-        own = intents.assign(entity_id=[f"{one}{each}" for each in intents["entity_id"]])
+        renamed = intents.assign(entity_id=[f"{one}{each}" for each in intents["entity_id"]])
         tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": [f"{other}Q1", "Q2"]})
-        found = cover(Run(run), Intents(own), Tags(tags), 10)
-        assert found.success(found.gain(10, "binary")).tolist() == [1.0]
+        result = cover(Run(run), Intents(renamed), Tags(tags), 10)
+        assert result.success(result.gain(10, "binary")).tolist() == [1.0]
 
 
 def test_tags_of_another_id_space_than_intents_are_refused():

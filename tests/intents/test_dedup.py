@@ -89,8 +89,8 @@ def test_entities_without_a_name_are_compared_by_their_id():
 
 def test_homonyms_of_a_knowledge_base_stay_apart(people):
     rows = [("M1", 0.5, ""), ("M2", 0.3, "Mercury"), ("llm-1", 0.1, "mercury"), ("llm-2", 0.1, "MERCURY!")]
-    found = merged(Dedup(kb=people), *rows)
-    assert found == {"M1": ["M1"], "M2": ["M2"], "llm-1": ["llm-1", "llm-2"]}, "it could be either"
+    result = merged(Dedup(kb=people), *rows)
+    assert result == {"M1": ["M1"], "M2": ["M2"], "llm-1": ["llm-1", "llm-2"]}, "it could be either"
     one = merged(Dedup(kb=people), rows[0], ("llm-1", 0.3, "mercury"), ("B", 0.2, ""))
     assert one == {"M1": ["M1", "llm-1"], "B": ["B"]}
     embedder = plane({"Mercury": 0, "mercury": 0})
@@ -133,31 +133,31 @@ def test_the_threshold_itself_is_enough(cosine, n):
 
 
 def test_queries_are_apart_and_names_embedded_once():
-    asked = []
+    requests = []
 
     def embedder(names):
-        asked.append(names)
+        requests.append(names)
         return np.ones((len(names), 3), dtype=np.float32)
 
     frame = pd.concat([intents(("A", 0.5, "a"), ("B", 0.5, "b")), intents(("A", 1.0, "a")).assign(qid="r")])
     made = Dedup(embedder=embedder)(frame)
     assert made[["qid", "entity_id", "prob"]].values.tolist() == [["q", "A", 1.0], ["r", "A", 1.0]]
-    assert asked == [["a", "b"]]
+    assert requests == [["a", "b"]]
     nothing = Dedup(embedder=lambda _: pytest.fail("nothing to compare"))
     assert len(nothing(intents(("A", 0.5, ""), ("B", 0.4, ""), ("C", 0.1, "c")))) == 3
 
 
 def test_a_judge_is_asked_once_for_each_pair_of_different_names():
-    asked = []
+    requests = []
 
     def judge(pairs):
-        asked.extend(pairs)
+        requests.extend(pairs)
         return [0.96 if pair == ("b", "c") else 0.94 for pair in pairs]
 
     other = intents(("C", 0.5, "c"), ("B", 0.5, "b")).assign(qid="r")
     frame = pd.concat([intents(("A", 0.5, "a"), ("C", 0.3, "c"), ("B", 0.2, "b")), other])
     made = Dedup(judge=judge)(frame)
-    assert sorted(asked) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert sorted(requests) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert made[["qid", "entity_id", "prob"]].values.tolist() == [["q", "A", 0.5], ["q", "C", 0.5], ["r", "B", 1.0]]
 
 

@@ -48,13 +48,13 @@ def probabilities(frame):
 )  # fmt: skip
 def test_operators_join_candidates(one, two, join, expected):
     with pytest.warns(DegenerateWarning, match=r"^1 query \('q3'\) without candidates") as caught:
-        found = join(one, two)(TOPICS)
+        result = join(one, two)(TOPICS)
     assert len(caught) == 1
-    made = probabilities(found)
+    made = probabilities(result)
     assert {entity: prob for (qid, entity), prob in made.items() if qid == "q1"} == expected
     # A source without candidates does not count, and a query that none knows has NIL.
     assert {pair: prob for pair, prob in made.items() if pair[0] != "q1"} == {("q2", "island"): 1.0, ("q3", "NIL"): 1.0}
-    assert found["query"].tolist() == found["qid"].map(TOPICS.set_index("qid")["query"]).tolist()
+    assert result["query"].tolist() == result["qid"].map(TOPICS.set_index("qid")["query"]).tolist()
 
 
 def test_joined_stages_are_stages(one, two):
@@ -63,9 +63,9 @@ def test_joined_stages_are_stages(one, two):
     assert both == (one | two)
     assert both != one + two
     assert isinstance(both >> vbterrier.Truncate(cutoff=2), pt.Transformer)
-    known = TOPICS.head(1)
-    frames = [stage(known) for stage in (one, two)]
-    assert probabilities(join_intents(*frames, method="max")) == probabilities(both(known))
+    topic = TOPICS.head(1)
+    frames = [stage(topic) for stage in (one, two)]
+    assert probabilities(join_intents(*frames, method="max")) == probabilities(both(topic))
     # Other transformers keep PyTerrier's operators.
     assert isinstance(one >> pt.apply.generic(lambda frame: frame), pt.Compose)
 

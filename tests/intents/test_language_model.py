@@ -36,8 +36,8 @@ def test_intents_are_generated_by_one_call_a_query_and_normalised():
         prompts.append(prompt)
         return generated(("country", 0.2), ("athlete", 0.6), (" river ", 0.1))
 
-    found = GenerateIntents(ask, cutoff=2)(TOPICS)
-    assert found[["qid", "entity_id", "prob", "year"]].values.tolist() == [
+    result = GenerateIntents(ask, cutoff=2)(TOPICS)
+    assert result[["qid", "entity_id", "prob", "year"]].values.tolist() == [
         ["q1", "athlete", pytest.approx(0.75), 1],
         ["q1", "country", pytest.approx(0.25), 1],
         ["q2", "athlete", pytest.approx(0.75), 2],
@@ -48,7 +48,7 @@ def test_intents_are_generated_by_one_call_a_query_and_normalised():
     assert GenerateIntents(ask) == GenerateIntents(ask)
     # The stage goes on to the others.
     assert (GenerateIntents(ask) >> vbterrier.Truncate(cutoff=1))(TOPICS)["prob"].tolist() == [1.0, 1.0]
-    assert list(GenerateIntents(ask)(TOPICS[:0]).columns) == list(found.columns)
+    assert list(GenerateIntents(ask)(TOPICS[:0]).columns) == list(result.columns)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_replies_are_read_as_models_write_them(reply):
 
 
 @pytest.mark.parametrize(
-    ("reply", "wanted"),
+    ("reply", "expected"),
     [
         ('{"probabilities": [[0.9, 0.3]]}', [0.75, 0.25]),
         ('{"probabilities": ["90%", "30 %"]}', [0.75, 0.25]),
@@ -125,18 +125,18 @@ def test_replies_are_read_as_models_write_them(reply):
         ("[" * 100_000, None),
     ],
 )
-def test_probabilities_are_read_or_refused(reply, wanted):
+def test_probabilities_are_read_or_refused(reply, expected):
     intents = INTENTS[:2].assign(prob=[0.6, 0.4])
     stage = ModelProbabilities(lambda _: reply)
-    if wanted is None:
+    if expected is None:
         with pytest.warns(DegenerateWarning, match="1 of 1 replies failed"):
             assert stage(intents)["prob"].tolist() == pytest.approx([0.6, 0.4])
     else:
-        assert stage(intents)["prob"].tolist() == pytest.approx(wanted)
+        assert stage(intents)["prob"].tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("reply", "wanted"),
+    ("reply", "expected"),
     [
         ('{"full": [["2"]], "part": null, "why": "x"}', [["E2", 1.0]]),
         ('```json\n{"full": 2, "part": [1.0]}\n```', [["E1", 0.5], ["E2", 1.0]]),
@@ -147,10 +147,10 @@ def test_probabilities_are_read_or_refused(reply, wanted):
         ('{"full": [2]}', None),
     ],
 )
-def test_numbers_of_candidates_are_read_or_refused(reply, wanted):
+def test_numbers_of_candidates_are_read_or_refused(reply, expected):
     tags, failures = ModelTagger(lambda _: reply, INTENTS).tags(DOCUMENTS[:1])
-    assert len(failures) == (wanted is None)
-    assert sorted(tags[["entity_id", "weight"]].values.tolist()) == (wanted or [])
+    assert len(failures) == (expected is None)
+    assert sorted(tags[["entity_id", "weight"]].values.tolist()) == (expected or [])
 
 
 def test_an_exception_of_the_model_fails_its_query_alone():
@@ -171,8 +171,8 @@ def test_probabilities_are_those_of_the_model_and_nil_keeps_its_own():
         prompts.append(prompt)
         return '{"probabilities": [0.9, 0.3]}' if "jordan" in prompt else '{"probabilities": [1]}'
 
-    found = ModelProbabilities(ask)(INTENTS)
-    assert found["prob"].tolist() == pytest.approx([0.45, 0.15, 0.4, 1.0])
+    result = ModelProbabilities(ask)(INTENTS)
+    assert result["prob"].tolist() == pytest.approx([0.45, 0.15, 0.4, 1.0])
     assert '1: "E1, country"\n2: "E2, athlete"' in prompts[0]
     assert "NIL" not in prompts[0]
     with pytest.warns(DegenerateWarning, match=r"2 of 2 replies failed, whose queries keep their probabilities"):
@@ -213,14 +213,14 @@ def test_answers_are_judged_against_the_intents():
         return '{"full": [1], "part": [2]}'
 
     stage = vbterrier.TagEntities(ModelTagger(judge, INTENTS, prompt=ANSWER_PROMPT), fields=None, per_query=True)
-    given = {
+    options = {
         "intents": INTENTS[INTENTS["qid"] == "q1"],
         "tagger": stage,
         "measures": ["ES"],
         "options": IntentOptions(cutoff=1),
     }
-    found = vbterrier.evaluate_intents({"mine": answers}, TOPICS[:1], **given).means()
-    assert found.iloc[0, 0] == pytest.approx(0.3 + 0.3 * 0.5)
+    averages = vbterrier.evaluate_intents({"mine": answers}, TOPICS[:1], **options).means()
+    assert averages.iloc[0, 0] == pytest.approx(0.3 + 0.3 * 0.5)
     assert "Which of them does this answer serve?" in prompts[0]
 
 
@@ -245,9 +245,9 @@ def test_models_that_take_a_seed_get_that_of_the_replica():
 
     run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d", "d"], "score": 1.0})
     tags = pd.DataFrame({"docno": ["d"], "entity_id": ["country"]})
-    given = {"intents": GenerateIntents(ask), "tagger": tags, "measures": ["ES"]}
+    options = {"intents": GenerateIntents(ask), "tagger": tags, "measures": ["ES"]}
     again = IntentOptions(cutoff=1, n_replicas=6, perturb=[RerunPipeline()])
-    made = vbterrier.evaluate_intents({"a": run}, TOPICS, **given, options=again)
+    made = vbterrier.evaluate_intents({"a": run}, TOPICS, **options, options=again)
     assert len(seeds) == 2 + 2 * 6
     assert set(made.replicas.values.ravel().round(9)) == {round(1 / 3, 9), 0.6}
 
@@ -266,9 +266,9 @@ class Sampled(pt.Transformer):
 def test_a_stochastic_system_is_run_again_in_replicas():
     intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["country", "athlete"], "prob": [0.8, 0.2]})
     tags = pd.DataFrame({"docno": ["land", "player"], "entity_id": ["country", "athlete"]})
-    given = {"intents": intents, "tagger": tags, "measures": ["ES"]}
+    settings = {"intents": intents, "tagger": tags, "measures": ["ES"]}
     options = IntentOptions(cutoff=1, n_replicas=40, perturb=[RerunSystems(19)])
-    made = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **given, options=options)
+    made = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **settings, options=options)
     assert made.means().iloc[0, 0] == 0.2
     values = made.replicas.values.ravel()
     assert set(values) == {0.2, 0.8}
@@ -276,11 +276,13 @@ def test_a_stochastic_system_is_run_again_in_replicas():
     assert values[:20].tolist() == values[20:].tolist()
     assert 5 <= (values[:20] == 0.8).sum() <= 15
     assert set(made.intervals.loc[made.intervals["method"].str.startswith("replicas"), "lists"]) == {"run again"}
-    again = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **given, options=options)
+    again = vbterrier.evaluate_intents({"a": Sampled()}, TOPICS[:1], **settings, options=options)
     assert again.replicas.values.tolist() == made.replicas.values.tolist()
     run = pd.DataFrame({"qid": ["q1"], "docno": ["land"], "score": 1.0})
     with pytest.raises(ParameterError, match="no system is a pipeline that can be run again"):
-        vbterrier.evaluate_intents({"a": run}, TOPICS[:1], **given, options=replace(options, perturb=[RerunSystems()]))
+        vbterrier.evaluate_intents(
+            {"a": run}, TOPICS[:1], **settings, options=replace(options, perturb=[RerunSystems()])
+        )
     with pytest.raises(ParameterError, match="n_runs=0"):
         RerunSystems(0)
 
@@ -294,16 +296,16 @@ class Always(pt.Transformer):
 
 @one_query
 def test_a_stochastic_tagger_is_run_once_for_all_replicas():
-    asked = itertools.count()
+    counter = itertools.count()
 
     def tag(_text):
-        return ("athlete", "country")[next(asked) % 2]
+        return ("athlete", "country")[next(counter) % 2]
 
     intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["country", "athlete"], "prob": [0.8, 0.2]})
     replicas = IntentOptions(cutoff=1, n_replicas=9, perturb=[RerunSystems(4)])
     options = {"intents": intents, "measures": ["ES"], "options": replicas}
     made = vbterrier.evaluate_intents({"a": Always()}, TOPICS[:1], tagger=tag, **options)
-    assert next(asked) == 1
+    assert next(counter) == 1
     assert set(made.replicas.values.ravel()) == {0.2}
     inside = {"a": Always() >> TagEntities(tag, cache=False)}
     with pytest.raises(InputError, match=r"in 3 of the 5 systems that retrieve it .*tag all runs with the same tagger"):

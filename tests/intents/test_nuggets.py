@@ -24,8 +24,12 @@ def records():
         # A list of nuggets may have a text twice.
         nuggets.append(nuggets[1])
         for system in ("a", "b", "c"):
-            given = [{"text": one, "importance": kind, "assignment": str(rng.choice(SUPPORT))} for one, kind in nuggets]
-            made.append({"query": "?", "qid": f"{q:03}", "answer_text": "...", "run_id": system, "nuggets": given})
+            nuggets_of_topic = [
+                {"text": one, "importance": kind, "assignment": str(rng.choice(SUPPORT))} for one, kind in nuggets
+            ]
+            made.append(
+                {"query": "?", "qid": f"{q:03}", "answer_text": "...", "run_id": system, "nuggets": nuggets_of_topic}
+            )
     return made
 
 
@@ -48,13 +52,13 @@ def recall(record, *, okay, partial):
 @pytest.mark.parametrize("partial", [0.5, 0.0])
 def test_expected_success_is_nugget_recall(path, records, okay, partial):
     runs, intents, tags = from_nuggets(path, okay=okay, partial=partial)
-    found = vbterrier.score(runs, measures=["ES@1", "VB@1"], intents=intents, tags=tags)
-    es = found.values[found.values["measure"] == "ES@1"].set_index(["name", "qid"])["value"]
+    result = vbterrier.score(runs, measures=["ES@1", "VB@1"], intents=intents, tags=tags)
+    es = result.values[result.values["measure"] == "ES@1"].set_index(["name", "qid"])["value"]
     assert es.to_dict() == pytest.approx(
         {(record["run_id"], record["qid"]): recall(record, okay=okay, partial=partial) for record in records}
     )
-    assert found.intervals["low"].notna().all()
-    means = found.means()
+    assert result.intervals["low"].notna().all()
+    means = result.means()
     assert (means["VB@1"] < means["ES@1"]).all()
 
 
@@ -120,14 +124,14 @@ def test_failed_assignments_are_missing_for_all_systems(records, path):
     )
     with pytest.warns(DegenerateWarning, match=message):
         runs, intents, tags = from_nuggets(path)
-    found = vbterrier.score(runs, measures=["ES@1"], intents=intents, tags=tags).values.set_index(["name", "qid"])
+    table = vbterrier.score(runs, measures=["ES@1"], intents=intents, tags=tags).values.set_index(["name", "qid"])
     expected = {}
     for record in rows:
         kept = [nugget for nugget in record["nuggets"] if nugget["importance"] != "failed"]
         kept = [one for place, one in enumerate(kept) if (record["qid"], place) != ("000", 1)]
         if record["qid"] != "002":
             expected[record["run_id"], record["qid"]] = recall(record | {"nuggets": kept}, okay=1.0, partial=0.5)
-    assert found["value"].to_dict() == pytest.approx(expected)
+    assert table["value"].to_dict() == pytest.approx(expected)
     with pytest.raises(InputError, match="failed on some answer for every nugget"):
         from_nuggets(read_nuggets(path).assign(assignment="failed"))
 

@@ -174,9 +174,9 @@ REFUSALS = [
         ({"judge": lambda _: [1.5]}, "judge: wanted 1 confidences"),
         ({"judge": lambda _: [np.nan]}, "judge: wanted 1 confidences"),
         *(
-            ({name: found}, f"{name}: wanted numbers, as a list or an array, found a {kind}")
+            ({name: result}, f"{name}: wanted numbers, as a list or an array, found a {kind}")
             for name in ("judge", "embedder")
-            for found, kind in (
+            for result, kind in (
                 (lambda _: "0.5", "str: '0.5'"),
                 (lambda _: {"a": 0.5}, "dict"),
                 (lambda names: (0.5 for _ in names), "generator"),
@@ -271,6 +271,6 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "given", "error", "words"), REFUSALS)
-def test_bad_input_is_refused_by_name(request, call, given, error, words):
-    check_refusal(request, call, given, error, words)
+@pytest.mark.parametrize(("call", "arguments", "error", "words"), REFUSALS)
+def test_bad_input_is_refused_by_name(request, call, arguments, error, words):
+    check_refusal(request, call, arguments, error, words)

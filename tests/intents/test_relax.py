@@ -124,8 +124,8 @@ def test_nil_keeps_its_mass(people):
 
 
 def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, probs):
-    given = {"q": "state:OH", "r": "state:PA^2", "s": None, "t": {"chamber": "rep"}}
-    several = pd.concat([intents(constraints).assign(qid=qid) for qid, constraints in given.items()])
+    by_query = {"q": "state:OH", "r": "state:PA^2", "s": None, "t": {"chamber": "rep"}}
+    several = pd.concat([intents(constraints).assign(qid=qid) for qid, constraints in by_query.items()])
     made = RelaxConstraints(people)(several)
     for qid, frame in several.groupby("qid"):
         assert probs(made[made["qid"] == qid]) == probs(RelaxConstraints(people)(frame))

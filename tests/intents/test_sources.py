@@ -44,10 +44,10 @@ def test_intents_and_tags_are_those_of_a_plain_loop(rows, rel):
     intents = {}
     for qid, iteration, _, _ in rows:
         intents.setdefault(qid, set()).add(iteration)
-    for found in intents.values():
-        if len(found) > 1:
-            found.discard("0")
-    expected = sorted((qid, entity, 1 / len(found)) for qid, found in intents.items() for entity in found)
+    for result in intents.values():
+        if len(result) > 1:
+            result.discard("0")
+    expected = sorted((qid, entity, 1 / len(ids)) for qid, ids in intents.items() for entity in ids)
     covered = sorted((q, d, i) for q, i, d, label in rows if label >= rel and i in intents[q])
     qrels = judgments(*rows).set_axis([7] * len(rows))
     before = qrels.copy(deep=True)
@@ -161,13 +161,13 @@ def found_pairs(frame):
 
 
 def test_pairs_hold_in_both_directions_for_the_intents_of_a_query():
-    given = pairs(("q", "B", "A", 0.5), ("q", "A", "C", 0.9), ("z", "A", "B", 0.1), ("p", "C", "B", 0.0))
-    assert found_pairs(given) == [(0, 1, 0.5), (1, 0, 0.5)]
-    assert found_pairs(pd.concat([given, pairs(("q", "A", "B", 0.5))])) == [(0, 1, 0.5), (1, 0, 0.5)]
-    everywhere = given.iloc[:1].drop(columns="qid")
+    similarities = pairs(("q", "B", "A", 0.5), ("q", "A", "C", 0.9), ("z", "A", "B", 0.1), ("p", "C", "B", 0.0))
+    assert found_pairs(similarities) == [(0, 1, 0.5), (1, 0, 0.5)]
+    assert found_pairs(pd.concat([similarities, pairs(("q", "A", "B", 0.5))])) == [(0, 1, 0.5), (1, 0, 0.5)]
+    everywhere = similarities.iloc[:1].drop(columns="qid")
     both = pd.concat([everywhere, pd.DataFrame([("B", "C", 0.25)], columns=everywhere.columns)])
     assert found_pairs(both) == [(0, 1, 0.5), (1, 0, 0.5), (2, 3, 0.25), (3, 2, 0.25)]
-    assert found_pairs(given.iloc[:0]) == []
+    assert found_pairs(similarities.iloc[:0]) == []
     with pytest.warns(DegenerateWarning, match=r"no pair has two intents of a query: 'x' against 'A'"):
         assert found_pairs(pairs(("q", "x", "y", 1.0))) == []
 
@@ -191,9 +191,9 @@ def test_similarities_of_vectors_are_cosines_above_a_floor():
     vectors = {name: rng.normal(size=5) for name in "ABCDEFGH"}
     rows = [(qid, name, 1.0) for qid in ("1", "2") for name in rng.permutation(list(vectors))[:6]]
     intents = pd.DataFrame([*rows, ("1", "NIL", 0.0)], columns=["qid", "entity_id", "prob"])
-    found = similarities_from(intents, vectors, floor=0.1)
-    seen = {(row.qid, frozenset((row.entity_id, row.other_id))): row.similarity for row in found.itertuples()}
-    assert len(seen) == len(found)
+    result = similarities_from(intents, vectors, floor=0.1)
+    seen = {(row.qid, frozenset((row.entity_id, row.other_id))): row.similarity for row in result.itertuples()}
+    assert len(seen) == len(result)
     expected = {}
     for qid, group in intents[intents["entity_id"] != "NIL"].groupby("qid"):
         for one, other in itertools.combinations(group["entity_id"], 2):
@@ -203,7 +203,7 @@ def test_similarities_of_vectors_are_cosines_above_a_floor():
                 expected[qid, frozenset((one, other))] = (cosine - 0.1) / 0.9
     assert seen == pytest.approx(expected)
     again = similarities_from(intents.iloc[::-1], vectors, floor=0.1)
-    assert rows_of(again) == rows_of(found), "to the last digit"
+    assert rows_of(again) == rows_of(result), "to the last digit"
     assert not len(similarities_from(intents[intents["entity_id"] == "NIL"], {}))
     for bad, message in (
         ({**vectors, "A": [1.0]}, r"vector of shape"),
@@ -229,8 +229,8 @@ def test_gaps_are_numbers_below_the_largest_that_no_row_has(rows):
     numbers = {}
     for qid, iteration, _, _ in rows:
         numbers.setdefault(qid, set()).add(int(iteration))
-    wanted = [qid for qid, found in numbers.items() if not found >= set(range(1, max(found) + 1))]
-    assert subtopic_gaps(iterations_of(judgments(*rows))) == wanted
+    expected = [qid for qid, result in numbers.items() if not result >= set(range(1, max(result) + 1))]
+    assert subtopic_gaps(iterations_of(judgments(*rows))) == expected
 
 
 @pytest.mark.parametrize("iteration", ["x", "101", "12345", "٣"])
@@ -284,17 +284,21 @@ def test_intents_of_several_ids_by_a_loop(gain, of_queries):
     expected = []
     for intent in WHOLE.itertuples():
         for docno in ("d1", "d2", "d3"):
-            own = tags[tags["docno"] == docno]
-            own = own[own["qid"] == intent.qid] if of_queries else own
-            weights = [own.loc[own["entity_id"] == part, "weight"].max() for part in intent.parts]
+            tags_of_document = tags[tags["docno"] == docno]
+            tags_of_document = (
+                tags_of_document[tags_of_document["qid"] == intent.qid] if of_queries else tags_of_document
+            )
+            weights = [
+                tags_of_document.loc[tags_of_document["entity_id"] == part, "weight"].max() for part in intent.parts
+            ]
             weights = [0.0 if pd.isna(weight) else weight for weight in weights]
             weight = min(weights) if gain == "all" else sum(weights) / len(weights)
             if weight:
                 expected.append((docno, intent.entity_id, weight, intent.qid))
     for parts in (WHOLE["parts"], WHOLE["parts"].map(" | ".join), WHOLE["parts"].map(tuple)):
-        found = tags_of_parts(WHOLE.assign(parts=parts), tags.sample(frac=1, random_state=3), gain=gain)
-        assert list(found) == ["docno", "entity_id", "weight", "qid"]
-        rows = sorted(found.itertuples(index=False, name=None))
+        result = tags_of_parts(WHOLE.assign(parts=parts), tags.sample(frac=1, random_state=3), gain=gain)
+        assert list(result) == ["docno", "entity_id", "weight", "qid"]
+        rows = sorted(result.itertuples(index=False, name=None))
         assert [row[:2] + row[3:] for row in rows] == [row[:2] + row[3:] for row in sorted(expected)]
         assert [row[2] for row in rows] == pytest.approx([row[2] for row in sorted(expected)])
 

@@ -45,10 +45,10 @@ class Words:
     def link(self, texts):
         self.seen.extend(texts)
         rows = [
-            (place, found.start(), found.end(), word, entity, score, "")
+            (place, result.start(), result.end(), word, entity, score, "")
             for place, text in enumerate(texts)
             for word, candidates in self.candidates.items()
-            for found in re.finditer(rf"\b{word}\b", text)
+            for result in re.finditer(rf"\b{word}\b", text)
             for entity, score in candidates.items()
         ]
         return Links(links_frame(rows), self.id_space, self.scale)
@@ -102,9 +102,9 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
 def test_that_the_first_of_equals_is_taken_is_told_once():
     stage = TagEntities(Words(CITIES), cache=False)
     told = r"Words\(2\): 3 of 4 ambiguous mentions have tied best .* 'Rome', "
-    with pytest.warns(DegenerateWarning, match=told) as said:
+    with pytest.warns(DegenerateWarning, match=told) as record:
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
-    assert len(said) == 1
+    assert len(record) == 1
     lists(TagEntities(Words(CITIES), options=TagOptions(weights="score")))
     # Also if fewer than half of the mentions are tied.
     few = {"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}
@@ -147,9 +147,9 @@ def test_tags_that_a_tie_keeps_below_a_cutoff_are_marked_or_dropped():
     stage = TagEntities(Words(CITIES), options=TagOptions(weights="score", cutoff=2))
     assert stage.transform(RUN[:1])["tied"].item() == [False, True]
     stage = TagEntities(TAGS.assign(weight=0.5), options=TagOptions(cutoff=1, on_ties="drop"))
-    found = stage.transform(RUN)
-    assert found["entity_id"].tolist() == [[], [], [], ["C"]]
-    assert found["n_abstained"].tolist() == [1, 0, 1, 0]
+    table = stage.transform(RUN)
+    assert table["entity_id"].tolist() == [[], [], [], ["C"]]
+    assert table["n_abstained"].tolist() == [1, 0, 1, 0]
 
 
 def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
@@ -157,10 +157,10 @@ def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
     vbterrier.frames.write_tags(tags, tmp_path / "tags.tsv")
     again = vbterrier.read_tags(tmp_path / "tags.tsv")
     for table in (tags, again, tmp_path / "tags.tsv"):
-        found = TagEntities(table).transform(RUN)
+        result = TagEntities(table).transform(RUN)
         # Entities of equal weight are in the order of their ids.
-        assert found["entity_id"].tolist() == [["Q18", "Q90"], [], ["Q18", "Q90"], ["Q18"]]
-        assert found["tied"].tolist() == [[True, False], [], [True, False], [True]]
+        assert result["entity_id"].tolist() == [["Q18", "Q90"], [], ["Q18", "Q90"], ["Q18"]]
+        assert result["tied"].tolist() == [[True, False], [], [True, False], [True]]
     with pytest.raises(InputError, match="tags column 'tied': row 1 holds 2, wanted 0 or 1"):
         TagEntities(tags.assign(tied=[0, 2, 1]))
     with pytest.raises(InputError, match="tags: row 0 has n_abstained -1, wanted a whole number of at least 0"):
@@ -226,7 +226,7 @@ def test_frames_names_and_files_of_tags(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("answer", "expected"),
     [
         (cities, {"Paris": 1.0, "Rome": 1.0}),
         (lambda text: "NA" if "Paris" in text else None, {"NA": 1.0}),
@@ -234,10 +234,10 @@ def test_frames_names_and_files_of_tags(tmp_path):
         (lambda text: {"Rome"} if "Rome" in text else (), {"Rome": 1.0}),
     ],
 )
-def test_functions_of_a_text(given, expected):
-    found = lists(TagEntities(given))
-    assert found[0] == found[2] == expected
-    assert found[1] == {}
+def test_functions_of_a_text(answer, expected):
+    result = lists(TagEntities(answer))
+    assert result[0] == result[2] == expected
+    assert result[1] == {}
 
 
 def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
@@ -255,8 +255,8 @@ def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
         assert documents["query"].tolist() == ["one", "one", "two", "two"]
         return documents[["qid", "docno"]].assign(entity_id="about " + documents["query"])
 
-    found = lists(TagEntities(tag_by_query, fields=None, per_query=True), RUN.merge(TOPICS, on="qid"))
-    assert [list(entities) for entities in found] == [["about one"]] * 2 + [["about two"]] * 2
+    result = lists(TagEntities(tag_by_query, fields=None, per_query=True), RUN.merge(TOPICS, on="qid"))
+    assert [list(entities) for entities in result] == [["about one"]] * 2 + [["about two"]] * 2
 
 
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
@@ -407,9 +407,9 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     assert pt.inspect.transformer_inputs(TagEntities("docno")) == [["qid", "docno"]]
     columns = ["qid", "docno", "score", "title", "text"]
     assert pt.inspect.transformer_outputs(stage, columns) == [*columns, *COLUMNS, *OF_TIES]
-    found = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
-    assert found["tagger"] is stage.tagger
-    assert (found["fields"], found["options"], found["cache"]) == (("title", "text"), TagOptions(), True)
+    results = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
+    assert results["tagger"] is stage.tagger
+    assert (results["fields"], results["options"], results["cache"]) == (("title", "text"), TagOptions(), True)
     few = TagOptions(cutoff=3)
     assert pt.inspect.transformer_apply_attributes(stage, options=few) == TagEntities(
         stage.tagger, fields=("title", "text"), options=few
@@ -428,7 +428,7 @@ def test_equal_taggers_make_equal_stages():
         assert hash(one) == hash(other)
         assert repr(one) == repr(other)
     frames = [TAGS, TAGS.assign(weight=0.5), TAGS.assign(qid="q1")]
-    different = [TagEntities(given) for given in ("docno", cities, *frames)]
+    different = [TagEntities(tagger) for tagger in ("docno", cities, *frames)]
     different += [
         TagEntities(TAGS, **more)
         for more in ({"options": TagOptions(cutoff=1)}, {"intents": INTENTS}, {"intents": INTENTS[:2]})
@@ -481,9 +481,9 @@ def test_an_empty_run_stays_empty_with_the_columns(tagger):
 
 def test_missing_texts_get_no_tags_and_one_warning():
     run = RUN.assign(text=pd.Series([None, "Paris", np.nan, "Rome"], index=RUN.index, dtype=object))
-    with pytest.warns(DegenerateWarning, match=r"2 of 4 rows have no 'text' .*\(document 'd1'\)") as said:
+    with pytest.warns(DegenerateWarning, match=r"2 of 4 rows have no 'text' .*\(document 'd1'\)") as record:
         assert lists(TagEntities(cities), run) == [{}, {"Paris": 1.0}, {}, {"Rome": 1.0}]
-    assert len(said) == 1
+    assert len(record) == 1
     with pytest.warns(DegenerateWarning, match="4 of 4 rows"):
         assert lists(TagEntities(cities), RUN.assign(text=None)) == [{}] * 4
 
@@ -516,8 +516,8 @@ def answering(entity):
     def named(_text):
         return [entity]
 
-    def constant(_text, found):
-        return found
+    def constant(_text, entities):
+        return entities
 
     places = pd.DataFrame({"name": range(3000), "entity_id": "E"})
     places.loc[1500, "entity_id"] = entity
@@ -525,12 +525,12 @@ def answering(entity):
     return {
         "function": named,
         "lambda": lambda _text: [entity],
-        "default": lambda _text, found=entity: [found],
-        "keyword": lambda _text, *, found=entity: [found],
+        "default": lambda _text, entities=entity: [entities],
+        "keyword": lambda _text, *, entities=entity: [entities],
         "partial": functools.partial(constant, found=[entity]),
         "frame": lambda _text: places["entity_id"].iloc[[1500]],
-        "array": lambda _text, found=values: found[[1500]],
-        "nested": lambda _text, found={"any": {"text": {entity, "E"}}}: found["any"]["text"],
+        "array": lambda _text, entities=values: entities[[1500]],
+        "nested": lambda _text, entities={"any": {"text": {entity, "E"}}}: entities["any"]["text"],
     }
 
 
@@ -540,8 +540,8 @@ def test_functions_of_one_name_are_distinct_taggers_and_an_equal_one_is_the_same
     tagged = [TagEntities(tagger).transform(RUN.reset_index(drop=True)) for tagger in (one, equal, other)]
     assert tagged[0]["entity_id"].tolist() != tagged[2]["entity_id"].tolist()
     intents = INTENTS.assign(entity_id=["A", "B", "A"])
-    found = vbterrier.score({"one": tagged[0], "equal": tagged[1]}, intents=intents, measures=["ES@1"]).means()
-    assert found.loc["one"].tolist() == found.loc["equal"].tolist()
+    averages = vbterrier.score({"one": tagged[0], "equal": tagged[1]}, intents=intents, measures=["ES@1"]).means()
+    assert averages.loc["one"].tolist() == averages.loc["equal"].tolist()
     with pytest.raises(InputError, match="systems are compared under one tagger only"):
         vbterrier.score({"one": tagged[0], "other": tagged[2]}, intents=intents, measures=["ES@1"])
 
@@ -667,7 +667,7 @@ def test_sentences_about_three_people_called_emerson(shared_data):
     run = sentences.assign(qid="q", query="Emerson", score=-np.arange(len(sentences), dtype=float))
     intents = pd.DataFrame({"qid": "q", "entity_id": list(clues), "prob": 1 / 3})
     topics, measures = run[["qid", "query"]].drop_duplicates(), [vbterrier.ES @ k for k in (1, 3, 10, 30)]
-    found = pt.Experiment([pt.Transformer.from_df(run) >> stage], topics, intents, measures)
+    table = pt.Experiment([pt.Transformer.from_df(run) >> stage], topics, intents, measures)
     by_hand = [len({e for text in sentences["text"][:k] for e in about(text)}) / 3 for k in (1, 3, 10, 30)]
-    assert [found[f"ES@{k}"].item() for k in (1, 3, 10, 30)] == pytest.approx(by_hand)
+    assert [table[f"ES@{k}"].item() for k in (1, 3, 10, 30)] == pytest.approx(by_hand)
     assert sorted(gold["entity_id"].value_counts()) == [10, 10, 10]

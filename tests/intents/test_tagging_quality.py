@@ -56,13 +56,13 @@ def test_tags_count_once_and_only_with_weight():
 
 def test_tags_by_tie_have_a_precision_of_their_own():
     # The tag of A in x is repeated, once by a score; the last document is not of the sample.
-    found = tags(("x", "A"), ("x", "A"), ("x", "C"), ("y", "A"), ("z", "D"), ("elsewhere", "A"))
-    quality = tag_quality(found.assign(tied=[1, 0, 1, 1, 1, 1], n_abstained=0), GOLD)
+    result = tags(("x", "A"), ("x", "A"), ("x", "C"), ("y", "A"), ("z", "D"), ("elsewhere", "A"))
+    quality = tag_quality(result.assign(tied=[1, 0, 1, 1, 1, 1], n_abstained=0), GOLD)
     assert quality.decisions.to_numpy().tolist() == [["score", 1, 1, 1.0], ["tie", 3, 1, pytest.approx(1 / 3)]]
     assert "3 tags by a tie, precision 0.3333" in repr(quality)
-    assert quality.micro == tag_quality(found, GOLD).micro
-    assert not len(tag_quality(found, GOLD).decisions)
-    none = tag_quality(found.assign(tied=0), GOLD).decisions
+    assert quality.micro == tag_quality(result, GOLD).micro
+    assert not len(tag_quality(result, GOLD).decisions)
+    none = tag_quality(result.assign(tied=0), GOLD).decisions
     assert none["n_tags"].tolist() == [4, 0]
     assert math.isnan(none["precision"].iloc[1])
 
@@ -70,9 +70,9 @@ def test_tags_by_tie_have_a_precision_of_their_own():
 def test_tags_of_queries_are_compared_by_query():
     columns = ("qid", "docno", "entity_id")
     gold = tags(("a", "x", "A"), ("b", "x", "B"), columns=columns)
-    found = tags(("a", "x", "A"), ("b", "x", "A"), columns=columns)
-    assert tag_quality(found, gold).micro == pytest.approx((0.5, 0.5, 0.5))
-    assert tag_quality(found, gold, documents=pd.DataFrame({"qid": ["b"], "docno": ["x"]})).micro == (0.0, 0.0, 0.0)
+    result = tags(("a", "x", "A"), ("b", "x", "A"), columns=columns)
+    assert tag_quality(result, gold).micro == pytest.approx((0.5, 0.5, 0.5))
+    assert tag_quality(result, gold, documents=pd.DataFrame({"qid": ["b"], "docno": ["x"]})).micro == (0.0, 0.0, 0.0)
 
 
 def test_no_tags_at_all_have_no_precision():
@@ -87,7 +87,7 @@ def test_no_tags_at_all_have_no_precision():
 
 
 @pytest.mark.parametrize(
-    ("found", "gold", "options", "message"),
+    ("tagged", "gold", "options", "message"),
     [
         (TAGS.assign(qid="a"), GOLD, {}, "only tags have a column qid"),
         (TAGS, GOLD.assign(qid="a"), {}, "gold have a column qid"),
@@ -100,9 +100,9 @@ def test_no_tags_at_all_have_no_precision():
         (TAGS.drop(columns="docno"), GOLD, {}, "tags: wanted columns docno, entity_id; missing docno"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(found, gold, options, message):
+def test_what_cannot_be_compared_is_refused(tagged, gold, options, message):
     with pytest.raises(InputError, match=message):
-        tag_quality(found, gold, **options)
+        tag_quality(tagged, gold, **options)
 
 
 PAIRS = st.sets(st.tuples(st.sampled_from("vwxyz"), st.sampled_from("ABC")), max_size=12)
@@ -111,19 +111,19 @@ PAIRS = st.sets(st.tuples(st.sampled_from("vwxyz"), st.sampled_from("ABC")), max
 @pytest.mark.filterwarnings("ignore:no document of the sample")
 @settings(deadline=None, max_examples=100)
 @given(PAIRS, PAIRS, st.sets(st.sampled_from("vwxyz"), min_size=1))
-def test_rates_are_those_of_plain_loops(found, gold, sample):
-    quality = tag_quality(tags(*sorted(found)), tags(*sorted(gold)), documents=sorted(sample))
+def test_rates_are_those_of_plain_loops(tagged, gold, sample):
+    quality = tag_quality(tags(*sorted(tagged)), tags(*sorted(gold)), documents=sorted(sample))
     correct = n_tags = n_gold = 0
     by_document = []
     for docno in sample:
-        given, right = ({entity for of, entity in pairs if of == docno} for pairs in (found, gold))
-        correct, n_tags, n_gold = correct + len(given & right), n_tags + len(given), n_gold + len(right)
-        if not given and not right:
+        entities, right = ({entity for of, entity in pairs if of == docno} for pairs in (tagged, gold))
+        correct, n_tags, n_gold = correct + len(entities & right), n_tags + len(entities), n_gold + len(right)
+        if not entities and not right:
             by_document.append((1.0, 1.0, 1.0))
-        elif not given & right:
+        elif not entities & right:
             by_document.append((0.0, 0.0, 0.0))
         else:
-            precision, recall = len(given & right) / len(given), len(given & right) / len(right)
+            precision, recall = len(entities & right) / len(entities), len(entities & right) / len(right)
             by_document.append((precision, recall, 2 * precision * recall / (precision + recall)))
     assert quality.macro == pytest.approx(tuple(np.mean(by_document, axis=0)), abs=1e-12)
     micro = [
@@ -148,19 +148,19 @@ def drawn(n_documents, seed):
 
 def test_wilson_is_the_textbook_formula_and_resamples_are_of_whole_documents():
     quality = tag_quality(*drawn(60, 1))
-    found = quality.intervals(n_resamples=4000).set_index(["measure", "method"])
+    table = quality.intervals(n_resamples=4000).set_index(["measure", "method"])
     p, n, z = quality.micro.precision, quality.n_tags, stats.norm.ppf(0.975)
     middle, reach = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    wilson = found.loc[("micro precision", "tags (wilson)")]
+    wilson = table.loc[("micro precision", "tags (wilson)")]
     assert wilson[["low", "high"]].tolist() == pytest.approx(
         [(middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)], abs=1e-9
     )
-    by_document = found.xs("documents (percentile)", level="method")
+    by_document = table.xs("documents (percentile)", level="method")
     assert by_document["value"].tolist() == pytest.approx([*quality.micro, *quality.macro])
-    correct, given = quality.documents["n_correct"], quality.documents["n_tags"]
+    correct, total = quality.documents["n_correct"], quality.documents["n_tags"]
     peer = stats.bootstrap(
-        (correct.to_numpy(), given.to_numpy()),
-        lambda correct, given, axis: correct.sum(axis) / given.sum(axis),
+        (correct.to_numpy(), total.to_numpy()),
+        lambda correct, total, axis: correct.sum(axis) / total.sum(axis),
         paired=True,
         method="percentile",
         n_resamples=4000,
@@ -185,8 +185,8 @@ def test_the_same_seed_gives_the_same_intervals_whatever_the_batch(monkeypatch):
 def test_one_document_says_nothing_about_others():
     quality = tag_quality(TAGS, GOLD, documents=["x"])
     with pytest.warns(DegenerateWarning, match="needs at least two"):
-        found = quality.intervals(n_resamples=5)
-    assert found.loc[found["method"] == "documents (percentile)", ["low", "high"]].isna().all(axis=None)
+        table = quality.intervals(n_resamples=5)
+    assert table.loc[table["method"] == "documents (percentile)", ["low", "high"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("options", [{"level": 1.0}, {"n_resamples": 0}, {"seed": -1}, {"seed": 0.5}])
@@ -195,8 +195,10 @@ def test_intervals_of_nothing_are_refused(options):
         tag_quality(TAGS, GOLD).intervals(**options)
 
 
-@pytest.mark.parametrize(("linker", "known"), [("wat", (0.7058, 0.6084, 0.6535)), ("genre", (0.8700, 0.8518, 0.8608))])
-def test_real_linkers_against_gold(shared_data, linker, known):
+@pytest.mark.parametrize(
+    ("linker", "expected"), [("wat", (0.7058, 0.6084, 0.6535)), ("genre", (0.8700, 0.8518, 0.8608))]
+)
+def test_real_linkers_against_gold(shared_data, linker, expected):
     linked = {}
     for name in ("gold", linker):
         path = shared_data / "aida_ambiguous_labels" / f"links.{name}.jsonl.gz"
@@ -204,19 +206,19 @@ def test_real_linkers_against_gold(shared_data, linker, known):
         # NIL and unmapped mentions are no entities.
         nothing = {"<NIL>", "<NO_MAPPING>"}
         linked[name] = {entry["doc"]: {link[2] for link in entry["links"]} - nothing for entry in entries}
-    gold, found = linked["gold"], linked[linker]
-    rows = [[(docno, one) for docno, entities in of.items() for one in sorted(entities)] for of in (found, gold)]
+    gold, result = linked["gold"], linked[linker]
+    rows = [[(docno, one) for docno, entities in of.items() for one in sorted(entities)] for of in (result, gold)]
     frames = [tags(*of) for of in rows]
     quality = tag_quality(*frames, documents=list(gold))
-    correct = sum(len(gold[docno] & found[docno]) for docno in gold)
-    precision = correct / sum(len(found[docno]) for docno in gold)
+    correct = sum(len(gold[docno] & result[docno]) for docno in gold)
+    precision = correct / sum(len(result[docno]) for docno in gold)
     recall = correct / sum(len(entities) for entities in gold.values())
     assert quality.n_documents == 447
     assert quality.micro == pytest.approx((precision, recall, 2 * precision * recall / (precision + recall)), abs=1e-12)
-    assert quality.micro == pytest.approx(known, abs=5e-5)
+    assert quality.micro == pytest.approx(expected, abs=5e-5)
     per_entity = quality.entities.set_index("entity_id")
     entity = per_entity.index[0]
-    both = [docno for docno in gold if entity in gold[docno] and entity in found[docno]]
+    both = [docno for docno in gold if entity in gold[docno] and entity in result[docno]]
     assert per_entity.loc[entity, "n_correct"] == len(both)
     assert per_entity.loc[entity, "n_gold"] == max(
         sum(name in entities for entities in gold.values()) for name in per_entity.index[:20]

@@ -56,8 +56,8 @@ def test_any_run_is_condensed_as_a_plain_loop_does(rankings, judged):
         for rank, docno in enumerate([d for d in rankings.get(qid, []) if (qid, d) in judged])
     ]
     kept = Condense(qrels).transform(run)
-    found = list(kept[["qid", "docno", "rank"]].itertuples(index=False, name=None))
-    assert sorted(found) == sorted(expected)
+    results = list(kept[["qid", "docno", "rank"]].itertuples(index=False, name=None))
+    assert sorted(results) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_any_run_is_condensed_as_a_plain_loop_does(rankings, judged):
 @pytest.mark.slow
 def test_measures_of_condensed_real_runs_are_judged_only_of_ir_measures(covid, measure, condensed):
     run, qrels = covid
-    found = values(measure, qrels, Condense(qrels).transform(run))
-    assert found == pytest.approx(values(condensed, qrels, run), abs=1e-12)
-    assert len(found) == 50
+    result = values(measure, qrels, Condense(qrels).transform(run))
+    assert result == pytest.approx(values(condensed, qrels, run), abs=1e-12)
+    assert len(result) == 50
 
 
 def test_pyterrier_finds_out_what_goes_in_and_comes_out():

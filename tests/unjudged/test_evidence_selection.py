@@ -39,7 +39,7 @@ def collection():
             runs[name] += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
             retrieved.update(order.tolist())
         rows += [(f"q{topic}", f"d{doc}", label[doc]) for doc in sorted(retrieved)]
-    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+    frames = {name: pd.DataFrame(cells, columns=["qid", "docno", "score"]) for name, cells in runs.items()}
     return frames, pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
@@ -54,16 +54,18 @@ def means(runs, qrels, pool_cutoff=DEPTH):
     """The estimated mean nDCG of each run over topics, from the draws of a fitted model."""
     judgments = Judgments(qrels)
     model = fit_model({name: Run(run) for name, run in runs.items()}, judgments, CUTOFF, pool_cutoff)
-    drawn, found = GradeDraws(model, N_DRAWS, 0, deep=True), model.evidence
+    drawn, result = GradeDraws(model, N_DRAWS, 0, deep=True), model.evidence
     gain = judgments.grades.astype(float)
-    grades = np.broadcast_to(gain[np.maximum(found.level, 0)], (N_DRAWS, len(found))).copy()
-    grades[:, found.unjudged] = gain[drawn.levels.T]
+    grades = np.broadcast_to(gain[np.maximum(result.level, 0)], (N_DRAWS, len(result))).copy()
+    grades[:, result.unjudged] = gain[drawn.levels.T]
     ideal = ideal_dcg(drawn.counts, gain, CUTOFF)
     scores = {}
-    for place, name in enumerate(found.names):
-        own = np.flatnonzero((found.run == found.distinct[place]) & found.in_cut)
-        value = grades[:, found.item[own]] * discounts(CUTOFF)[found.rank[own] - 1]
-        dcg = np.stack([value[:, found.topic[found.item[own]] == topic].sum(axis=1) for topic in range(N_TOPICS)], 1)
+    for place, name in enumerate(result.names):
+        entries = np.flatnonzero((result.run == result.distinct[place]) & result.in_cut)
+        value = grades[:, result.item[entries]] * discounts(CUTOFF)[result.rank[entries] - 1]
+        dcg = np.stack(
+            [value[:, result.topic[result.item[entries]] == topic].sum(axis=1) for topic in range(N_TOPICS)], 1
+        )
         scores[name] = (dcg / np.where(ideal > 0, ideal, np.inf)).mean()
     return scores
 
@@ -143,9 +145,9 @@ def test_few_topics_show_no_selection_for_certain():
 
 
 def unexplained(qrels, runs):
-    found = evidence(qrels, runs)
-    judging = judging_of(found, features_of(found))
-    return judging.unexplained[(found.level < 0) & found.near].mean()
+    result = evidence(qrels, runs)
+    judging = judging_of(result, features_of(result))
+    return judging.unexplained[(result.level < 0) & result.near].mean()
 
 
 def test_judging_is_explained_by_ranks_and_runs_unless_pooled_runs_are_unknown():
@@ -171,8 +173,8 @@ def test_unjudged_documents_of_unknown_pools_are_less_relevant_than_judged_ones_
 
 def test_a_run_with_nearly_nothing_judged_has_wide_intervals_and_low_estimates():
     strange = RUNS["c"].assign(docno=np.where(RUNS["c"].index % 20 == 0, RUNS["c"]["docno"], "x" + RUNS["c"]["docno"]))
-    found = means({**RUNS, "z": strange}, left_out("c"))
-    assert found["z"] < min(found[name] for name in RUNS)
+    averages = means({**RUNS, "z": strange}, left_out("c"))
+    assert averages["z"] < min(averages[name] for name in RUNS)
 
 
 @pytest.mark.parametrize("cutoff", [5, 10])
@@ -225,23 +227,23 @@ MANY = 1000
 UNKNOWN, KNOWN = evidence(left_out("c"), {"c": RUNS["c"]}), evidence(left_out("c"))
 
 
-def spread(found, shift_sds):
+def spread(result, shift_sds):
     """The standard deviation, over draws, of the share of relevant documents among the unjudged ones."""
-    drawn = GradeDraws(fit_evidence(found, Constants(shift_sds=shift_sds)), MANY, 0)
+    drawn = GradeDraws(fit_evidence(result, Constants(shift_sds=shift_sds)), MANY, 0)
     return (drawn.levels > 0).mean(axis=0).std()
 
 
 @pytest.mark.parametrize(
-    ("found", "part"),
+    ("result", "part"),
     [
         pytest.param(UNKNOWN, 0, id="the selection of runs of an unknown pool"),
         pytest.param(KNOWN, 4, id="judging that the evidence explains"),
     ],
 )
-def test_uncertainty_of_the_selection_widens_intervals_by_5_to_40_percent(found, part):
+def test_uncertainty_of_the_selection_widens_intervals_by_5_to_40_percent(result, part):
     stated = Constants().shift_sds
-    without = spread(found, tuple(0.0 if place == part else sd for place, sd in enumerate(stated)))
-    assert 1.05 < spread(found, stated) / without < 1.4
+    without = spread(result, tuple(0.0 if place == part else sd for place, sd in enumerate(stated)))
+    assert 1.05 < spread(result, stated) / without < 1.4
 
 
 def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
@@ -260,11 +262,11 @@ def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
     middle = np.zeros(len(UNKNOWN.topics))
     for place in np.unique(topic):
         middle[place] = -pull(0.0)[topic == place].mean()
-    own = pull(middle)
-    assert 1.0 < np.abs(own).max() < 3.5
-    np.testing.assert_allclose(pull(middle + 0.5), own + 0.5, atol=1e-9)
-    assert pull(middle + 20.0) == pytest.approx(np.full(len(own), 4.0))
-    assert pull(middle - 20.0) == pytest.approx(np.full(len(own), -4.0))
+    expected = pull(middle)
+    assert 1.0 < np.abs(expected).max() < 3.5
+    np.testing.assert_allclose(pull(middle + 0.5), expected + 0.5, atol=1e-9)
+    assert pull(middle + 20.0) == pytest.approx(np.full(len(expected), 4.0))
+    assert pull(middle - 20.0) == pytest.approx(np.full(len(expected), -4.0))
 
 
 def test_selected_judgments_leave_more_relevant_documents_unseen():
@@ -273,9 +275,9 @@ def test_selected_judgments_leave_more_relevant_documents_unseen():
     at_random, selected = (GradeDraws(replace(model, sigma=sigma), MANY, 0) for sigma in (0.0, 1.0))
     assert selected.unseen.sum() > 1.3 * at_random.unseen.sum() > 0
     topics = slice(0, len(UNKNOWN.topics))
-    found = at_random._retrieved(topics)
-    overall = at_random._overall([(topics, found)]).judged
-    shares = [drawn._judged_share(topics, found.counts, overall) for drawn in (at_random, selected)]
+    result = at_random._retrieved(topics)
+    overall = at_random._overall([(topics, result)]).judged
+    shares = [drawn._judged_share(topics, result.counts, overall) for drawn in (at_random, selected)]
     exponent = (np.log(shares[1]) / np.log(shares[0]))[shares[1] > 0.021]
     assert exponent.min() == pytest.approx(1.0, abs=0.02)
     assert exponent.max() == pytest.approx(3.0, abs=0.02)
@@ -289,8 +291,8 @@ def test_a_topic_whose_judged_documents_are_all_relevant_does_not_make_all_other
     pure = pd.concat([qrels[~first], qrels[first].assign(label=1)])
     model = fit_evidence(evidence(pure, {"c": RUNS["c"]}))
     drawn = GradeDraws(model, MANY, 0)
-    own = (model.evidence.topic == 0)[model.evidence.unjudged] & model.evidence.near[model.evidence.unjudged]
-    assert 0.3 < drawn.shares[own, 1:].sum(axis=1).mean() < 0.99
+    of_topic = (model.evidence.topic == 0)[model.evidence.unjudged] & model.evidence.near[model.evidence.unjudged]
+    assert 0.3 < drawn.shares[of_topic, 1:].sum(axis=1).mean() < 0.99
 
 
 def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
@@ -301,8 +303,8 @@ def test_the_width_that_judging_narrows_is_that_of_the_reported_interval():
         {"a": RUNS["a"]}, qrels, "ENDCG@10", budget=3, data=Data(model=model), inference=Inference(level=0.9)
     )
     options = Inference(level=0.9, n_draws=1000)
-    found = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", inference=options)
-    row = found.systems.set_index("name").loc["a"]
+    ranking = rank_systems(RUNS, qrels, "ENDCG@10", uncertainty="unjudged", inference=options)
+    row = ranking.systems.set_index("name").loc["a"]
     assert plan.width_before == pytest.approx(row["high"] - row["low"], rel=0.1)
     assert plan.width_after < plan.width_before
 
@@ -322,7 +324,9 @@ def test_errors_that_topics_share_do_not_average_out_over_topics(error, sd):
     """A common error of the logits with deviation sd moves the mean of shares p by ``sd mean(p (1 - p))``."""
     alone = {name: value for name, value in NOTHING.items() if name != error}
     model = replace(fit_evidence(UNKNOWN), sigma=0.0)
-    drawn, without = (GradeDraws(replace(model, constants=Constants(**own)), MANY, 0) for own in (alone, NOTHING))
+    drawn, without = (
+        GradeDraws(replace(model, constants=Constants(**constants)), MANY, 0) for constants in (alone, NOTHING)
+    )
     near = UNKNOWN.near[UNKNOWN.unjudged]
     share = without.shares[near, 1:].sum(axis=1)
     independent = np.sum(share * (1 - share)) / len(share) ** 2
@@ -354,10 +358,10 @@ def log_odds(model, **constants):
 def test_errors_of_logits_pull_no_mean_of_a_probability_towards_one_half(error):
     """An error with deviation 1 alone would divide log odds by the square root of 1.35."""
     model = replace(fit_evidence(UNKNOWN), sigma=0.0)
-    without, found = (log_odds(model, **own) for own in (NOTHING, NOTHING | {error: 1.0}))
+    without, result = (log_odds(model, **errors) for errors in (NOTHING, NOTHING | {error: 1.0}))
     moderate = np.abs(without) < 2.5
     assert moderate.sum() > 100
-    slope, _ = np.polyfit(without[moderate], found[moderate], 1)
+    slope, _ = np.polyfit(without[moderate], result[moderate], 1)
     assert slope == pytest.approx(1.0, abs=0.06)
 
 
@@ -403,8 +407,8 @@ def test_hidden_relevant_documents_are_known_up_to_a_factor():
     judgments = Judgments(REDUCED["shallow"])
     model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
     unseen = [
-        GradeDraws(replace(model, constants=own), MANY, 0).unseen[:, :, 1:].sum(axis=(1, 2))
-        for own in (Constants(), Constants(hidden_sd=0.0))
+        GradeDraws(replace(model, constants=constants), MANY, 0).unseen[:, :, 1:].sum(axis=(1, 2))
+        for constants in (Constants(), Constants(hidden_sd=0.0))
     ]
     factor = np.log(unseen[0] / unseen[1])
     assert factor.std() == pytest.approx(0.6, rel=0.1)
@@ -418,11 +422,11 @@ def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_nu
     not_relevant = (qrels["qid"] == "q0") & qrels["docno"].isin(shown["docno"])
     model = fit_evidence(evidence(qrels.assign(label=qrels["label"].where(~not_relevant, 0)), {"c": RUNS["c"]}))
     drawn, poor = GradeDraws(replace(model, sigma=0.0), MANY, 0), model.evidence.topics.index("q0")
-    topics, found = slice(0, N_TOPICS), drawn._retrieved(slice(0, N_TOPICS)).counts
+    topics, result = slice(0, N_TOPICS), drawn._retrieved(slice(0, N_TOPICS)).counts
     overall = drawn._overall([(topics, drawn._retrieved(topics))])
-    share = drawn._judged_share(topics, found, overall.judged)
+    share = drawn._judged_share(topics, result, overall.judged)
     level, outside = 1, model.evidence.outside
-    inside = found[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
+    inside = result[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
     mean = (outside[:, level].sum() + 0.5) / N_TOPICS / overall.mean_share
     prior = mean * (inside / inside.mean(axis=0) + 0.1) / 1.1
     # Bayes' theorem by weighted draws of the rate: the judged ones are Poisson with the rate times the judged share.

@@ -114,8 +114,8 @@ def same_prior(lists, prior=PRIOR):
     return {name: {docno: list(prior.values()) for docno in docnos} for name, docnos in lists.items()}
 
 
-def topic_of(labels, lists=LISTS, *, prior=PRIOR, strength=math.inf, **own):
-    frames = {name: run({"q": docnos}, **own.get(name, {})) for name, docnos in lists.items()}
+def topic_of(labels, lists=LISTS, *, prior=PRIOR, strength=math.inf, **options):
+    frames = {name: run({"q": docnos}, **options.get(name, {})) for name, docnos in lists.items()}
     cuts = cuts_of(frames, pool_of({"q": labels}))
     return distribution_of(cuts, prior=prior, prior_strength=strength)
 
@@ -129,8 +129,8 @@ def test_draws_follow_the_common_urn(labels, strength):
     n_draws = 40_000
     draws = joint_draws(distributions, n_draws, seed=3)
     assert draws.shape == (3, 1, n_draws)
-    found, counts = np.unique(draws[:, 0].T.round(11), axis=0, return_counts=True)
-    seen = dict(zip(map(tuple, found.tolist()), (counts / n_draws).tolist(), strict=True))
+    result, counts = np.unique(draws[:, 0].T.round(11), axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, result.tolist()), (counts / n_draws).tolist(), strict=True))
     expected = {tuple(np.round(key, 11)): chance for key, chance in outcome.items()}
     apart = {key: abs(seen.get(key, 0) - expected.get(key, 0)) for key in {*seen, *expected}}
     assert set(seen) <= set(expected)
@@ -153,8 +153,8 @@ def test_covariance_is_that_of_all_assignments(strength):
 def test_documents_with_their_own_priors(strength):
     rng = np.random.default_rng(5)
     prob = {name: rng.multinomial(5, [0.4, 0.3, 0.3], K) / 5 for name in LISTS}
-    own = {name: {"grade_prob": of.tolist()} for name, of in prob.items()}
-    distributions = topic_of(PLENTY, prior="column", strength=strength, **own)
+    columns = {name: {"grade_prob": of.tolist()} for name, of in prob.items()}
+    distributions = topic_of(PLENTY, prior="column", strength=strength, **columns)
     priors = {name: dict(zip(LISTS[name], prob[name].tolist(), strict=True)) for name in LISTS}
     mean, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, priors, strength))
     joint = JointDistribution(distributions)

@@ -35,8 +35,8 @@ def sequences(prob, strength):
     ends = np.concatenate([np.zeros((u, 1)), np.cumsum(prob, axis=1)], axis=1)
     blocks = [([[0]], 1.0)]
     for i in range(1, u):
-        own = 1.0 if strength == inf else strength / (strength + i)
-        grown = [([*partition, [i]], chance * own) for partition, chance in blocks]
+        weight = 1.0 if strength == inf else strength / (strength + i)
+        grown = [([*partition, [i]], chance * weight) for partition, chance in blocks]
         for partition, chance in blocks if strength < inf else []:
             for at, block in enumerate(partition):
                 joined = [*partition[:at], [*block, i], *partition[at + 1 :]]
@@ -139,8 +139,8 @@ differences = topics(shared=False, signed=True).map(lambda topic: (*topic[:3], i
 def test_no_other_choice_beats_the_greedy_one_for_one_run_or_differences_of_independent_documents(pair, n):
     start = sum(float(residual(*topic).variance[0]) for topic in pair)
     steps = list(greedy([residual(*topic) for topic in pair], n))
-    found = float(steps[-1].variance[0]) if steps else start
-    assert found == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
+    result = float(steps[-1].variance[0]) if steps else start
+    assert result == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
 
 
 def best_left(pair, n):
@@ -199,13 +199,13 @@ def loop_values(run, qrels, prob, k=10):
     """Weight and variance of every unjudged document of nDCG@k, document by document."""
     values = {}
     for qid, pool in qrels.groupby("qid"):
-        known = set(pool["docno"])
+        judged = set(pool["docno"])
         best = sorted(pool["label"], reverse=True)[:k]
         ideal = sum(label / np.log2(rank + 2) for rank, label in enumerate(best))
         spread = sum(p * g**2 for g, p in prob.items()) - sum(p * g for g, p in prob.items()) ** 2
         top = run[run["qid"] == qid].sort_values("score", ascending=False)["docno"].tolist()[:k]
         for rank, docno in enumerate(top):
-            if docno not in known:
+            if docno not in judged:
                 values[qid, docno] = (1 / np.log2(rank + 2) / ideal, spread)
     return values
 
@@ -217,18 +217,20 @@ def test_one_run_is_judged_by_falling_variance():
     run, qrels = frames()
     values = loop_values(run, qrels, PRIOR)
     worth = {key: w**2 * spread for key, (w, spread) in values.items()}
-    found = plan([system("mine", run, qrels, prior=PRIOR)], 5)
+    result = plan([system("mine", run, qrels, prior=PRIOR)], 5)
     expected = sorted(worth, key=lambda key: -worth[key])
-    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected[:5]
+    assert list(zip(result.documents["qid"], result.documents["docno"], strict=True)) == expected[:5]
     ranks = run.assign(rank=run.groupby("qid").cumcount() + 1).set_index(["qid", "docno"])["rank"]
-    assert found.documents["rank"].tolist() == [ranks[key] for key in expected[:5]]
+    assert result.documents["rank"].tolist() == [ranks[key] for key in expected[:5]]
     total = sum(worth.values())
-    assert found.documents["worth"].to_numpy() == pytest.approx([worth[key] / total for key in expected[:5]], abs=1e-11)
+    assert result.documents["worth"].to_numpy() == pytest.approx(
+        [worth[key] / total for key in expected[:5]], abs=1e-11
+    )
     widths = [width([worth[key] for key in expected[n:]], 3) for n in range(6)]
-    assert found.documents["width_before"].to_numpy() == pytest.approx(widths[:5])
-    assert found.documents["width_after"].to_numpy() == pytest.approx(widths[1:])
-    assert (found.width_before, found.width_after) == pytest.approx((widths[0], widths[5]))
-    assert found.n_unjudged == len(worth)
+    assert result.documents["width_before"].to_numpy() == pytest.approx(widths[:5])
+    assert result.documents["width_after"].to_numpy() == pytest.approx(widths[1:])
+    assert (result.width_before, result.width_after) == pytest.approx((widths[0], widths[5]))
+    assert result.n_unjudged == len(worth)
 
 
 @pytest.mark.parametrize("strength", [inf, 3.0])
@@ -242,22 +244,22 @@ def test_the_width_before_is_that_of_the_distribution(strength):
 def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metric):
     run, qrels = frames(2, 6)
     mine = system("mine", run, qrels, 6, metric, prior="pool")
-    found = plan([mine], 100)
-    assert found.width_before == pytest.approx(width(mine[1].variance_part, 2))
-    assert found.width_after == 0
-    assert len(found) == found.n_unjudged
-    assert found.documents.equals(plan([mine], 100).documents)
+    result = plan([mine], 100)
+    assert result.width_before == pytest.approx(width(mine[1].variance_part, 2))
+    assert result.width_after == 0
+    assert len(result) == result.n_unjudged
+    assert result.documents.equals(plan([mine], 100).documents)
 
 
 def test_grades_that_run_out_keep_their_variance():
     run = pd.DataFrame({"qid": "q", "docno": ["u1", "u2", "u3"], "score": [3.0, 2.0, 1.0]})
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
     mine = system("mine", run, qrels, 3, prior={0: 0.5, 1: 0.2, 2: 0.3})
-    found = plan([mine], 3)
+    result = plan([mine], 3)
     # The worked case of the process.
-    assert found.width_before == pytest.approx(width([0.1108513044], 1))
-    assert found.documents["docno"].tolist() == ["u1", "u2", "u3"]
-    assert found.width_after == 0
+    assert result.width_before == pytest.approx(width([0.1108513044], 1))
+    assert result.documents["docno"].tolist() == ["u1", "u2", "u3"]
+    assert result.width_after == 0
 
 
 def test_documents_of_many_runs_are_worth_more():
@@ -272,14 +274,14 @@ def test_documents_of_many_runs_are_worth_more():
         variances.append(sum(worth.values()))
         for key, value in worth.items():
             totals[key] += value / 3
-    found = plan(systems, 4)
+    result = plan(systems, 4)
     expected = sorted(totals, key=lambda key: (-round(totals[key], 12), key))
-    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected[:4]
-    assert found.documents["worth"].to_numpy() == pytest.approx(
+    assert list(zip(result.documents["qid"], result.documents["docno"], strict=True)) == expected[:4]
+    assert result.documents["worth"].to_numpy() == pytest.approx(
         [totals[key] / sum(totals.values()) for key in expected[:4]], abs=1e-11
     )
-    assert found.width_before == pytest.approx(np.mean([width(variance, 2) for variance in variances]))
-    assert set(found.documents["n_runs"]) <= {1, 2, 3}
+    assert result.width_before == pytest.approx(np.mean([width(variance, 2) for variance in variances]))
+    assert set(result.documents["n_runs"]) <= {1, 2, 3}
 
 
 def test_differences_count_shared_documents_by_the_difference_of_their_weights():
@@ -292,39 +294,39 @@ def test_differences_count_shared_documents_by_the_difference_of_their_weights()
     for key in a.keys() | b.keys():
         spread = (a.get(key) or b.get(key))[1]
         worth[key] = (a.get(key, (0, 0))[0] - b.get(key, (0, 0))[0]) ** 2 * spread
-    found = plan(pair, 100, difference=("a", "b"))
+    result = plan(pair, 100, difference=("a", "b"))
     kept = {key: value for key, value in worth.items() if value > 0}
-    assert len(found) == len(kept) < found.n_unjudged
-    assert found.n_unjudged == len(worth)
+    assert len(result) == len(kept) < result.n_unjudged
+    assert result.n_unjudged == len(worth)
     expected = sorted(kept, key=lambda key: (-round(kept[key], 12), key))
-    assert list(zip(found.documents["qid"], found.documents["docno"], strict=True)) == expected
-    assert found.width_before == pytest.approx(width(list(kept.values()), 2))
-    assert found.width_after == 0
-    assert plan(pair[::-1], 100, difference=("b", "a")).width_before == pytest.approx(found.width_before)
+    assert list(zip(result.documents["qid"], result.documents["docno"], strict=True)) == expected
+    assert result.width_before == pytest.approx(width(list(kept.values()), 2))
+    assert result.width_after == 0
+    assert plan(pair[::-1], 100, difference=("b", "a")).width_before == pytest.approx(result.width_before)
 
 
 @pytest.mark.parametrize("strength", [inf, 2.0])
 def test_the_difference_of_equal_runs_is_known(strength):
     run, qrels = frames()
     pair = [system(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
-    found = plan(pair, 10, difference=("a", "b"))
-    assert len(found) == 0
-    assert list(found.documents.columns) == list(judge_next.COLUMNS)
-    assert (found.width_before, found.width_after) == (0, 0)
-    assert found.n_unjudged > 0
+    result = plan(pair, 10, difference=("a", "b"))
+    assert len(result) == 0
+    assert list(result.documents.columns) == list(judge_next.COLUMNS)
+    assert (result.width_before, result.width_after) == (0, 0)
+    assert result.n_unjudged > 0
 
 
 def test_a_run_that_is_fully_judged_needs_nothing():
     run, qrels = frames()
-    found = plan([system("mine", run[run["docno"].str.startswith("j")], qrels, prior="pool")], 3)
-    assert (len(found), found.n_unjudged, found.width_before, found.width_after) == (0, 0, 0.0, 0.0)
+    result = plan([system("mine", run[run["docno"].str.startswith("j")], qrels, prior="pool")], 3)
+    assert (len(result), result.n_unjudged, result.width_before, result.width_after) == (0, 0, 0.0, 0.0)
 
 
 def test_topics_without_a_relevant_document_are_worth_nothing():
     run, qrels = frames(2)
     qrels.loc[qrels["qid"] == "q0", "label"] = 0
-    found = plan([system("mine", run, qrels, prior=PRIOR)], 1000)
-    assert set(found.documents["qid"]) == {"q1"}
+    result = plan([system("mine", run, qrels, prior=PRIOR)], 1000)
+    assert set(result.documents["qid"]) == {"q1"}
 
 
 def test_equals_come_by_topic_of_the_qrels_then_by_docno():
@@ -335,9 +337,9 @@ def test_equals_come_by_topic_of_the_qrels_then_by_docno():
     runs = [pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0}) for docno in docnos]
     for order in ((0, 1, 2), (2, 0, 1)):
         systems = [system(str(i), runs[i], qrels, prior=PRIOR) for i in order]
-        found = plan(systems, 5).documents
-        assert found["qid"].tolist() == ["9", "9", "9", "10", "10"]
-        assert found["docno"].tolist() == ["a", "b", "z", "Z", "y"]
+        documents = plan(systems, 5).documents
+        assert documents["qid"].tolist() == ["9", "9", "9", "10", "10"]
+        assert documents["docno"].tolist() == ["a", "b", "z", "Z", "y"]
 
 
 def test_reasons_are_sentences():
@@ -362,12 +364,12 @@ def test_reasons_are_sentences():
 
 def test_a_plan_says_what_it_is():
     run, qrels = frames()
-    found = plan([system("mine", run, qrels, prior="pool")], 2)
-    assert repr(found) == (
-        f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: {found.low:.4f} to "
-        f"{found.high:.4f}, width {found.width_before:.4f}, {found.width_after:.4f} expected after)"
+    result = plan([system("mine", run, qrels, prior="pool")], 2)
+    assert repr(result) == (
+        f"JudgingPlan(2 of {result.n_unjudged} unjudged documents; 90% interval of BNDCG@10: {result.low:.4f} to "
+        f"{result.high:.4f}, width {result.width_before:.4f}, {result.width_after:.4f} expected after)"
     )
-    assert found.value == pytest.approx((found.low + found.high) / 2)
+    assert result.value == pytest.approx((result.low + result.high) / 2)
     two = plan([system(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
     assert "90% interval of BNDCG@10, mean over 2 runs: " in two.summary()
 
@@ -383,10 +385,10 @@ def test_too_many_documents_are_refused(monkeypatch):
 def test_plans_are_written_and_read_back(tmp_path, name):
     run, qrels = frames()
     run["docno"] = run["docno"].replace({"u00": 'a "quoted" id', "u01": "NA", "u02": "007"})
-    found = plan([system("mine", run, qrels, prior="pool")], 100)
-    write_judging(found, tmp_path / name)
+    result = plan([system("mine", run, qrels, prior="pool")], 100)
+    write_judging(result, tmp_path / name)
     read = pd.read_csv(tmp_path / name, sep="\t", dtype=str, quoting=3, na_filter=False)
-    assert read.to_numpy().tolist() == found.documents[["qid", "docno", "reason"]].to_numpy().tolist()
+    assert read.to_numpy().tolist() == result.documents[["qid", "docno", "reason"]].to_numpy().tolist()
     assert {'a "quoted" id', "NA", "007"} <= set(read["docno"])
 
 
@@ -394,9 +396,9 @@ def test_plans_are_written_and_read_back(tmp_path, name):
 def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
     run, qrels = frames(1)
     run["docno"] = run["docno"].replace({run["docno"].iloc[1]: bad, run["docno"].iloc[0]: bad + "x"})
-    found = plan([system("mine", run, qrels, prior="pool")], 100)
+    result = plan([system("mine", run, qrels, prior="pool")], 100)
     with pytest.raises(InputError, match="plan column 'docno'"):
-        write_judging(found, tmp_path / "plan.tsv")
+        write_judging(result, tmp_path / "plan.tsv")
     assert not list(tmp_path.iterdir())
 
 

@@ -57,13 +57,13 @@ def collection(seed=0, systems=SYSTEMS, grades=3):
     for topic in range(N_TOPICS):
         quality = rng.normal(size=150) + rng.normal(scale=0.6)
         label = np.clip(np.floor(quality - 0.3), 0, grades).astype(int)
-        found = set()
+        results = set()
         for name, skill in systems.items():
             order = np.argsort(-(skill * quality + rng.normal(size=150)))[:DEPTH]
             runs[name] += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
-            found.update(order.tolist())
-        rows += [(f"q{topic}", f"d{doc}", label[doc]) for doc in sorted(found)]
-    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+            results.update(order.tolist())
+        rows += [(f"q{topic}", f"d{doc}", label[doc]) for doc in sorted(results)]
+    frames = {name: pd.DataFrame(cells, columns=["qid", "docno", "score"]) for name, cells in runs.items()}
     return frames, pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
@@ -89,15 +89,15 @@ def test_a_regression_is_at_the_maximum_of_its_penalised_likelihood():
     x = np.column_stack([np.ones(1500), rng.normal(size=(1500, 2))])
     y = rng.random(1500) < sigmoid(x @ [-0.5, 1.5, 0.0] + rng.normal(scale=0.8, size=30)[topic])
     ridge, center = np.array([0.01, 0.1, 50.0]), np.array([0.0, 0.5, 0.4])
-    found = fit_mixed_logit(x, y, topic, 30, ridge=ridge, center=center, variance_prior=np.array([0.5, 0.1]))
-    error = y - sigmoid(found.logit(x, topic))
+    result = fit_mixed_logit(x, y, topic, 30, ridge=ridge, center=center, variance_prior=np.array([0.5, 0.1]))
+    error = y - sigmoid(result.logit(x, topic))
     # The iteration stops when a step changes coefficients by less than .001 and effects by less than .01.
-    assert (np.abs(x.T @ error - ridge * (found.coef - center)) * np.diag(found.coef_cov)).max() < 0.002
+    assert (np.abs(x.T @ error - ridge * (result.coef - center)) * np.diag(result.coef_cov)).max() < 0.002
     for column in range(2):
-        gradient = np.bincount(topic, x[:, column] * error) - found.effect[:, column] / found.variance[column]
+        gradient = np.bincount(topic, x[:, column] * error) - result.effect[:, column] / result.variance[column]
         assert np.abs(gradient).max() < 0.05
-    assert found.coef[1] == pytest.approx(1.5, abs=0.25)
-    assert 0.3 < found.variance[0] < 1.4
+    assert result.coef[1] == pytest.approx(1.5, abs=0.25)
+    assert 0.3 < result.variance[0] < 1.4
 
 
 def test_a_logistic_regression_is_at_the_maximum_of_its_penalised_likelihood():
@@ -138,13 +138,13 @@ def test_the_variance_of_shared_coefficients_is_at_its_fixed_point():
     rng = np.random.default_rng(4)
     x = np.column_stack([np.ones(300), rng.normal(size=(300, 5))])
     y = rng.random(300) < sigmoid(x @ [-0.5, -0.5, -0.3, 0.2, 0.0, -0.4])
-    found = fit_mixed_logit(
+    result = fit_mixed_logit(
         x, y, np.zeros(300, int), 1, ridge=np.full(6, 1e-3), variance_prior=np.array([0.1]), shared=np.arange(6) > 0
     )
-    variance = ((found.coef[1:] ** 2).sum() + np.diag(found.coef_cov)[1:].sum() + 0.2) / (5 + 2)
+    variance = ((result.coef[1:] ** 2).sum() + np.diag(result.coef_cov)[1:].sum() + 0.2) / (5 + 2)
     # The gradient of the penalised likelihood vanishes: each coefficient is the variance times that of the likelihood.
-    slope = x.T @ (y - sigmoid(found.logit(x, np.zeros(300, int))))
-    assert slope[1:] * variance == pytest.approx(found.coef[1:], rel=0.01)
+    slope = x.T @ (y - sigmoid(result.logit(x, np.zeros(300, int))))
+    assert slope[1:] * variance == pytest.approx(result.coef[1:], rel=0.01)
 
 
 def topics_without_hits(n_topics=120, n=20, share=0.4, seed=3):
@@ -161,11 +161,11 @@ def topics_without_hits(n_topics=120, n=20, share=0.4, seed=3):
 def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
     offset, hit, topic = topics_without_hits(n_topics=24, n=10)
     n_topics, prior_variance = 25, 0.3
-    found = exact_intercepts(
+    result = exact_intercepts(
         offset, hit, topic, n_topics, variance=1.0, variance_prior=prior_variance, ridge=0.01, low_share=0.1
     )
-    mean, variance = found.mean, found.variance
-    assert 0.15 < found.low < 0.6
+    mean, variance = result.mean, result.variance
+    assert 0.15 < result.low < 0.6
     moments = []
     for place in range(n_topics):
         offsets, hits = offset[topic == place], hit[topic == place]
@@ -175,10 +175,10 @@ def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
             return np.prod(np.where(hits, share, 1 - share))
 
         def normal(b, likelihood=likelihood):
-            return (1 - found.low) * likelihood(b) * stats.norm.pdf(b, mean, np.sqrt(variance))
+            return (1 - result.low) * likelihood(b) * stats.norm.pdf(b, mean, np.sqrt(variance))
 
         def both(b, likelihood=likelihood, normal=normal):
-            return normal(b) + found.low * likelihood(b) * stats.uniform.pdf(b, mean - 6, 4)
+            return normal(b) + result.low * likelihood(b) * stats.uniform.pdf(b, mean - 6, 4)
 
         def integral(of, to=12.0):
             return integrate.quad(of, -12, to, points=[mean - 6, mean - 2], limit=400)[0]
@@ -189,13 +189,13 @@ def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
             probability = np.zeros((1, n_topics))
             probability[0, place] = integral(both, at) / whole
             if 0.02 < probability[0, place] < 0.98:
-                assert found.quantiles(probability)[0, place] == pytest.approx(at, abs=0.1)
+                assert result.quantiles(probability)[0, place] == pytest.approx(at, abs=0.1)
     # Mean, variance and weight are at the fixed point of expectation-maximisation.
     mass, first, square = np.sum(moments, axis=0)
     assert mean == pytest.approx(first / (mass + 0.01 * variance), abs=0.02)
     spread = square - 2 * mean * first + mean**2 * mass
     assert variance == pytest.approx((spread + 10 * prior_variance) / (mass + 10), rel=0.02)
-    assert found.low == pytest.approx((n_topics - mass + 4 * 0.1) / (n_topics + 4), abs=0.01)
+    assert result.low == pytest.approx((n_topics - mass + 4 * 0.1) / (n_topics + 4), abs=0.01)
 
 
 def test_topics_that_have_no_hit_at_all_do_not_widen_the_distribution_of_the_others():
@@ -209,15 +209,15 @@ def test_topics_that_have_no_hit_at_all_do_not_widen_the_distribution_of_the_oth
         variance_prior=np.array([1.0]),
     )
     assert fitted.variance[0] > 2.5
-    found = exact_intercepts(
+    result = exact_intercepts(
         offset, hit, topic, 120, variance=fitted.variance[0], variance_prior=1.0, ridge=0.01, low_share=0.1
     )
     # The truth is .4, 0 and 1.
-    assert found.low == pytest.approx(0.4, abs=0.05)
-    assert found.mean == pytest.approx(0.0, abs=0.3)
-    assert found.variance == pytest.approx(1.0, abs=0.25)
+    assert result.low == pytest.approx(0.4, abs=0.05)
+    assert result.mean == pytest.approx(0.0, abs=0.3)
+    assert result.variance == pytest.approx(1.0, abs=0.25)
     # The expected share of hits of further documents with offset 0 is below 2 % in topics without any.
-    shares = sigmoid(found.quantiles(np.tile((np.arange(200) + 0.5)[:, None] / 200, 120))).mean(axis=0)
+    shares = sigmoid(result.quantiles(np.tile((np.arange(200) + 0.5)[:, None] / 200, 120))).mean(axis=0)
     assert shares[:48].mean() < 0.02
 
 
@@ -225,10 +225,10 @@ def test_intercepts_do_not_depend_on_where_their_variance_starts():
     rng = np.random.default_rng(5)
     topic, hit = np.repeat(np.arange(2000), 20), rng.random(40_000) < 0.3
     options = {"variance_prior": 1.0, "ridge": 0.01}
-    found = [exact_intercepts(np.zeros(40_000), hit, topic, 2000, variance=start, **options) for start in (1.0, 0.03)]
+    results = [exact_intercepts(np.zeros(40_000), hit, topic, 2000, variance=start, **options) for start in (1.0, 0.03)]
     # The mean is at its place long before the variance.
-    assert found[0].variance == pytest.approx(found[1].variance, abs=0.02)
-    assert [each.mean for each in found] == pytest.approx([np.log(0.3 / 0.7)] * 2, abs=0.03)
+    assert results[0].variance == pytest.approx(results[1].variance, abs=0.02)
+    assert [each.mean for each in results] == pytest.approx([np.log(0.3 / 0.7)] * 2, abs=0.03)
 
 
 def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them():
@@ -250,8 +250,8 @@ def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them(
     ],
 )
 def test_the_reason_for_missing_judgments_shows(qrels, sigma, ks):
-    found = selection(evidence(qrels))
-    for value, (low, high) in zip(found, (sigma, ks), strict=True):
+    result = selection(evidence(qrels))
+    for value, (low, high) in zip(result, (sigma, ks), strict=True):
         assert low <= value <= high
 
 
@@ -265,8 +265,8 @@ def test_documents_of_one_system_show_as_selected():
 @pytest.mark.parametrize(("depth", "expected"), [(3, (60, 60)), (10, (10, 10)), (30, (30, 30)), (60, (60, 60))])
 def test_the_depth_of_a_pool_is_found(depth, expected):
     one = {"a": RUNS["a"]}
-    found = pool_depth(evidence(shallow_pool(one, QRELS, cutoff=depth), one))
-    assert expected[0] <= found <= expected[1]
+    result = pool_depth(evidence(shallow_pool(one, QRELS, cutoff=depth), one))
+    assert expected[0] <= result <= expected[1]
 
 
 def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
@@ -283,8 +283,8 @@ def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
 
 def test_features_describe_runs_ranks_and_similar_systems():
     twins = {**RUNS, "a2": RUNS["a"]}
-    found = features_of(evidence(THIN, twins))
-    assert found.names == [
+    result = features_of(evidence(THIN, twins))
+    assert result.names == [
         "intercept",
         "rank",
         "curvature",
@@ -296,21 +296,21 @@ def test_features_describe_runs_ranks_and_similar_systems():
         "company",
     ]
     # Copies have one column.
-    assert found.by_run.shape[1] == len(RUNS)
+    assert result.by_run.shape[1] == len(RUNS)
     alone = features_of(evidence(THIN, {"a": RUNS["a"]}))
     assert alone.names == ["intercept", "rank", "curvature", "best", "below", "neighbours", "outside"]
     assert alone.by_run.shape[1] == 1
 
 
 def test_columns_of_runs_are_log_ranks_of_documents_of_some_cut_alone():
-    found = evidence(THIN, {name: RUNS[name] for name in "ab"})
-    columns, expected = features_of(found).by_run, np.zeros((len(found), 2))
-    scale = np.sqrt(found.weights.by_copies[found.run])
-    expected[found.item, found.run] = scale * (1 - np.log(found.rank) / np.log(found.depth + 1))
-    below_own_cut = found.near[found.item] & (found.rank > found.cutoff)
-    assert columns[found.item[below_own_cut], found.run[below_own_cut]].min() > 0.0
-    assert not found.near.all()
-    assert columns == pytest.approx(np.where(found.near[:, None], expected, 0.0), abs=1e-12)
+    result = evidence(THIN, {name: RUNS[name] for name in "ab"})
+    columns, expected = features_of(result).by_run, np.zeros((len(result), 2))
+    scale = np.sqrt(result.weights.by_copies[result.run])
+    expected[result.item, result.run] = scale * (1 - np.log(result.rank) / np.log(result.depth + 1))
+    below_own_cut = result.near[result.item] & (result.rank > result.cutoff)
+    assert columns[result.item[below_own_cut], result.run[below_own_cut]].min() > 0.0
+    assert not result.near.all()
+    assert columns == pytest.approx(np.where(result.near[:, None], expected, 0.0), abs=1e-12)
 
 
 def pooled_beside_better_runs(seed):
@@ -319,13 +319,13 @@ def pooled_beside_better_runs(seed):
     runs, rows = {"a": [], "b": []}, []
     for topic in range(N_TOPICS):
         quality = rng.normal(size=200)
-        for name, own in runs.items():
+        for name, cells in runs.items():
             order = np.argsort(-(quality + rng.normal(size=200)))[:DEPTH]
-            own += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
+            cells += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
             pooled = order[: 10 if name == "a" else 40]
             rows += [(f"q{topic}", f"d{doc}", int(quality[doc] > 0.8)) for doc in pooled]
             rows += [(f"q{topic}", f"d{doc}", 1) for doc in order[10:] if quality[doc] > 0.8]
-    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+    frames = {name: pd.DataFrame(cells, columns=["qid", "docno", "score"]) for name, cells in runs.items()}
     qrels = pd.DataFrame(rows, columns=["qid", "docno", "label"]).drop_duplicates(["qid", "docno"])
     return frames, qrels
 
@@ -343,23 +343,23 @@ def test_documents_judged_for_their_relevance_below_a_cut_make_its_run_no_worse_
 
 
 def test_neighbours_do_not_contain_the_document_itself():
-    found = evidence(THIN)
-    judged = np.flatnonzero(found.level >= 0)[:30]
-    column = features_of(found).names.index("neighbours")
-    before = features_of(found).fixed[judged, column]
-    level = found.level.copy()
+    result = evidence(THIN)
+    judged = np.flatnonzero(result.level >= 0)[:30]
+    column = features_of(result).names.index("neighbours")
+    before = features_of(result).fixed[judged, column]
+    level = result.level.copy()
     level[judged] = np.where(level[judged] > 0, 0, 1)
     for place, one in zip(judged, before, strict=True):
-        changed = found.level.copy()
+        changed = result.level.copy()
         changed[place] = level[place]
         # Standardising moves all values a little.
-        assert features_of(replace(found, level=changed)).fixed[place, column] == pytest.approx(one, abs=0.05)
+        assert features_of(replace(result, level=changed)).fixed[place, column] == pytest.approx(one, abs=0.05)
 
 
 def test_a_document_has_one_grade_in_all_systems():
-    found = vbterrier.rank_systems({"one": MINE, "two": MINE}, SMALL, "ENDCG@3")
-    assert found.pairs[["low", "high"]].to_numpy().tolist() == [[0, 0]]
-    assert found.systems["low"].max() < found.systems["high"].min()
+    ranking = vbterrier.rank_systems({"one": MINE, "two": MINE}, SMALL, "ENDCG@3")
+    assert ranking.pairs[["low", "high"]].to_numpy().tolist() == [[0, 0]]
+    assert ranking.systems["low"].max() < ranking.systems["high"].min()
 
 
 def test_nothing_unjudged_is_exact():
@@ -398,11 +398,11 @@ def test_means_and_differences_are_covered():
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).means()["nDCG@10"]
     inside = []
     for seed in range(8):
-        found = vbterrier.rank_systems(RUNS, subsample_qrels(QRELS, 0.6, seed=seed), inference=Inference(n_draws=500))
-        table = found.systems.set_index("name")
+        ranking = vbterrier.rank_systems(RUNS, subsample_qrels(QRELS, 0.6, seed=seed), inference=Inference(n_draws=500))
+        table = ranking.systems.set_index("name")
         inside.append([(table["low"] <= truth[table.index]) & (truth[table.index] <= table["high"])])
-        gap = truth[found.pairs["name_a"]].to_numpy() - truth[found.pairs["name_b"]].to_numpy()
-        inside.append([found.pairs["low"].to_numpy() <= gap, gap <= found.pairs["high"].to_numpy()])
+        gap = truth[ranking.pairs["name_a"]].to_numpy() - truth[ranking.pairs["name_b"]].to_numpy()
+        inside.append([ranking.pairs["low"].to_numpy() <= gap, gap <= ranking.pairs["high"].to_numpy()])
     assert np.mean([np.all(part, axis=0).mean() for part in inside]) > 0.8
 
 
@@ -434,8 +434,8 @@ def test_positive_judgments_alone_are_refused_with_the_remedies():
 def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
     run = pd.DataFrame({"qid": "q1", "docno": ["x", "y"], "score": [2.0, 1.0]})
     with pytest.warns(DegenerateWarning, match="no document of the evidence is judged"):
-        found = estimated(run, SMALL, 2)
-    low, high = found.interval(0.9)
+        result = estimated(run, SMALL, 2)
+    low, high = result.interval(0.9)
     assert high - low > 0.4
 
 
@@ -443,9 +443,9 @@ def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
     "labels", [[0, 1, 0, 1], [0, 16, 3, 0], [0, 0, 0, 0], [-1, 1, 0, 0]], ids=["binary", "0 to 16", "zeros", "negative"]
 )
 def test_small_and_odd_judgments(labels):
-    found = estimated(MINE, SMALL.assign(label=labels), 3)
-    assert ((found.mean >= 0) & (found.mean <= 1)).all()
-    assert found.mean[0] == 0 if max(labels) == 0 else 0 < found.mean[0] < 1
+    result = estimated(MINE, SMALL.assign(label=labels), 3)
+    assert ((result.mean >= 0) & (result.mean <= 1)).all()
+    assert result.mean[0] == 0 if max(labels) == 0 else 0 < result.mean[0] < 1
 
 
 def test_a_deeper_pool_has_a_larger_ideal():
@@ -468,8 +468,8 @@ def noisy_labels(share, seed=0):
 
 def error(labels, qrels):
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values["value"].to_numpy()
-    found = vbterrier.score(RUNS, qrels, ["ENDCG@10"], data=Data(labels=labels)).values["value"].to_numpy()
-    return np.sqrt(((found - truth) ** 2).mean())
+    result = vbterrier.score(RUNS, qrels, ["ENDCG@10"], data=Data(labels=labels)).values["value"].to_numpy()
+    return np.sqrt(((result - truth) ** 2).mean())
 
 
 @pytest.fixture(scope="module")
@@ -524,9 +524,9 @@ def test_labels_beside_few_judgments_are_warned_of_with_their_number(each):
         # Judgments without a label teach nothing about labels.
         fit(RUNS, THIN, labels=few)
     number = THIN.merge(few, on=["qid", "docno"]).shape[0] / THIN["qid"].nunique()
-    said = [str(one.message) for one in caught if "a topic have a label" in str(one.message)]
-    wanted = [f"labels: {n:.1f} judged documents a topic have a label; below 5," for n in (each, number) if n < 5]
-    assert [one.split(" labels can")[0] for one in said] == wanted
+    messages = [str(one.message) for one in caught if "a topic have a label" in str(one.message)]
+    expected = [f"labels: {n:.1f} judged documents a topic have a label; below 5," for n in (each, number) if n < 5]
+    assert [one.split(" labels can")[0] for one in messages] == expected
 
 
 def test_labels_of_unknown_documents_are_warned_of():
@@ -562,8 +562,8 @@ def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
     assert [alone[qid] for qid in together["qid"]] == together["value"].tolist()
     fit(RUNS, THIN).save(tmp_path / "planted")
     by_path = vbterrier.ENDCG(model=str(tmp_path / "planted")) @ 10
-    found = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
-    assert found == together["value"].tolist()
+    values = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
+    assert values == together["value"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -613,11 +613,11 @@ def test_judging_narrows_intervals_and_finds_what_matters():
     runs = {name: RUNS[name] for name in "ab"}
     plan = vbterrier.judge_next(runs, THIN, budget=40)
     assert plan.width_after < 0.95 * plan.width_before
-    known = plan.documents[["qid", "docno"]].merge(QRELS)
-    assert len(known) == 40
-    again = vbterrier.rank_systems(runs, pd.concat([THIN, known]))
+    judged = plan.documents[["qid", "docno"]].merge(QRELS)
+    assert len(judged) == 40
+    again = vbterrier.rank_systems(runs, pd.concat([THIN, judged]))
     before = vbterrier.rank_systems(runs, THIN)
-    width = [(found.systems["high"] - found.systems["low"]).mean() for found in (before, again)]
+    width = [(result.systems["high"] - result.systems["low"]).mean() for result in (before, again)]
     assert width[1] < width[0]
 
 
@@ -644,12 +644,12 @@ def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
 @pytest.mark.slow
 def test_regimes_combine_in_a_simulation():
     left = [(part.name, subsample_qrels(part.qrels, 0.3), part.runs) for part in leave_group_out(RUNS, QRELS)]
-    found = vbterrier.simulate(
+    result = vbterrier.simulate(
         RUNS, QRELS, incomplete=left, estimators={"naive": "nDCG@10", "new": "ENDCG@10"}
     ).unjudged()
-    errors = found.errors(by=[]).set_index("estimator")["rmse"]
+    errors = result.errors(by=[]).set_index("estimator")["rmse"]
     assert errors["new"] < 0.75 * errors["naive"]
-    covered = found.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()
+    covered = result.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()
     assert 0.82 <= covered <= 0.98
 
 
@@ -662,12 +662,12 @@ def test_both_tails_of_the_interval_of_relevant_documents_are_those_of_its_level
     model = vbterrier.unjudged.fit({"a": ids.assign(score=rng.random(100 * n))}, ids.assign(label=label)[judged])
     reach = {}
     for level in (0.8, 0.9):
-        found = model.topics(level)
-        mean = found["n_relevant"] + found["found"] + found["unseen"]
-        reach[level] = (mean - found["low"]).mean(), (found["high"] - mean).mean()
+        result = model.topics(level)
+        mean = result["n_relevant"] + result["found"] + result["unseen"]
+        reach[level] = (mean - result["low"]).mean(), (result["high"] - mean).mean()
         assert reach[level][0] == pytest.approx(reach[level][1], rel=0.08)
         truth = np.bincount(np.repeat(np.arange(n), 100), weights=label)
-        missed = int(((truth < found["low"]) | (truth > found["high"])).sum())
+        missed = int(((truth < result["low"]) | (truth > result["high"])).sum())
         assert stats.binom.sf(missed - 1, n, 1 - level) > 1e-3
     # As the quantiles .1 and .05 of a normal distribution.
     assert reach[0.9][0] / reach[0.8][0] == pytest.approx(1.645 / 1.282, rel=0.05)
@@ -744,8 +744,8 @@ def test_drawn_documents_are_counted_by_topic_and_level():
     topic = model.evidence.topic[model.evidence.unjudged]
     drawn = GradeDraws(model, 60, 1, deep=True)._retrieved(slice(0, N_TOPICS))
     for at in range(N_TOPICS):
-        wanted = [(drawn.levels[topic == at] == level).sum(axis=0) for level in range(1, 4)]
-        assert (drawn.counts[at, 1:] == wanted).all()
+        expected = [(drawn.levels[topic == at] == level).sum(axis=0) for level in range(1, 4)]
+        assert (drawn.counts[at, 1:] == expected).all()
 
 
 def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_logits(monkeypatch):
@@ -758,26 +758,26 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
     step = model.steps[0]
     for at in range(3):
         logit = step.regression.logit(step.design[items], topic)[topic == at]
-        own = items[topic == at][np.argsort(logit, kind="stable")]
-        parts, first = np.array_split(own, N_GROUPS), made.ends[at]
-        assert made.sizes[first : first + N_GROUPS].sum() == len(own)
+        order = items[topic == at][np.argsort(logit, kind="stable")]
+        parts, first = np.array_split(order, N_GROUPS), made.ends[at]
+        assert made.sizes[first : first + N_GROUPS].sum() == len(order)
         # Groups have one document more or less.
         assert np.ptp(made.sizes[first : first + N_GROUPS]) <= 1
         size = int(made.sizes[first])
-        design, one = step.design[own[:size]], np.full(size, at)
+        design, one = step.design[order[:size]], np.full(size, at)
         assert len(parts[0]) - size in (0, 1)
         assert made.means[0][first] == pytest.approx(design.mean(axis=0))
         spread = np.cov(design.T, ddof=0) * step.regression.coef_cov * model.constants.inflation
-        wanted = step.regression.logit(design, one).var() + spread.sum()
-        assert made.variances[0][first] == pytest.approx(wanted)
+        expected = step.regression.logit(design, one).var() + spread.sum()
+        assert made.variances[0][first] == pytest.approx(expected)
         # Documents that reach level 1 have more features of relevant ones.
         chance, higher = sigmoid(step.regression.logit(design, one)), model.steps[1]
-        design = higher.design[own[:size]]
+        design = higher.design[order[:size]]
         assert made.means[1][first] == pytest.approx(np.average(design, axis=0, weights=chance), rel=1e-5, abs=1e-6)
         spread = np.cov(design.T, ddof=0, aweights=chance) * higher.regression.coef_cov * model.constants.inflation
         logit = higher.regression.logit(design, one)
-        wanted = np.cov(logit, ddof=0, aweights=chance) + spread.sum()
-        assert made.variances[1][first] == pytest.approx(wanted, rel=1e-5)
+        expected = np.cov(logit, ddof=0, aweights=chance) + spread.sum()
+        assert made.variances[1][first] == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(groups, "_DOCUMENTS", 50)
     again = grouped(model, below, ends)
     assert (again.sizes == made.sizes).all()
@@ -808,30 +808,30 @@ def test_documents_below_the_cuts_have_the_mean_shift_of_those_of_their_topic_in
     assert not near.all()
     assert (parts[near].std(axis=0) > 0.0)[[0, 1, 2, 4]].all()
     for place in np.unique(topic[~near]):
-        own = topic == place
-        wanted = parts[own & near] if (own & near).any() else parts[near]
-        assert np.abs(parts[own & ~near] - wanted.mean(axis=0)).max() < 1e-12
+        of_topic = topic == place
+        expected = parts[of_topic & near] if (of_topic & near).any() else parts[near]
+        assert np.abs(parts[of_topic & ~near] - expected.mean(axis=0)).max() < 1e-12
 
 
-@pytest.mark.parametrize(("many", "wanted"), [(0, 2), (1 << 17, 0)])
-def test_memory_of_large_fits_and_draws_is_returned(monkeypatch, many, wanted):
+@pytest.mark.parametrize(("many", "expected"), [(0, 2), (1 << 17, 0)])
+def test_memory_of_large_fits_and_draws_is_returned(monkeypatch, many, expected):
     calls = []
     monkeypatch.setattr(fitted, "MANY", many)
     monkeypatch.setattr(fitted, "release_unused", lambda: calls.append(1))
     fit({"a": RUNS["a"]}, THIN).draw(10, 10, 0)
-    assert len(calls) == wanted
+    assert len(calls) == expected
 
 
 @pytest.mark.slow
 def test_monte_carlo_errors_of_means_are_stated_and_hold():
     seeds = range(8)
-    found = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed},n_draws=200)@10"]) for seed in seeds]
-    (note,) = (note for note in found[0].notes if "Monte Carlo" in note)
+    results = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed},n_draws=200)@10"]) for seed in seeds]
+    (note,) = (note for note in results[0].notes if "Monte Carlo" in note)
     stated = float(re.search(r"at most ([\d.e-]+)$", note)[1])
     # Beside the means, wherever they are read.
-    assert f"Caveat: Model: {note}." in str(found[0]).splitlines()
-    assert f"{note}." in found[0].page()
-    actual = np.array([each.means().to_numpy().ravel() for each in found]).std(axis=0, ddof=1)
+    assert f"Caveat: Model: {note}." in str(results[0]).splitlines()
+    assert f"{note}." in results[0].page()
+    actual = np.array([each.means().to_numpy().ravel() for each in results]).std(axis=0, ddof=1)
     assert 0.1 * stated < actual.max() < 1.2 * stated
     complete = vbterrier.score({"a": RUNS["a"].merge(QRELS[["qid", "docno"]])}, QRELS, ["ENDCG@10"])
     assert not any("Monte Carlo" in note for note in complete.notes)
@@ -840,9 +840,9 @@ def test_monte_carlo_errors_of_means_are_stated_and_hold():
 def test_means_have_a_smaller_error_than_those_of_independent_draws():
     model = fit(RUNS, THIN)
     judged = model.judgments.judge(Run(RUNS["b"]), 10)
-    found = [model.distribution(judged, n_draws=250, seed=seed) for seed in range(12)]
-    independent = np.sqrt(np.mean([each.std**2 for each in found]) / 250)
-    actual = np.sqrt(np.var([each.mean for each in found], axis=0, ddof=1).mean())
+    results = [model.distribution(judged, n_draws=250, seed=seed) for seed in range(12)]
+    independent = np.sqrt(np.mean([each.std**2 for each in results]) / 250)
+    actual = np.sqrt(np.var([each.mean for each in results], axis=0, ddof=1).mean())
     assert actual < 0.75 * independent
 
 
@@ -870,9 +870,9 @@ def test_judgments_that_end_with_the_documents_of_few_runs_are_warned_of(options
     judged documents further down in the same runs do not show."""
     runs, complete = two_runs(lambda quality: quality > 0.5)
     qrels = budget_pool(runs, complete, budget=22)
-    found = [(f"q{topic}", f"other {place}", 0) for topic in range(30) for place in range(others)]
+    results = [(f"q{topic}", f"other {place}", 0) for topic in range(30) for place in range(others)]
     last = runs["a"].groupby("qid").tail(deeper)[["qid", "docno"]].assign(label=0)
-    further = pd.DataFrame(found, columns=qrels.columns)
+    further = pd.DataFrame(results, columns=qrels.columns)
     qrels = pd.concat([qrels, further, last]).drop_duplicates(["qid", "docno"])
     caution = fit(runs, qrels, **options).caution(10)
     assert ("seem to end at rank 30 and to come from these runs alone" in caution) is is_warned

@@ -27,7 +27,7 @@ RUN = pd.DataFrame({"qid": ["q1"] * 7 + ["q2"] * 3 + ["q3"] * 2, "docno": DOCNOS
 RUN = RUN.assign(score=-np.arange(12.0))
 
 
-def own(cells, run=RUN, dtype=object):
+def probabilities(cells, run=RUN, dtype=object):
     """The run with a column of probabilities, the same cell for all or one for each row."""
     cells = cells if isinstance(cells, list) and len(cells) == len(run) else [cells] * len(run)
     return run.assign(grade_prob=pd.Series(cells, dtype=dtype, index=run.index))
@@ -100,15 +100,15 @@ def test_a_score_that_is_no_sum_has_no_grid_without_one_prior_and_draws_by_rank(
     # Even where nothing is unjudged, so that the data do not decide it.
     for cutoff in (1, 7):
         with pytest.raises(ParameterError, match="method='grid': AP is no sum over ranks, so its documents need one"):
-            bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, cutoff, method="grid", metric=AP(), **how)
+            bootstrap_distribution(probabilities([0.5, 0.3, 0.2]), QRELS, cutoff, method="grid", metric=AP(), **how)
 
 
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
 @pytest.mark.parametrize("strength", [math.inf, 2.0])
 def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
-    given = {"metric": metric, "prior_strength": strength}
-    mapped = bootstrap_distribution(RUN, QRELS, 7, prior={0: 0.5, 1: 0.3, 2: 0.2}, **given)
-    distribution = bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, 7, prior="column", **given)
+    options = {"metric": metric, "prior_strength": strength}
+    mapped = bootstrap_distribution(RUN, QRELS, 7, prior={0: 0.5, 1: 0.3, 2: 0.2}, **options)
+    distribution = bootstrap_distribution(probabilities([0.5, 0.3, 0.2]), QRELS, 7, prior="column", **options)
     assert distribution.mean == pytest.approx(mapped.mean, abs=1e-12)
     assert distribution.std == pytest.approx(mapped.std, abs=1e-12)
     assert distribution.prob.shape == (3, 4, 3)
@@ -119,7 +119,7 @@ def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
 
 def test_each_document_has_its_own_numbers():
     cells = [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1], [1.0], [0.6, 0.4], [0.5, 0.5], [1], [1]]
-    distribution = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
+    distribution = bootstrap_distribution(probabilities(cells), QRELS, 7, prior="column")
     assert distribution.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
     assert distribution.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]
     # Expected by hand: the pool has grades 2, 1, 1, 2 in all; one each of grade 1 and 2 is outside the run.
@@ -132,26 +132,26 @@ def test_each_document_has_its_own_numbers():
 
 def test_cells_of_judged_documents_and_beyond_the_cut_are_not_read():
     cells = [[0.5, 0.5], "junk", [0.5, 0.5], {}, None, None, [9], None, 0.5, [1], [1.0], object()]
-    distribution = bootstrap_distribution(own(cells), QRELS, 3, prior="column")
+    distribution = bootstrap_distribution(probabilities(cells), QRELS, 3, prior="column")
     assert distribution.n_unjudged.tolist() == [2, 2, 1]
 
 
 def test_a_number_is_shared_as_the_pool_shares_its_relevant_documents():
-    distribution = bootstrap_distribution(own(0.4), QRELS, 7, prior="column")
+    distribution = bootstrap_distribution(probabilities(0.4), QRELS, 7, prior="column")
     assert distribution.prob[0, 0] == pytest.approx([0.6, 0.2, 0.2])
     assert distribution.prob[1, 0] == pytest.approx([0.6, 0.4, 0.0])
     # q3 has no relevant document: as in all pools together, three of grade 1 and two of grade 2.
     assert distribution.prob[2, 0] == pytest.approx([0.6, 0.24, 0.16])
     barren = QRELS.assign(label=0)
-    assert bootstrap_distribution(own(0.4), barren, 7, prior="column").prob[0, 0].tolist() == [1.0]
+    assert bootstrap_distribution(probabilities(0.4), barren, 7, prior="column").prob[0, 0].tolist() == [1.0]
 
 
 FORMS = {
-    "tuples": own((0.5, 0.3, 0.2)),
-    "arrays": own([np.array([0.5, 0.3, 0.2])] * len(RUN)),
-    "single": own([np.array([0.5, 0.3, 0.2], dtype=np.float32)] * len(RUN)),
-    "arrow": own([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.list_(pa.float64()))),
-    "large": own([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.large_list(pa.float32()))),
+    "tuples": probabilities((0.5, 0.3, 0.2)),
+    "arrays": probabilities([np.array([0.5, 0.3, 0.2])] * len(RUN)),
+    "single": probabilities([np.array([0.5, 0.3, 0.2], dtype=np.float32)] * len(RUN)),
+    "arrow": probabilities([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.list_(pa.float64()))),
+    "large": probabilities([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.large_list(pa.float32()))),
     "polars": pl.DataFrame({**{name: RUN[name].tolist() for name in RUN}, "grade_prob": [[0.5, 0.3, 0.2]] * len(RUN)}),
 }
 
@@ -165,15 +165,15 @@ def test_lists_of_any_make(form):
 
 @pytest.mark.parametrize("dtype", [object, "float32", "Float64", pd.ArrowDtype(pa.float64())])
 def test_numbers_of_any_make(dtype):
-    distribution = bootstrap_distribution(own([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
+    distribution = bootstrap_distribution(probabilities([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
     assert distribution.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
 
 
 def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
     gap = QRELS.assign(label=QRELS["label"] * 2)
     with pytest.raises(InputError, match="a grade that qrels do not hold; they hold 0, 2, 4"):
-        bootstrap_distribution(own([0.5, 0.5]), gap, 7, prior="column")
-    distribution = bootstrap_distribution(own([0.5, 0.0, 0.5]), gap, 7, prior="column")
+        bootstrap_distribution(probabilities([0.5, 0.5]), gap, 7, prior="column")
+    distribution = bootstrap_distribution(probabilities([0.5, 0.0, 0.5]), gap, 7, prior="column")
     assert distribution.prob[0, 0].tolist() == [0.5, 0.5, 0.0]
 
 
@@ -181,14 +181,14 @@ def test_without_the_column_there_is_no_such_prior():
     message = "run: prior='column' needs column 'grade_prob', found qid, docno, score; add it"
     with pytest.raises(InputError, match=message):
         bootstrap_distribution(RUN, QRELS, 7, prior="column")
-    twice = pd.concat([own(0.5), own(0.5)[["grade_prob"]]], axis=1)
+    twice = pd.concat([probabilities(0.5), probabilities(0.5)[["grade_prob"]]], axis=1)
     with pytest.raises(InputError, match="'grade_prob' occurs 2 times"):
         bootstrap_distribution(twice, QRELS, 7, prior="column")
 
 
 def test_a_run_without_unjudged_documents_reads_no_cell():
     judged = RUN[RUN["docno"].str.startswith("j")]
-    distribution = bootstrap_distribution(own("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
+    distribution = bootstrap_distribution(probabilities("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
     assert distribution.std.tolist() == [0.0] * 3
     assert isinstance(distribution, BootstrapDistribution)
 
@@ -206,10 +206,10 @@ def test_draws_are_independent_and_intervals_have_a_prior_worth_two_documents(n)
     """With strength s, relevant unjudged documents are beta-binomial: variance ``n p (1 - p) (s + n) / (s + 1)``."""
     qrels = pd.DataFrame({"qid": "q1", "docno": [f"j{i}" for i in range(10)], "label": [1] * 3 + [0] * 7})
     run = pd.DataFrame({"qid": "q1", "docno": [f"u{i}" for i in range(n)], "score": -np.arange(float(n))})
-    found = bootstrap_distribution(run, qrels, n, metric=Precision())
-    assert found.mean == pytest.approx([0.3])
-    assert found.std == pytest.approx([math.sqrt(n * 0.3 * 0.7) / n])
-    assert found.variance_part == pytest.approx([n * 0.3 * 0.7 * (2 + n) / (2 + 1) / n**2])
-    frame, weak = found.to_frame(0.8), bootstrap_distribution(run, qrels, n, metric=Precision(), prior_strength=2)
+    result = bootstrap_distribution(run, qrels, n, metric=Precision())
+    assert result.mean == pytest.approx([0.3])
+    assert result.std == pytest.approx([math.sqrt(n * 0.3 * 0.7) / n])
+    assert result.variance_part == pytest.approx([n * 0.3 * 0.7 * (2 + n) / (2 + 1) / n**2])
+    frame, weak = result.to_frame(0.8), bootstrap_distribution(run, qrels, n, metric=Precision(), prior_strength=2)
     assert frame[["low", "high"]].to_numpy().tolist() == np.stack(weak.interval(0.8), axis=1).tolist()
-    assert frame["std"].tolist() == found.std.tolist()
+    assert frame["std"].tolist() == result.std.tolist()

@@ -87,7 +87,7 @@ REFUSALS = [
     # Scores
     *refusals(
         "numbers of a score",
-        lambda metric, *given: metric(*given),
+        lambda metric, *arguments: metric(*arguments),
         (NDCG, "log10", "dcg='log10': wanted one of 'log2', 'exp-log2'. Did you mean log2?"),
         (RBP, 1.0, "p=1.0: wanted a number from 0 to below 1"),
         (RBP, -0.1, "p=-0.1: wanted a number from 0 to below 1"),
@@ -215,6 +215,6 @@ REFUSALS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("call", "given", "error", "message"), REFUSALS)
-def test_bad_input_has_this_message(request, call, given, error, message):
-    check_message(request, call, given, error, message)
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), REFUSALS)
+def test_bad_input_has_this_message(request, call, arguments, error, message):
+    check_message(request, call, arguments, error, message)

@@ -26,9 +26,9 @@ def frames(seed, n_topics=12):
     return pd.DataFrame(run, columns=["qid", "docno", "score"]), pd.DataFrame(qrels, columns=["qid", "docno", "label"])
 
 
-def listed_moments(found):
-    assert set(found.methods) == {"exact"}
-    atoms = [distribution.atoms() for distribution in found.distributions]
+def listed_moments(result):
+    assert set(result.methods) == {"exact"}
+    atoms = [distribution.atoms() for distribution in result.distributions]
     mean = np.array([values @ probs for values, probs in atoms])
     second = [(values - centre) ** 2 @ probs for (values, probs), centre in zip(atoms, mean, strict=True)]
     return mean, np.sqrt(second)
@@ -37,13 +37,13 @@ def listed_moments(found):
 @pytest.mark.parametrize("metric", METRICS, ids=str)
 @pytest.mark.parametrize("prior", PRIORS, ids=str)
 def test_moments_are_those_of_all_sequences(metric, prior):
-    found = bootstrap_distribution(*frames(7), 8, metric=metric, **prior)
-    assert (found.n_unjudged > 4).any()
-    assert found.model.binds.any() == metric.has_ideal
-    mean, std = listed_moments(found)
+    result = bootstrap_distribution(*frames(7), 8, metric=metric, **prior)
+    assert (result.n_unjudged > 4).any()
+    assert result.model.binds.any() == metric.has_ideal
+    mean, std = listed_moments(result)
     # The square root of what rounding leaves of a variance of 0.
-    assert found.std == pytest.approx(std, abs=1e-8)
-    assert found.mean == pytest.approx(mean, abs=1e-12)
+    assert result.std == pytest.approx(std, abs=1e-8)
+    assert result.mean == pytest.approx(mean, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=str)
@@ -70,10 +70,10 @@ def test_without_ranks_that_follow_or_shared_priors_moments_are_read_off_the_seq
     by_docno = bootstrap_distribution(*data, 6, metric=AP(), compat="ecir23")
     assert by_docno.model.increments is None
     assert np.isfinite(by_docno.mean).all()
-    own = bootstrap_distribution(
+    bootstrap = bootstrap_distribution(
         data[0].assign(grade_prob=[[0.5, 0.2, 0.2, 0.1]] * len(data[0])), data[1], 6, prior="column", metric=AP()
     )
-    assert own.mean == pytest.approx(listed_moments(own)[0], abs=1e-12)
+    assert bootstrap.mean == pytest.approx(listed_moments(bootstrap)[0], abs=1e-12)
 
 
 def test_more_states_than_can_be_walked_are_left_to_the_whole_distribution(monkeypatch):
@@ -98,18 +98,18 @@ def test_brackets_of_the_grid_hold_the_quantiles_of_all_sequences(metric, prior)
         assert probs.sum() == pytest.approx(1.0, abs=1e-12)
         assert other.atoms()[0] @ probs == pytest.approx(one.atoms()[0] @ one.atoms()[1], abs=1e-10)
         low, high = other.brackets(levels)
-        wanted = one.quantiles(levels)
-        assert ((low - 1e-12 <= wanted) & (wanted <= high + 1e-12)).all()
+        expected = one.quantiles(levels)
+        assert ((low - 1e-12 <= expected) & (expected <= high + 1e-12)).all()
         assert (high - low).max() < 0.02
 
 
 def test_long_lists_are_left_to_the_grid_and_long_grids_to_draws(monkeypatch):
     data = frames(7)
-    found = bootstrap_distribution(*data, 8, metric=ERR())
-    assert set(found.methods) == {"exact"}
+    result = bootstrap_distribution(*data, 8, metric=ERR())
+    assert set(result.methods) == {"exact"}
     monkeypatch.setitem(choice.MAX_LISTED_INCREMENTS, "auto", 100)
     shorter = bootstrap_distribution(*data, 8, metric=ERR())
     assert set(shorter.methods) == {"exact", "grid"}
-    assert shorter.median == pytest.approx(found.median, abs=2e-3)
+    assert shorter.median == pytest.approx(result.median, abs=2e-3)
     monkeypatch.setitem(choice.MAX_CELLS, "auto", 1e6)
     assert "mc" in bootstrap_distribution(*data, 8, metric=ERR()).methods

@@ -108,14 +108,14 @@ class Loop:
     def predicted(self, n_folds, seed):
         turn = sorted(self.topics, key=lambda qid: stream(seed, "fold", qid).random())
         part = {qid: place % n_folds for place, qid in enumerate(turn)}
-        found = {}
+        results = {}
         for number in range(n_folds):
             others = [thing for thing in self.things.values() if part[thing[1]] != number and thing[1:] in self.label]
             kept, model = self.fitted(others)
             for key, thing in self.things.items():
                 if part[thing[1]] == number:
-                    found[key] = model.predict_proba([np.array(self.features(*thing))[kept]])[0, 1]
-        return found
+                    results[key] = model.predict_proba([np.array(self.features(*thing))[kept]])[0, 1]
+        return results
 
     def fitted(self, things):
         x = np.array([self.features(*thing) for thing in things])
@@ -187,8 +187,8 @@ def test_isotonic_regression_finds_steps():
     features = np.column_stack([x, np.zeros((len(x), 2))]).astype(float)
     relevant = rng.random(len(x)) < chance
     model = METHODS["isotonic"](features, relevant)
-    found = model(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]]))
-    assert found == pytest.approx([0.1, 0.1, 0.7, 0.9], abs=0.02)
+    result = model(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]]))
+    assert result == pytest.approx([0.1, 0.1, 0.7, 0.9], abs=0.02)
     # A logistic regression cannot.
     assert METHODS["logistic"](features, relevant)(features[x == 1][:1])[0] > 0.15
 
@@ -198,8 +198,8 @@ def test_what_is_around_counts_by_both_methods(method):
     rng = np.random.default_rng(8)
     features = rng.normal(size=(20_000, 3))
     chance = expit(features @ [0.0, 1.0, 2.0] - 1)
-    found = METHODS[method](features, rng.random(len(chance)) < chance)(features)
-    assert np.abs(found - chance).mean() < 0.02
+    result = METHODS[method](features, rng.random(len(chance)) < chance)(features)
+    assert np.abs(result - chance).mean() < 0.02
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -207,8 +207,8 @@ def test_what_relevance_falls_with_is_left_out(method):
     rng = np.random.default_rng(8)
     features = rng.normal(size=(500, 3))
     relevant = rng.random(500) < expit(-3 * features[:, 0] - 3 * features[:, 1] - 3 * features[:, 2])
-    found = METHODS[method](features, relevant)(features)
-    assert found == pytest.approx((relevant.sum() + 0.5) / 501, abs=1e-4)
+    result = METHODS[method](features, relevant)(features)
+    assert result == pytest.approx((relevant.sum() + 0.5) / 501, abs=1e-4)
 
 
 def test_folds_hold_every_judged_topic_once():
@@ -227,8 +227,8 @@ def test_scores_count_by_their_place_among_those_of_the_topic():
     frame = pd.DataFrame({"qid": list("ppqqqr"), "docno": list("abcdef"), "score": [3.0, 1.0, 5.0, 5.0, 5.0, 1e308]})
     qrels = pd.DataFrame({"qid": list("pqr"), "docno": list("acf"), "label": 1})
     scaled = frame.assign(score=[1.5e308, -1.5e308, 0.0, 0.0, 0.0, 1.0])
-    for given in (frame, scaled):
-        evidence = by_score(retrieved({"mine": Run(given)}, Judgments(qrels), 100))
+    for table in (frame, scaled):
+        evidence = by_score(retrieved({"mine": Run(table)}, Judgments(qrels), 100))
         assert evidence.features[:, 0] == pytest.approx([1, -1, 0, 0, 0, 0])
 
 
@@ -250,11 +250,11 @@ def test_grades_share_as_in_the_pool():
     assert share.std(ddof=0).max() < 1e-12
     counts = qrels[qrels["label"] > 0].groupby("qid")["label"].agg([lambda label: (label == 3).mean(), "size"])
     overall = (qrels["label"] == 3).sum() / (qrels["label"] > 0).sum()
-    own = counts.iloc[:, 0]
+    grades = counts.iloc[:, 0]
     # Between the topic's and the collection's.
-    found = share.mean().reindex(own.index)
-    assert ((found - own) * (found - overall) <= 1e-12).all()
-    assert found.std() > 0
+    result = share.mean().reindex(grades.index)
+    assert ((result - grades) * (result - overall) <= 1e-12).all()
+    assert result.std() > 0
 
 
 def test_a_single_topic_predicts_itself():
@@ -296,8 +296,8 @@ def test_the_share_of_judged_documents_that_are_all_alike():
     run = pd.DataFrame({"qid": ["p", "p", "q", "q"], "docno": list("abcd"), "score": [2.0, 1.0, 2.0, 1.0]})
     qrels = pd.DataFrame({"qid": list("ppqq"), "docno": list("abcx"), "label": [0, 0, 0, 1]})
     with pytest.warns(DegenerateWarning, match="same probability"):
-        found = chances(predict_grades({"mine": run}, qrels)["mine"])
-    assert found == pytest.approx([0.25, 0.25, 0.5 / 3, 0.5 / 3])
+        result = chances(predict_grades({"mine": run}, qrels)["mine"])
+    assert result == pytest.approx([0.25, 0.25, 0.5 / 3, 0.5 / 3])
 
 
 def test_a_column_of_that_name_is_replaced():
@@ -312,10 +312,10 @@ def test_one_of_several_runs_may_be_empty():
     runs["none"] = runs["r0"].iloc[:0]
     for by in BY:
         with pytest.warns(DegenerateWarning, match="empty"):
-            found = predict_grades(runs, qrels, by=by)
-        assert len(found["none"]) == 0
-        assert "grade_prob" in found["none"]
-        assert np.isfinite(chances(found["r0"])).all()
+            result = predict_grades(runs, qrels, by=by)
+        assert len(result["none"]) == 0
+        assert "grade_prob" in result["none"]
+        assert np.isfinite(chances(result["r0"])).all()
 
 
 def test_bad_runs_and_judgments_of_predicted_grades_are_refused():
@@ -378,10 +378,10 @@ def test_the_strength_of_many_counts_is_found_again():
         share = rng.uniform(0.2, 0.8, 4000)
         trials = np.full(4000, 40.0)
         hits = rng.binomial(40, rng.beta(strength * share, strength * (1 - share))).astype(float)
-        found = expected_strength(hits, trials, share)
-        assert found == pytest.approx(strength, rel=0.02)
+        result = expected_strength(hits, trials, share)
+        assert result == pytest.approx(strength, rel=0.02)
 
 
 def test_counts_that_tell_nothing_leave_the_mean_correlation_of_all_strengths():
-    found = expected_strength(np.array([1.0, 0.0]), np.ones(2), np.full(2, 0.5))
-    assert 1 / (found + 1) == pytest.approx(np.mean(1 / (STRENGTHS + 1)))
+    result = expected_strength(np.array([1.0, 0.0]), np.ones(2), np.full(2, 0.5))
+    assert 1 / (result + 1) == pytest.approx(np.mean(1 / (STRENGTHS + 1)))
