@@ -44,12 +44,12 @@ def pool_of(world):
 
 def counts(world, rel):
     """(topic, entity) -> [df among relevant, df among other documents]."""
-    found = {}
+    results = {}
     for number, documents in enumerate(world):
         for label, entities in documents:
             for entity in entities:
-                found.setdefault((number, entity), [0, 0])[label < rel] += 1
-    return found
+                results.setdefault((number, entity), [0, 0])[label < rel] += 1
+    return results
 
 
 def class_of(oer, df_rel, df_other):
@@ -68,16 +68,16 @@ def class_of(oer, df_rel, df_other):
 
 @given(WORLDS, st.integers(1, 3), st.floats(0.01, 5), st.floats(0.1, 20))
 def test_counts_and_relevance_are_those_of_plain_loops(world, rel, alpha, tau):
-    table, wanted = EntityTable(pool_of(world), rel), counts(world, rel)
+    table, expected = EntityTable(pool_of(world), rel), counts(world, rel)
     ids = table.pool.entities.text.to_pylist()
     pairs = [(topic, ids[entity]) for topic, entity in zip(table.topic.tolist(), table.entity.tolist(), strict=True)]
-    assert pairs == sorted(wanted)
-    found = np.stack([table.df_relevant, table.df_other, table.df]).T.tolist()
-    assert found == [[*wanted[pair], sum(wanted[pair])] for pair in pairs]
+    assert pairs == sorted(expected)
+    values = np.stack([table.df_relevant, table.df_other, table.df]).T.tolist()
+    assert values == [[*expected[pair], sum(expected[pair])] for pair in pairs]
     assert table.n_relevant.tolist() == [sum(label >= rel for label, _ in docs) for docs in world]
     assert table.n_other.tolist() == [sum(label < rel for label, _ in docs) for docs in world]
     for (topic, entity), oer, code in zip(pairs, table.oer(alpha, tau), table.classes(alpha, tau), strict=True):
-        df_rel, df_other = wanted[topic, entity]
+        df_rel, df_other = expected[topic, entity]
         n_rel, n_other = int(table.n_relevant[topic]), int(table.n_other[topic])
         if not (n_rel and n_other):
             assert math.isnan(oer)
@@ -104,8 +104,8 @@ def test_classes_at_their_edges():
 
 def test_the_log_odds_by_hand():
     """4 of 5 relevant, none of 5 others: odds (4.5/1.5) / (0.5/5.5) = 33; 4 documents of support at tau = 5."""
-    found = observable_relevance(*(np.array([n]) for n in (4, 0, 5, 5)), alpha=0.5, shrinkage=5.0)
-    assert found[0] == pytest.approx((1 - math.exp(-0.8)) * math.log(33), rel=1e-14)
+    result = observable_relevance(*(np.array([n]) for n in (4, 0, 5, 5)), alpha=0.5, shrinkage=5.0)
+    assert result[0] == pytest.approx((1 - math.exp(-0.8)) * math.log(33), rel=1e-14)
 
 
 def test_equal_odds_are_zero_to_the_last_bit():
@@ -150,8 +150,8 @@ def test_a_selection_equals_plain_loops_in_any_order_of_rows(scores, depth, rand
     assert selection.n_entities.tolist() == list(map(len, lists))
     for number, (qid, entities) in enumerate(zip(POOL.topics, lists, strict=True)):
         padding = selection.depth - len(entities)
-        known = [ids.index(entity) if entity in ids else UNKNOWN for entity in entities]
-        assert selection.entity[number].tolist() == known + [NONE] * padding
+        codes = [ids.index(entity) if entity in ids else UNKNOWN for entity in entities]
+        assert selection.entity[number].tolist() == codes + [NONE] * padding
         expected = [*(scores[qid, entity] for entity in entities), *[np.nan] * padding]
         np.testing.assert_array_equal(selection.score[number], expected)
     ranks = [
@@ -207,9 +207,9 @@ def greedy(documents, k, rel):
 @settings(max_examples=150)
 def test_oracles_against_all_subsets(world, rel, k):
     oracle, unlimited = Oracle(pool_of(world), rel, cutoff=4), Oracle(pool_of(world), rel)
-    exact, found = oracle.exact(k), oracle.greedy(k)
+    exact, result = oracle.exact(k), oracle.greedy(k)
     assert exact.tolist() == [best(documents, k, rel) for documents in world]
-    assert found.tolist() == [greedy(documents, k, rel) for documents in world]
+    assert result.tolist() == [greedy(documents, k, rel) for documents in world]
     everything = [sum(label >= rel and bool(entities) for label, entities in documents) for documents in world]
     assert unlimited.greedy(None).tolist() == unlimited.exact(None).tolist() == everything
     assert oracle.greedy(None).tolist() == oracle.greedy(4).tolist()
@@ -227,10 +227,10 @@ def test_greed_falls_short_where_it_must_and_the_exact_cover_does_not():
 def test_larger_covers_are_settled_and_without_a_solution_within_the_limit_refused(monkeypatch):
     rng = np.random.default_rng(0)
     oracle = Oracle(pool_of([[(1, {f"e{e}" for e in rng.choice(30, 5)}) for _ in range(60)] for _ in range(3)]))
-    found, exact = oracle.greedy(6), oracle.exact(6)
-    assert (found <= exact).all()
-    assert (exact <= found / (1 - 1 / math.e)).all()
-    assert (found < exact).any()
+    result, exact = oracle.greedy(6), oracle.exact(6)
+    assert (result <= exact).all()
+    assert (exact <= result / (1 - 1 / math.e)).all()
+    assert (result < exact).any()
     monkeypatch.setattr(coverage, "MOST_NODES", 0)
     documents = [(1, {f"e{e}" for e in rng.choice(30, 3)}) for _ in range(60)]
     with pytest.raises(InputError, match="query 'q0': found no best 6 of 30 entities for 60 relevant documents"):

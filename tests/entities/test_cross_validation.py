@@ -46,8 +46,8 @@ FOLDS = KFold(4, shuffle=True, random_state=1)
 def data():
     made = linked(n_topics=16, n_documents=20, n_relevant=6)
     test = set(next(iter(Folds(FOLDS, made.run["qid"].unique(), 0))).test)
-    own = made.qrels["qid"].isin(test)
-    flipped = made.qrels.assign(label=np.where(own, 1 - made.qrels["label"], made.qrels["label"]))
+    tested = made.qrels["qid"].isin(test)
+    flipped = made.qrels.assign(label=np.where(tested, 1 - made.qrels["label"], made.qrels["label"]))
     return SimpleNamespace(**vars(made), flipped=flipped, test=test)
 
 
@@ -101,12 +101,16 @@ DEEPEST = "reranker of selected entities after reranker"
 )
 @pytest.mark.slow
 def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
-    given = data()
+    inputs = data()
     pipeline = PIPELINES[name]()
-    before, after = (cross_validated(pipeline, given.run, qrels, folds=FOLDS) for qrels in (given.qrels, given.flipped))
-    assert set(before["qid"]) == set(given.run["qid"])
-    own, others = ([frame[frame["qid"].isin(given.test) == is_test] for frame in (before, after)] for is_test in (1, 0))
-    assert_frame_equal(*own, check_exact=True)
+    before, after = (
+        cross_validated(pipeline, inputs.run, qrels, folds=FOLDS) for qrels in (inputs.qrels, inputs.flipped)
+    )
+    assert set(before["qid"]) == set(inputs.run["qid"])
+    tested, others = (
+        [frame[frame["qid"].isin(inputs.test) == is_test] for frame in (before, after)] for is_test in (1, 0)
+    )
+    assert_frame_equal(*tested, check_exact=True)
     # They are training topics elsewhere, so that the test can fail.
     assert not np.array_equal(others[0]["score"], others[1]["score"])
     assert before["judgments"].unique().tolist() == ["cross-validated"]
@@ -115,105 +119,107 @@ def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["selector", "entity ranker"])
 def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
-    given = data()
-    labels = [entity_labels(link_pool(given.run, given.tags, qrels)) for qrels in (given.qrels, given.flipped)]
+    inputs = data()
+    labels = [entity_labels(link_pool(inputs.run, inputs.tags, qrels)) for qrels in (inputs.qrels, inputs.flipped)]
     # All entities, so that most topics have positive and negative ones.
-    every = ConsensusEntities(given.links, min_documents=1)
+    every = ConsensusEntities(inputs.links, min_documents=1)
     stages = {
         "selector": lambda supervision: selector(supervision=supervision),
         "entity ranker": lambda supervision: NeuralEntityRanker(
-            given.links, supervision=supervision, layers=0, training=Training(epochs=1, patience=np.inf)
+            inputs.links, supervision=supervision, layers=0, training=Training(epochs=1, patience=np.inf)
         ),
     }
     before, after = (
-        cross_validated(every >> stages[name](own.dropna(subset="label")), given.run, None, folds=FOLDS)
-        for own in labels
+        cross_validated(every >> stages[name](label.dropna(subset="label")), inputs.run, None, folds=FOLDS)
+        for label in labels
     )
-    own, others = ([frame[frame["qid"].isin(given.test) == is_test] for frame in (before, after)] for is_test in (1, 0))
-    assert_frame_equal(*own, check_exact=True)
+    tested, others = (
+        [frame[frame["qid"].isin(inputs.test) == is_test] for frame in (before, after)] for is_test in (1, 0)
+    )
+    assert_frame_equal(*tested, check_exact=True)
     assert not np.array_equal(others[0]["score"], others[1]["score"])
 
 
 @pytest.mark.parametrize("name", ["selector", "reranker duet", slow("reranker of selected entities")])
 def test_the_method_of_a_stage_is_the_function(name):
-    given = data()
+    inputs = data()
     stage = PIPELINES[name]()
     if isinstance(stage, pt.Compose):
-        run, stage = stage[0](given.run), stage[1]
+        run, stage = stage[0](inputs.run), stage[1]
     else:
-        run = given.run
-    found = stage.cross_validated(run, given.qrels, folds=FOLDS)
-    assert_frame_equal(found, cross_validated(stage, run, given.qrels, folds=FOLDS), check_exact=True)
+        run = inputs.run
+    result = stage.cross_validated(run, inputs.qrels, folds=FOLDS)
+    assert_frame_equal(result, cross_validated(stage, run, inputs.qrels, folds=FOLDS), check_exact=True)
 
 
 @pytest.mark.slow
 def test_every_fold_has_a_model_of_its_own_and_the_pipeline_remains_as_it_is():
-    given = data()
+    inputs = data()
     pipeline = reranker(consensus() >> selector())
-    found = cross_validated(pipeline, given.run, given.qrels, folds=FOLDS)
+    result = cross_validated(pipeline, inputs.run, inputs.qrels, folds=FOLDS)
     with pytest.raises(InputError, match="is not fitted"):
-        pipeline(given.run)
-    assert found["qid"].drop_duplicates().tolist() == given.run["qid"].drop_duplicates().tolist()
+        pipeline(inputs.run)
+    assert result["qid"].drop_duplicates().tolist() == inputs.run["qid"].drop_duplicates().tolist()
     # By hand: the entities of each training topic are those of a selector that has not seen it.
-    for fold in list(Folds(FOLDS, given.run["qid"].unique(), 0))[:2]:
-        parts = [given.run[given.run["qid"].isin(part)] for part in (fold.training, fold.validation, fold.test)]
+    for fold in list(Folds(FOLDS, inputs.run["qid"].unique(), 0))[:2]:
+        parts = [inputs.run[inputs.run["qid"].isin(part)] for part in (fold.training, fold.validation, fold.test)]
         inner = KFold(5, shuffle=True, random_state=0)
         runs = [consensus()(part) for part in parts]
-        chosen = selector().fit(runs[0], given.qrels, runs[1], given.qrels)
-        runs[0] = selector().cross_validated(runs[0], given.qrels, folds=inner)
+        chosen = selector().fit(runs[0], inputs.qrels, runs[1], inputs.qrels)
+        runs[0] = selector().cross_validated(runs[0], inputs.qrels, folds=inner)
         runs[1:] = [chosen(run) for run in runs[1:]]
         entities = pd.concat(runs, ignore_index=True).drop(columns="judgments")
-        fitted = reranker(entities).fit(parts[0], given.qrels, parts[1], given.qrels)
+        fitted = reranker(entities).fit(parts[0], inputs.qrels, parts[1], inputs.qrels)
         expected = fitted(parts[2]).drop(columns="judgments")
-        own = found[found["qid"].isin(fold.test)].drop(columns="judgments").reset_index(drop=True)
-        assert_frame_equal(own, expected, check_exact=True)
+        rows = result[result["qid"].isin(fold.test)].drop(columns="judgments").reset_index(drop=True)
+        assert_frame_equal(rows, expected, check_exact=True)
 
 
 # Provenance
 
 
 def test_runs_that_depend_on_judgments_are_refused_or_reported():
-    given = data()
-    entities = consensus()(given.run)
-    crossed = selector().cross_validated(entities, given.qrels, folds=FOLDS)
+    inputs = data()
+    entities = consensus()(inputs.run)
+    crossed = selector().cross_validated(entities, inputs.qrels, folds=FOLDS)
     message = (
         r"column 'judgments' says that the rankings of 16 topics \(.*\) are cross-validated.*fitted again in each fold"
     )
-    documents = reranker(consensus(), "knrm").cross_validated(given.run, given.qrels, folds=FOLDS)
+    documents = reranker(consensus(), "knrm").cross_validated(inputs.run, inputs.qrels, folds=FOLDS)
     for learner, run in (
-        (reranker(crossed), given.run),
+        (reranker(crossed), inputs.run),
         (reranker(consensus()), documents),
         (selector(), crossed),
         (ranker(), crossed),
         # Fused, filtered and random entities carry it on, as do reranked documents.
-        (reranker(HybridEntities([consensus(), pt.Transformer.from_df(crossed, uniform=True)])), given.run),
-        (reranker(consensus()), OverlapReranker(given.links, crossed)(given.run)),
-        (selector(), ConsensusEntities(given.tags)(documents)),
+        (reranker(HybridEntities([consensus(), pt.Transformer.from_df(crossed, uniform=True)])), inputs.run),
+        (reranker(consensus()), OverlapReranker(inputs.links, crossed)(inputs.run)),
+        (selector(), ConsensusEntities(inputs.tags)(documents)),
     ):
         with pytest.raises(InputError, match=message):
-            learner.cross_validated(run, given.qrels)
+            learner.cross_validated(run, inputs.qrels)
     with pytest.warns(DegenerateWarning, match="would change its own scores if they include test topics"):
-        reranker(crossed).fit(given.run, given.qrels)
-    fitted = selector().fit(entities, given.qrels)(entities)
+        reranker(crossed).fit(inputs.run, inputs.qrels)
+    fitted = selector().fit(entities, inputs.qrels)(entities)
     assert set(fitted["judgments"]) == {"own topic"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        closed = closed_entities(link_pool(given.run, given.tags, given.qrels), entities)
-        filtered = OERFilter(link_pool(given.run, given.tags, given.qrels))(entities)
+        closed = closed_entities(link_pool(inputs.run, inputs.tags, inputs.qrels), entities)
+        filtered = OERFilter(link_pool(inputs.run, inputs.tags, inputs.qrels))(entities)
     for run in (fitted, closed, filtered):
         with pytest.warns(DegenerateWarning, match="entities: .* depend on judgments of the same topics"):
-            reranker(run).cross_validated(given.run, given.qrels, folds=FOLDS)
+            reranker(run).cross_validated(inputs.run, inputs.qrels, folds=FOLDS)
 
 
 def test_a_ranker_of_other_topics_is_no_leak():
-    given = data()
-    rows = given.run["qid"].isin(given.test)
-    other, own = given.run[~rows], given.run[rows]
-    entities = (consensus() >> selector().fit(consensus()(other), given.qrels))(own)
+    inputs = data()
+    rows = inputs.run["qid"].isin(inputs.test)
+    other, tested = inputs.run[~rows], inputs.run[rows]
+    entities = (consensus() >> selector().fit(consensus()(other), inputs.qrels))(tested)
     assert set(entities["judgments"]) == {"other topics"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        reranker(entities, patience=np.inf).cross_validated(own, given.qrels, folds=KFold(2))
+        reranker(entities, patience=np.inf).cross_validated(tested, inputs.qrels, folds=KFold(2))
 
 
 def test_the_strongest_provenance_of_a_topic_is_carried_on():
@@ -224,11 +230,11 @@ def test_the_strongest_provenance_of_a_topic_is_carried_on():
 
 
 def test_a_trained_reranker_takes_other_entities():
-    given = data()
-    learner = reranker(consensus() >> selector()).fit(given.run, given.qrels)
+    inputs = data()
+    learner = reranker(consensus() >> selector()).fit(inputs.run, inputs.qrels)
     frozen = learner.with_entities(consensus())
-    assert_frame_equal(frozen.with_entities(learner.entities)(given.run), learner(given.run), check_exact=True)
-    assert not np.array_equal(frozen(given.run)["score"], learner(given.run)["score"])
+    assert_frame_equal(frozen.with_entities(learner.entities)(inputs.run), learner(inputs.run), check_exact=True)
+    assert not np.array_equal(frozen(inputs.run)["score"], learner(inputs.run)["score"])
     assert frozen.n_parameters == learner.n_parameters > 0
 
 
@@ -242,8 +248,8 @@ def test_given_folds_and_those_of_scikit_learn():
     assert [fold.validation for fold in equal] == [*equal.parts[1:], equal.parts[0]]
     lists = [topics[::2], topics[1::2]]
     mapping = {topic: "ab"[at % 2] for at, topic in enumerate(topics)}
-    for given in (lists, mapping):
-        assert [fold.test for fold in Folds(given, topics, 0)] == [set(part) for part in lists]
+    for folds in (lists, mapping):
+        assert [fold.test for fold in Folds(folds, topics, 0)] == [set(part) for part in lists]
     assert all(not fold.validation for fold in Folds(lists, topics, 0))
     # Topics of the division that a run lacks do not matter.
     assert [len(fold.test) for fold in Folds(lists, topics[:4], 0)] == [2, 2]
@@ -257,10 +263,10 @@ def test_a_splitter_that_cannot_split_the_topics_is_refused():
 
 
 def test_few_topics_and_other_stages_are_refused():
-    given = data()
-    some = given.run[given.run["qid"].isin(given.run["qid"].unique()[:2])]
+    inputs = data()
+    some = inputs.run[inputs.run["qid"].isin(inputs.run["qid"].unique()[:2])]
     with pytest.raises(InputError, match="1 training topics are too few for estimators in a sequence"):
-        reranker(consensus() >> selector()).cross_validated(some, given.qrels, folds=KFold(2))
+        reranker(consensus() >> selector()).cross_validated(some, inputs.qrels, folds=KFold(2))
 
     class Cache(pt.Transformer):
         def __init__(self, scorer):
@@ -270,4 +276,4 @@ def test_few_topics_and_other_stages_are_refused():
             return self.scorer(inp)
 
     with pytest.raises(InputError, match="Cache contains an estimator and cannot be copied"):
-        cross_validated(consensus() >> Cache(selector()), given.run, given.qrels)
+        cross_validated(consensus() >> Cache(selector()), inputs.run, inputs.qrels)

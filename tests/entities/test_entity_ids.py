@@ -120,8 +120,8 @@ def test_names_of_entities_have_ids_of_their_space(tmp_path, spelling):
     ]
     options = {"id_space": "wikidata", "priors": EntityPriors(popularity={spelling: 8, "wd:Q7": 2}), "progress": False}
     with build_kb(tmp_path / "a.kb", entities, **options) as kb:
-        found = kb.lookup(["dna", "adams"])[["mention", "entity_id"]].to_numpy().tolist()
-        assert found == [["dna", "Q42"], ["adams", "Q42"], ["adams", "Q7"]]
+        values = kb.lookup(["dna", "adams"])[["mention", "entity_id"]].to_numpy().tolist()
+        assert values == [["dna", "Q42"], ["adams", "Q42"], ["adams", "Q7"]]
         assert kb.names([spelling, "wd:Q43", "dbr:Q43"]) == ["Douglas Adams", "Douglas Adams", ""]
         assert kb.resolve(["wd:Q43", "Q9"]) == ["Q42", "Q9"]
 

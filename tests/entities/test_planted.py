@@ -38,11 +38,11 @@ def test_same_seed_same_collection_and_topics_are_independent():
 def test_less_recall_finds_less_of_the_same():
     recalls = (0, 0.2, 0.5, 0.9, 1)
     made = [planted_collection(n_topics=5, linker_recall=recall) for recall in recalls]
-    found = [pairs(one.tags) for one in made]
-    assert all(less < more for less, more in pairwise(found))
-    assert found[-1] == pairs(made[-1].mentions)
-    for kept, recall in zip(found, recalls, strict=True):
-        assert len(kept) / len(found[-1]) == pytest.approx(recall, abs=4 * math.sqrt(0.25 / len(found[-1])))
+    results = [pairs(one.tags) for one in made]
+    assert all(less < more for less, more in pairwise(results))
+    assert results[-1] == pairs(made[-1].mentions)
+    for kept, recall in zip(results, recalls, strict=True):
+        assert len(kept) / len(results[-1]) == pytest.approx(recall, abs=4 * math.sqrt(0.25 / len(results[-1])))
     # A mention is found by seed, document and entity alone.
     small = planted_collection(n_topics=2, linker_recall=0.5)
     other = planted_collection(n_topics=3, linker_recall=0.5, n_entities={"sparse": 0}, n_relevant=50)
@@ -61,10 +61,10 @@ def test_oer_recovers_the_planted_order():
     pool = linked(made)
     table = EntityTable(pool)
     ids = pool.entities.take(table.entity).text.to_pylist()
-    found = pd.DataFrame({"entity_id": ids, "oer": table.oer(), "df": table.df})
-    found["qid"] = np.array(pool.topics, dtype=object)[table.topic]
-    found = found.merge(made.entities, on=["qid", "entity_id"], validate="one_to_one")
-    supported = found[found["df"] >= 20]
+    result = pd.DataFrame({"entity_id": ids, "oer": table.oer(), "df": table.df})
+    result["qid"] = np.array(pool.topics, dtype=object)[table.topic]
+    result = result.merge(made.entities, on=["qid", "entity_id"], validate="one_to_one")
+    supported = result[result["df"] >= 20]
     assert len(supported) > 200
     assert supported["oer"].corr(supported["log_odds"], method="spearman") > 0.95
     gone = (supported["oer"] - supported["log_odds"]).groupby(supported["kind"]).mean()
@@ -92,10 +92,10 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
     assert set(bait) <= set(run["docno"])
     selected = {(qid, entity) for qid, entity in run[["qid", "docno"]].itertuples(index=False)}
     hidden = pairs(made.mentions) - pairs(made.tags)
-    found = evaluate_settings(
+    evaluation = evaluate_settings(
         {"pool": made.pool}, made.qrels, ["AP"], links=linked(made), entities=run, options=ReachOptions(cutoff=k)
     )
-    values = found.values.set_index(["setting", "qid"])["value"]
+    values = evaluation.values.set_index(["setting", "qid"])["value"]
     named = made.mentions.groupby("docno")["entity_id"].agg(set)
     for qid, ranking in made.pool.groupby("qid")["docno"]:
         chosen = {docno: {entity for entity in named[docno] if (qid, entity) in selected} for docno in ranking}
@@ -105,10 +105,10 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
         kept = [docno for docno in ranking if docno not in lost]
         assert values["open-world", qid] == pytest.approx(average_precision(ranking, relevant))
         assert values["conditional", qid] == pytest.approx(average_precision(kept, relevant - lost))
-        assert found.coverage.set_index("qid").loc[qid, "n_reachable"] == len(kept)
+        assert evaluation.coverage.set_index("qid").loc[qid, "n_reachable"] == len(kept)
     if recall == 1:
         assert (values["conditional"] == values["open-world"]).all()
-        assert found.gaps[["gap", "RelCov", "NonRelCov"]].to_numpy().tolist() == [[0, 1, 1]]
+        assert evaluation.gaps[["gap", "RelCov", "NonRelCov"]].to_numpy().tolist() == [[0, 1, 1]]
 
 
 def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
@@ -116,8 +116,8 @@ def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
     for recall in (1.0, 0.1):
         made = planted_collection(n_topics=15, n_documents=400, n_relevant=40, linker_recall=recall)
         odds = made.entities[made.entities["kind"].isin(["core", "conditional", "anti-signal"])]
-        found = made.tags.merge(made.pool[["qid", "docno"]]).merge(odds)
-        evidence = made.pool["docno"].map(found.groupby("docno")["log_odds"].sum()).fillna(0)
+        table = made.tags.merge(made.pool[["qid", "docno"]]).merge(odds)
+        evidence = made.pool["docno"].map(table.groupby("docno")["log_odds"].sum()).fillna(0)
         systems = {"pool": made.pool, "entities": made.pool.assign(score=0.8 * made.pool["score"] + evidence)}
         result = evaluate_settings(
             systems,
@@ -142,8 +142,8 @@ def test_filtering_by_oer_raises_the_ratio_and_lowers_coverage():
         with pytest.warns(match="as a diagnostic, not as a system"):
             stage = OERFilter(links, threshold=threshold)
         runs[str(threshold)] = stage(runs["all"])
-    found = coverage_report(runs, links, cutoff=9).entities.pivot(index="name", columns="measure", values="value")
-    rising, falling = (found.loc[list(runs), f"{name}@9"].diff().dropna() for name in ("DiscRatio", "RelCov"))
+    table = coverage_report(runs, links, cutoff=9).entities.pivot(index="name", columns="measure", values="value")
+    rising, falling = (table.loc[list(runs), f"{name}@9"].diff().dropna() for name in ("DiscRatio", "RelCov"))
     assert (rising > 0).all()
     assert (falling < 0).all()
-    assert found.loc["0.0", "BaitRate@9"] == 0
+    assert table.loc["0.0", "BaitRate@9"] == 0

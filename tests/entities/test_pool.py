@@ -74,7 +74,7 @@ def linkable(rankings, mentions, depth=None):
 
 @given(RANKINGS, MENTIONS, LABELS, st.sampled_from([None, 1, 3, 99]), st.randoms())
 def test_a_pool_is_what_plain_loops_join_in_any_order_of_rows(rankings, mentions, labels, depth, random):
-    wanted = textbook(rankings, mentions, labels, depth)
+    expected = textbook(rankings, mentions, labels, depth)
     shuffled = random.sample(mentions, len(mentions))
     frames = pool_of(rankings), tags_of(shuffled), qrels_of(labels)
     before = [frame.copy() for frame in frames]
@@ -83,12 +83,12 @@ def test_a_pool_is_what_plain_loops_join_in_any_order_of_rows(rankings, mentions
             link_pool(*frames, cutoff=depth)
         return
     pool = link_pool(*frames, cutoff=depth)
-    assert rows_of(pool.to_frame()) == wanted
+    assert rows_of(pool.to_frame()) == expected
     # There and back: the frame in any order of rows is the same pool, but for the order of topics.
     mixed = pool.to_frame().sample(frac=1, random_state=len(mentions))
     again = LinkedPool.from_frame(mixed).to_frame()
     order = {topic: place for place, topic in enumerate(pool.topics)}
-    assert sorted(rows_of(again), key=lambda row: order[row[0]]) == wanted
+    assert sorted(rows_of(again), key=lambda row: order[row[0]]) == expected
     for frame, kept in zip(frames, before, strict=True):
         pd.testing.assert_frame_equal(frame, kept)
 
@@ -103,12 +103,12 @@ def test_pairs_and_their_links(rankings, mentions):
     assert pool.pairs.tolist() == sorted(set(keys))
     assert pool.pairs[pool.pair].tolist() == keys
     topic, entity = np.divmod(np.arange(len(pool.topics) * size), size)
-    found = pool.find(topic, entity)
-    assert found.tolist() == [sorted(set(keys)).index(key) if key in keys else -1 for key in range(len(topic))]
+    result = pool.find(topic, entity)
+    assert result.tolist() == [sorted(set(keys)).index(key) if key in keys else -1 for key in range(len(topic))]
     assert pool.find(topic[:1], np.array([-1])).tolist() == [-1]
-    wanted = [len(pool.pairs) - 1, 0]
-    links = [(place, one) for place, pair in enumerate(wanted) for one in np.flatnonzero(pool.pair == pair).tolist()]
-    assert np.stack(pool.mentioned(np.array(wanted))).T.tolist() == list(map(list, links))
+    expected = [len(pool.pairs) - 1, 0]
+    links = [(place, one) for place, pair in enumerate(expected) for one in np.flatnonzero(pool.pair == pair).tolist()]
+    assert np.stack(pool.mentioned(np.array(expected))).T.tolist() == list(map(list, links))
 
 
 @given(RANKINGS, MENTIONS, LABELS)
@@ -132,8 +132,8 @@ LINKS = link_pool(POOL, TAGS, pd.DataFrame({"qid": ["q1"], "docno": ["a"], "labe
 
 
 def test_tags_of_one_query_count_for_it_alone():
-    found = link_pool(POOL, TAGS.assign(qid=["q2", "q1"])).to_frame()
-    assert [row[:3] for row in rows_of(found)] == [("q1", "a", None), ("q1", "b", "F"), ("q2", "a", "E")]
+    table = link_pool(POOL, TAGS.assign(qid=["q2", "q1"])).to_frame()
+    assert [row[:3] for row in rows_of(table)] == [("q1", "a", None), ("q1", "b", "F"), ("q2", "a", "E")]
 
 
 def test_entities_that_came_as_integers_are_text_from_there_on():

@@ -275,7 +275,7 @@ REFUSALS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("call", "given", "error", "message"), REFUSALS)
-def test_bad_input_has_this_message(request, call, given, error, message, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), REFUSALS)
+def test_bad_input_has_this_message(request, call, arguments, error, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    check_message(request, call, given, error, message)
+    check_message(request, call, arguments, error, message)

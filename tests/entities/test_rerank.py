@@ -31,7 +31,7 @@ class World:
         rng = np.random.default_rng(seed)
         names = [f"e{e}" for e in range(n_entities)]
         self.docs = {f"q{q}": [f"d{d}" for d in range(n_docs) if rng.random() < 0.8] or ["d0"] for q in range(n_topics)}
-        self.score = {(q, d): float(rng.normal()) for q, own in self.docs.items() for d in own}
+        self.score = {(q, d): float(rng.normal()) for q, docnos in self.docs.items() for d in docnos}
         self.links = {
             f"d{d}": {name: float(rng.random()) for name in names if rng.random() < 0.4} for d in range(n_docs)
         }
@@ -41,25 +41,25 @@ class World:
             for q in self.docs
         }
         self.vectors = {name: rng.normal(size=n_dimensions) for name in names[:-1]}
-        tags = [(d, e, w) for d, own in self.links.items() for e, w in own.items()]
-        listed = [(q, e, s) for q, own in self.listed.items() for e, s in own]
+        tags = [(d, e, w) for d, linked in self.links.items() for e, w in linked.items()]
+        listed = [(q, e, s) for q, ranked in self.listed.items() for e, s in ranked]
         self.run = pd.DataFrame([(q, d, s) for (q, d), s in self.score.items()], columns=["qid", "docno", "score"])
         self.tags = pd.DataFrame(tags, columns=["docno", "entity_id", "weight"])
         self.entities = pd.DataFrame(listed, columns=["qid", "docno", "score"])
 
     def weights(self, q, k, kind):
         """Entity -> its weight, of the first k."""
-        n, found = len(self.docs[q]), {}
+        n, result = len(self.docs[q]), {}
         for rank, (e, s) in enumerate(self.listed[q][:k]):
             df = sum(e in self.links[d] for d in self.docs[q])
             idf = math.log((n + 1) / (df + 1)) + 1
-            found[e] = {"uniform": 1.0, "rank": 1 / math.log2(rank + 2), "score": s, "idf": idf}[kind]
-        return found
+            result[e] = {"uniform": 1.0, "rank": 1 / math.log2(rank + 2), "score": s, "idf": idf}[kind]
+        return result
 
     def shared(self, d, weights, confidence):
         """Entity -> its weight in a document, of the listed entities that the document mentions."""
-        own = self.links[d]
-        return {e: w * (own[e] if confidence else 1.0) for e, w in weights.items() if e in own}
+        linked = self.links[d]
+        return {e: w * (linked[e] if confidence else 1.0) for e, w in weights.items() if e in linked}
 
     def centroid(self, weights):
         return sum(
@@ -87,14 +87,14 @@ def agrees(stage, world, expected):
     """The stage's scores are the expected ones, and its ranks those of its scores."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = stage.transform(world.run)
-    assert len(found) == len(world.run)
-    for q, own in found.groupby("qid"):
+        table = stage.transform(world.run)
+    assert len(table) == len(world.run)
+    for q, rows in table.groupby("qid"):
         want = expected(q)
-        assert set(own["docno"]) == set(want)
-        np.testing.assert_allclose(own["score"], [want[d] for d in own["docno"]], rtol=1e-9, atol=1e-9)
-        assert own["rank"].tolist() == list(range(len(own)))
-        single = own["score"].to_numpy(np.float32)
+        assert set(rows["docno"]) == set(want)
+        np.testing.assert_allclose(rows["score"], [want[d] for d in rows["docno"]], rtol=1e-9, atol=1e-9)
+        assert rows["rank"].tolist() == list(range(len(rows)))
+        single = rows["score"].to_numpy(np.float32)
         assert (np.diff(single) <= 0).all()
 
 
@@ -119,8 +119,8 @@ def test_overlap_is_a_loop_over_documents_and_entities(seed, entities, links, co
                 if e in world.links[d]:
                     mentioning = [other for other in world.docs[q] if e in world.links[other]]
                     trusted = [world.links[other][e] if confidence else 1.0 for other in mentioning]
-                    own = value * (world.links[d][e] if confidence else 1.0)
-                    total += own / sum(trusted) if links == "entity" else own
+                    share = value * (world.links[d][e] if confidence else 1.0)
+                    total += share / sum(trusted) if links == "entity" else share
             told[d] = total / max(len(world.links[d]), 1) if links == "document" else total
         score = NORMS[norm]({d: world.score[q, d] for d in world.docs[q]})
         told = NORMS[norm](told)
@@ -150,8 +150,8 @@ def test_propagation_is_a_loop_over_documents_and_entities(seed, entity_weight, 
                 if having:
                     mean[e] = sum(link[d][e] * f[d] for d in having) / sum(link[d][e] for d in having)
             moved = {
-                d: sum(w * mean[e] for e, w in own.items()) / sum(own.values()) if own else f[d]
-                for d, own in link.items()
+                d: sum(w * mean[e] for e, w in shares.items()) / sum(shares.values()) if shares else f[d]
+                for d, shares in link.items()
             }
             f = {d: (1 - damping) * start[d] + damping * moved[d] for d in link}
         return f
@@ -168,13 +168,13 @@ def test_embedding_is_the_cosine_of_two_centroids(seed, entity_weight, confidenc
     documents = {f"d{d}": rng.normal(size=4) for d in range(7)} if own_vectors else None
 
     def expected(q):
-        query, found = world.centroid(world.weights(q, k, entity_weight)), {}
+        query, result = world.centroid(world.weights(q, k, entity_weight)), {}
         for d in world.docs[q]:
-            own = world.centroid({e: w if confidence else 1.0 for e, w in world.links[d].items()})
-            own = own if documents is None else documents.get(d, np.zeros(4))
-            length = np.linalg.norm(own) * np.linalg.norm(query)
-            found[d] = float(own @ query / length) if length > 0 else 0.0
-        return found
+            vector = world.centroid({e: w if confidence else 1.0 for e, w in world.links[d].items()})
+            vector = vector if documents is None else documents.get(d, np.zeros(4))
+            length = np.linalg.norm(vector) * np.linalg.norm(query)
+            result[d] = float(vector @ query / length) if length > 0 else 0.0
+        return result
 
     options = {"document_embeddings": documents, "entity_weight": entity_weight, "confidence": confidence}
     stage = EmbeddingReranker(world.tags, world.entities, world.vectors, cutoff=k, weight=1.0, norm="none", **options)
@@ -195,12 +195,12 @@ def test_propagation_between_similar_documents_is_a_loop(seed, entity_weight, co
         start = f = {d: world.score[q, d] for d in world.docs[q]}
         for _ in range(2):
             moved = {}
-            for d, own in f.items():
+            for d, shares in f.items():
                 near = {o: round(vectors[d] @ vectors[o], 9) for o in vectors if o != d} if d in vectors else {}
                 near = {o: c for o, c in near.items() if c > 0}
                 least = sorted(near.values(), reverse=True)[:neighbours]
                 near = {o: c for o, c in near.items() if c >= least[-1]}
-                moved[d] = sum(c * f[o] for o, c in near.items()) / sum(near.values()) if near else own
+                moved[d] = sum(c * f[o] for o, c in near.items()) / sum(near.values()) if near else shares
             f = {d: (1 - damping) * start[d] + damping * moved[d] for d in f}
         return f
 
@@ -222,18 +222,18 @@ VECTORS = (EmbeddingReranker, SimilarityPropagationReranker)
 @pytest.mark.parametrize("kind", [OverlapReranker, PropagationReranker, *VECTORS])
 def test_topics_without_entities_keep_their_order(kind, world):
     entities = world.entities[world.entities["qid"] != "q1"]
-    found = kind(world.tags, entities, *([world.vectors] if kind in VECTORS else [])).transform(world.run)
-    own = found[found["qid"] == "q1"].set_index("docno")["score"]
+    table = kind(world.tags, entities, *([world.vectors] if kind in VECTORS else [])).transform(world.run)
+    scores = table[table["qid"] == "q1"].set_index("docno")["score"]
     score = minmax({d: world.score["q1", d] for d in world.docs["q1"]})
     factor = 1.0 if issubclass(kind, PropagationReranker) else 0.5
-    assert own.to_dict() == pytest.approx({d: factor * value for d, value in score.items()})
+    assert scores.to_dict() == pytest.approx({d: factor * value for d, value in score.items()})
 
 
 def test_other_columns_pass_through_pipelines(world):
     run = world.run.assign(query="x", text=[f"text of {d}" for d in world.run["docno"]])
     pipeline = pt.Transformer.from_df(run.assign(rank=0)) >> OverlapReranker(world.tags, world.entities)
-    found = pipeline(run[["qid", "query"]].drop_duplicates())
-    assert (found["text"] == "text of " + found["docno"]).all()
+    result = pipeline(run[["qid", "query"]].drop_duplicates())
+    assert (result["text"] == "text of " + result["docno"]).all()
 
 
 def test_equal_documents_say_nothing_under_either_norm():
@@ -241,8 +241,8 @@ def test_equal_documents_say_nothing_under_either_norm():
     tags = pd.DataFrame({"docno": ["b"], "entity_id": ["X"]})
     entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [1.0]})
     for norm in ("minmax", "z"):
-        found = OverlapReranker(tags, entities, norm=norm, weight=0.0).transform(run)
-        assert found["score"].tolist() == [0.0] * 3
+        table = OverlapReranker(tags, entities, norm=norm, weight=0.0).transform(run)
+        assert table["score"].tolist() == [0.0] * 3
 
 
 def test_inputs_with_little_evidence_are_reported():
@@ -264,9 +264,9 @@ ENTITIES = pd.DataFrame(
 
 
 def test_first_entities_are_added_by_text_or_name():
-    found = ExpandByEntities(ENTITIES, texts={"Paris": "Paris, (city)!"}, cutoff=2).transform(TOPICS)
-    assert found["query"].tolist() == ["capital new york city paris city", "cowboys"]
-    assert found["query_0"].tolist() == ["capital", "cowboys"]
+    table = ExpandByEntities(ENTITIES, texts={"Paris": "Paris, (city)!"}, cutoff=2).transform(TOPICS)
+    assert table["query"].tolist() == ["capital new york city paris city", "cowboys"]
+    assert table["query_0"].tolist() == ["capital", "cowboys"]
     assert ExpandByEntities(ENTITIES, cutoff=1).transform(TOPICS)["query"].tolist()[0] == "capital new york city"
 
     assert not len(ExpandByEntities(ENTITIES).transform(TOPICS.iloc[:0]))
@@ -288,15 +288,15 @@ def test_evidence_is_bm25_by_a_loop_over_words(seed, k, n_terms, b):
 
     described = {f"e{e}": text(6) for e in range(4)}
     bodies = {f"d{d}": text(12) for d in range(6)}
-    own = {q: [d for d in bodies if rng.random() < 0.8] or ["d0"] for q in ("q1", "q2")}
+    docnos = {q: [d for d in bodies if rng.random() < 0.8] or ["d0"] for q in ("q1", "q2")}
     columns = ["qid", "docno", "score", "text"]
-    run = pd.DataFrame([(q, d, rng.random(), bodies[d]) for q in own for d in own[q]], columns=columns)
-    listed = {q: [str(e) for e in rng.permutation([*described, "Paris_map"])] for q in own}
-    entities = [(q, e, -rank) for q in own for rank, e in enumerate(listed[q])]
+    run = pd.DataFrame([(q, d, rng.random(), bodies[d]) for q in docnos for d in docnos[q]], columns=columns)
+    listed = {q: [str(e) for e in rng.permutation([*described, "Paris_map"])] for q in docnos}
+    entities = [(q, e, -rank) for q in docnos for rank, e in enumerate(listed[q])]
     entities = pd.DataFrame(entities, columns=["qid", "docno", "score"])
 
-    def words(given):
-        return re.findall(r"\w+", given.lower())
+    def words(body):
+        return re.findall(r"\w+", body.lower())
 
     def expected(q):
         weights = Counter()
@@ -305,15 +305,15 @@ def test_evidence_is_bm25_by_a_loop_over_words(seed, k, n_terms, b):
             for term in terms:
                 weights[term] += 1 / len(terms) / k
         kept = sorted(weights, key=lambda term: (-round(weights[term], 12), term))[:n_terms]
-        docs = {d: words(bodies[d]) for d in own[q]}
+        docs = {d: words(bodies[d]) for d in docnos[q]}
         mean = sum(map(len, docs.values())) / len(docs)
-        found = Counter(dict.fromkeys(docs, 0.0))
+        result = Counter(dict.fromkeys(docs, 0.0))
         for (d, terms), term in product(docs.items(), kept):
             if tf := terms.count(term):
                 df = sum(term in others for others in docs.values())
                 idf = math.log(1 + (len(docs) - df + 0.5) / (df + 0.5))
-                found[d] += weights[term] * idf * tf * 2.2 / (tf + 1.2 * (1 - b + b * len(terms) / mean))
-        return found
+                result[d] += weights[term] * idf * tf * 2.2 / (tf + 1.2 * (1 - b + b * len(terms) / mean))
+        return result
 
     stage = ExpansionReranker(entities, texts=described, cutoff=k, n_terms=n_terms, b=b, weight=1.0, norm="none")
     for q, ranking in stage.transform(run.sample(frac=1, random_state=1)).groupby("qid"):
@@ -339,8 +339,8 @@ def test_same_document_with_two_texts_counts_as_each():
          "text": ["paris", "x", "y", "paris"]}
     )  # fmt: skip
     entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
-    found = ExpansionReranker(entities, weight=1.0).transform(run)
-    assert found[found["rank"] == 0][["qid", "docno"]].values.tolist() == [["q1", "a"], ["q2", "b"]]
+    table = ExpansionReranker(entities, weight=1.0).transform(run)
+    assert table[table["rank"] == 0][["qid", "docno"]].values.tolist() == [["q1", "a"], ["q2", "b"]]
 
 
 @pytest.mark.filterwarnings("ignore:.*(have no reachable document|have no vector and)")

@@ -89,12 +89,12 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_links_of_any_shape_give_the_same_result(name, data):
-    make, given, pool = maker(name, data), data[STAGES[name][3]], data["pool"]
-    whole = make(pool)(given)
+    make, inputs, pool = maker(name, data), data[STAGES[name][3]], data["pool"]
+    whole = make(pool)(inputs)
     assert len(whole) > 4
     shapes = [pool.to_frame(), LinkedPool.from_frame(pool.to_frame().sample(frac=1, random_state=4))]
     for links in shapes if name in OF_POOLS else [*shapes, data["tags"].sample(frac=1, random_state=1)]:
-        same(make(links)(given), whole)
+        same(make(links)(inputs), whole)
     assert (whole["query"] == "query of " + whole["qid"]).all()
 
 
@@ -148,16 +148,16 @@ def test_tags_of_one_query_do_not_reach_for_another():
 def test_documents_outside_the_linked_pool_are_not_reachable():
     pool = link_pool(RUN[RUN["docno"] != "d4"], TAGS)
     with pytest.warns(DegenerateWarning, match=r"1 document is not in the pool of links .*'d4'"):
-        found = EntityReachable(pool, ENTITIES, cutoff=1).transform(RUN)
-    assert kept(found) == [["q1", "d2", 0], ["q2", "d5", 0]]
+        table = EntityReachable(pool, ENTITIES, cutoff=1).transform(RUN)
+    assert kept(table) == [["q1", "d2", 0], ["q2", "d5", 0]]
 
 
 def test_batch_without_tagged_documents_comes_out_empty():
     batch = pd.DataFrame({"qid": ["q1"], "docno": ["new"], "score": [1.0], "rank": [0]})
     with pytest.warns(DegenerateWarning, match="1 of 1 topics"):
-        found = EntityReachable(TAGS, ENTITIES).transform(batch)
-    assert not len(found)
-    assert list(found.columns) == list(batch.columns)
+        table = EntityReachable(TAGS, ENTITIES).transform(batch)
+    assert not len(table)
+    assert list(table.columns) == list(batch.columns)
 
 
 def test_stage_of_entities_is_run_on_its_input():
@@ -174,13 +174,15 @@ def test_a_loop_over_documents_says_the_same(seed, k):
     run = pd.DataFrame(pairs, columns=["qid", "docno"]).astype(str)
     run["score"] = rng.permutation(len(run)).astype(float)
     links = {d: {str(e) for e in range(n_entities) if rng.random() < 0.3} for d in map(str, range(n_docs))}
-    tags = pd.DataFrame([(d, e) for d, own in links.items() for e in own], columns=["docno", "entity_id"], dtype=str)
+    tags = pd.DataFrame(
+        [(d, e) for d, linked in links.items() for e in linked], columns=["docno", "entity_id"], dtype=str
+    )
     ranked = {str(q): [str(e) for e in rng.permutation(n_entities)[: rng.integers(1, 6)]] for q in range(n_topics)}
-    listed = [(q, e, -i) for q, own in ranked.items() for i, e in enumerate(own)]
+    listed = [(q, e, -i) for q, ids in ranked.items() for i, e in enumerate(ids)]
     entities = pd.DataFrame(listed, columns=["qid", "docno", "score"])
     expected = []
-    for qid, own in run.sort_values("score", ascending=False).groupby("qid"):
-        reach = [d for d in own["docno"] if links[d] & set(ranked[qid][:k])]
+    for qid, rows in run.sort_values("score", ascending=False).groupby("qid"):
+        reach = [d for d in rows["docno"] if links[d] & set(ranked[qid][:k])]
         expected += [[qid, d, rank] for rank, d in enumerate(reach)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)

@@ -77,16 +77,16 @@ def sets_of(collection):
 
 
 def test_labels_by_hand(pool):
-    found = entity_labels(pool)
-    assert list(found) == ["qid", "entity_id", "df_rel", "df_nonrel", "df_cand", "label", "partition"]
-    assert found.query("qid == '1'").drop(columns=["qid", "label"]).to_numpy().tolist() == [
+    result = entity_labels(pool)
+    assert list(result) == ["qid", "entity_id", "df_rel", "df_nonrel", "df_cand", "label", "partition"]
+    assert result.query("qid == '1'").drop(columns=["qid", "label"]).to_numpy().tolist() == [
         ["A", 1, 0, 1, "positive"],
         ["B", 1, 2, 3, "common"],
         ["C", 0, 1, 1, "negative"],
         ["D", 0, 1, 1, "negative"],
     ]
-    assert found["label"].fillna(-1).tolist() == [1, -1, 0, 0, 0, -1, 1, 0, 0]
-    assert str(found["label"].dtype) == "Int64"
+    assert result["label"].fillna(-1).tolist() == [1, -1, 0, 0, 0, -1, 1, 0, 0]
+    assert str(result["label"].dtype) == "Int64"
     assert entity_labels(pool, rel=2).query("qid == '2'")["partition"].unique().tolist() == ["negative"]
 
 
@@ -95,8 +95,8 @@ def test_labels_by_hand(pool):
 def test_labels_and_sizes_equal_the_rule_pair_by_pair(collection, rel):
     counts = derived(*collection, rel)
     pool = linked(*collection)
-    found = entity_labels(pool, rel).set_index(["qid", "entity_id"])[["df_rel", "df_nonrel", "partition"]]
-    assert found.T.to_dict("list") == {pair: [*both, partition(*both)] for pair, both in counts.items()}
+    result = entity_labels(pool, rel).set_index(["qid", "entity_id"])[["df_rel", "df_nonrel", "partition"]]
+    assert result.T.to_dict("list") == {pair: [*both, partition(*both)] for pair, both in counts.items()}
     report = supervision_report(pool, rel)
     for name in ("positive", "negative", "common"):
         each = [qid for (qid, _), both in counts.items() if partition(*both) == name]
@@ -111,14 +111,14 @@ def test_contamination_equals_the_comparison_of_every_two_topics(collection):
     sets = sets_of(collection)
     report = supervision_report(linked(*collection))
     shares, n_bad, n = [], 0, 0
-    for qid, found in zip(report.topics["qid"], report.topics["contamination"], strict=True):
+    for qid, result in zip(report.topics["qid"], report.topics["contamination"], strict=True):
         negatives = sets[qid]["negative"]
         bad = {e for e in negatives for other in sets if other != qid and e in sets[other]["positive"]}
         if negatives:
-            assert found == pytest.approx(len(bad) / len(negatives))
+            assert result == pytest.approx(len(bad) / len(negatives))
             shares.append(len(bad) / len(negatives))
         else:
-            assert math.isnan(found)
+            assert math.isnan(result)
         n_bad, n = n_bad + len(bad), n + len(negatives)
     row = report.contamination.iloc[0]
     assert row["n_qids"] == len(shares)
@@ -128,15 +128,15 @@ def test_contamination_equals_the_comparison_of_every_two_topics(collection):
 
 
 def test_frequencies_count_a_document_of_several_pools_once(pool):
-    found = supervision_report(pool).frequencies.set_index(["partition", "quantity"])
-    assert list(found) == ["n_pairs", "mean", "q25", "median", "q75"]
+    table = supervision_report(pool).frequencies.set_index(["partition", "quantity"])
+    assert list(table) == ["n_pairs", "mean", "q25", "median", "q75"]
     # Of three documents, A is in one, B in all, C in one, D in one.
     df = {"positive": [1, 1], "negative": [1, 1, 1, 3, 1], "common": [3, 3]}
     for name, values in df.items():
-        row = found.loc[name, "df"]
+        row = table.loc[name, "df"]
         assert row.tolist() == pytest.approx([len(values), np.mean(values), *np.quantile(values, [0.25, 0.5, 0.75])])
-        assert found.loc[(name, "idf"), "mean"] == pytest.approx(np.mean([math.log(3 / n) for n in values]))
-    assert found.loc[("common", "df_cand"), "mean"] == 2.5
+        assert table.loc[(name, "idf"), "mean"] == pytest.approx(np.mean([math.log(3 / n) for n in values]))
+    assert table.loc[("common", "df_cand"), "mean"] == 2.5
 
 
 @pytest.mark.parametrize("negatives", ["all", "hard", "random"])
@@ -149,21 +149,21 @@ def test_frequencies_equal_a_loop_over_the_pairs(collection, negatives):
     rows = []
     for qid, docnos in pools.items():
         for entity in {entity for docno, entity in mentions if docno in docnos}:
-            own = [docno for docno in docnos if (docno, entity) in mentions]
-            relevant = sum(label.get((qid, docno), 0) > 0 for docno in own)
-            kind = "positive" if relevant == len(own) else "common" if relevant else "negative"
+            docs = [docno for docno in docnos if (docno, entity) in mentions]
+            relevant = sum(label.get((qid, docno), 0) > 0 for docno in docs)
+            kind = "positive" if relevant == len(docs) else "common" if relevant else "negative"
             df = sum((docno, entity) in mentions for docno in documents)
-            rows.append((qid, entity, kind, len(own), df, math.log(len(documents) / df)))
+            rows.append((qid, entity, kind, len(docs), df, math.log(len(documents) / df)))
     pairs = pd.DataFrame(rows, columns=["qid", "entity_id", "partition", "df_cand", "df", "idf"])
     report = supervision_report(link_pool(made["run"], made["tags"], made["qrels"]), negatives=negatives)
-    found = report.frequencies.set_index(["partition", "quantity"])
+    table = report.frequencies.set_index(["partition", "quantity"])
     groups = dict(iter(pairs.groupby("partition")))
     if negatives != "all":
         groups[f"negative ({negatives})"] = None
-    assert set(found.index.get_level_values(0)) == set(groups) | {"positive", "negative", "common"}
+    assert set(table.index.get_level_values(0)) == set(groups) | {"positive", "negative", "common"}
     for kind, group in groups.items():
         for quantity in ("df_cand", "df", "idf"):
-            row = found.loc[(kind, quantity)]
+            row = table.loc[(kind, quantity)]
             if group is None:
                 assert row["n_pairs"] == report.topics["n_sampled"].sum()
                 continue
@@ -234,8 +234,8 @@ def test_candidates_are_the_labelled_entities(collection):
     assert pairs_of(every) == pairs_of(labels.dropna(subset="label"))
     run = labels.assign(score=labels["df_cand"].astype(float))[["qid", "docno", "score"]]
     kept = closed_entities(pool, run.iloc[::2])
-    asked = set(map(tuple, run.iloc[::2, :2].to_numpy()))
-    assert pairs_of(kept) == {pair for pair in pairs_of(every) if pair[:2] in asked}
+    candidates = set(map(tuple, run.iloc[::2, :2].to_numpy()))
+    assert pairs_of(kept) == {pair for pair in pairs_of(every) if pair[:2] in candidates}
     assert kept.merge(run, on=["qid", "docno"]).eval("score_x == score_y").all()
     balanced = closed_entities(pool, balanced=True, seed=3)
     assert pairs_of(balanced) <= pairs_of(every)
@@ -297,7 +297,7 @@ def test_hard_and_random_negatives_by_hand(collection, order):
     sets = sets_of(collection)
     pool = linked(*collection)
     run = pd.DataFrame([(qid, entity, -float(place)) for qid in pool.topics for place, entity in enumerate(order[:4])])
-    found = {
+    results = {
         "hard": supervision_report(pool, negatives="hard", ranking=run.set_axis(["qid", "docno", "score"], axis=1)),
         "random": supervision_report(pool, negatives="random", seed=1),
     }
@@ -305,13 +305,13 @@ def test_hard_and_random_negatives_by_hand(collection, order):
         negatives, n = sets[qid]["negative"], len(sets[qid]["positive"])
         hard = [entity for entity in order[:4] if entity in negatives][:n]
         bad = [entity for entity in hard if any(entity in sets[other]["positive"] for other in sets if other != qid)]
-        row = found["hard"].topics.iloc[place]
+        row = results["hard"].topics.iloc[place]
         assert (row["n_sampled"], row["n_contaminated"]) == (len(hard), len(bad))
-        assert found["random"].topics["n_sampled"][place] == min(n, len(negatives))
-    for name, report in found.items():
+        assert results["random"].topics["n_sampled"][place] == min(n, len(negatives))
+    for name, report in results.items():
         assert report.contamination["negatives"].item() == name
-        own = report.frequencies.set_index(["partition", "quantity"]).loc[(f"negative ({name})", "df_cand")]
-        assert own["n_pairs"] == report.topics["n_sampled"].sum()
+        frequencies = report.frequencies.set_index(["partition", "quantity"]).loc[(f"negative ({name})", "df_cand")]
+        assert frequencies["n_pairs"] == report.topics["n_sampled"].sum()
 
 
 def test_hard_negatives_are_those_of_consensus_unless_a_ranking_is_given():
@@ -327,9 +327,9 @@ def test_hard_negatives_are_those_of_consensus_unless_a_ranking_is_given():
 
 def test_frequencies_of_the_collection_replace_those_of_the_pools(pool):
     df = {"A": 10, "B": 100, "C": 1, "D": 1000}
-    found = supervision_report(pool, df=df, n_documents=1000).frequencies.set_index(["partition", "quantity"])
-    assert found.loc[("common", "df"), "median"] == 100
-    assert found.loc[("positive", "idf"), "mean"] == pytest.approx(math.log(100) / 2)
+    table = supervision_report(pool, df=df, n_documents=1000).frequencies.set_index(["partition", "quantity"])
+    assert table.loc[("common", "df"), "median"] == 100
+    assert table.loc[("positive", "idf"), "mean"] == pytest.approx(math.log(100) / 2)
     with pytest.raises(InputError, match=r"1 entity of the pools has no frequency \('D'\)"):
         supervision_report(pool, df=dict.fromkeys("ABC", 5), n_documents=1000)
     message = "'B' has 2, wanted at least 3, its documents in the pools, and at most n_documents=9"

@@ -37,11 +37,11 @@ def test_every_format_gives_the_vectors_that_were_written(tmp_path_factory, kind
     raw = np.random.default_rng(seed).integers(0, 2**32, (len(NAMES), d), dtype=np.uint32).view(np.float32)
     vectors = np.where(np.isfinite(raw), raw, 1.0).astype(np.float64)
     written(path, kind, NAMES, vectors)
-    found = read_vectors(path, form="binary" if kind.startswith("binary") else "auto")
-    assert list(found) == NAMES
-    assert (len(found), found.dimension) == (len(NAMES), d)
-    np.testing.assert_array_equal([found[name] for name in NAMES], vectors)
-    again = pickle.loads(pickle.dumps(found))
+    result = read_vectors(path, form="binary" if kind.startswith("binary") else "auto")
+    assert list(result) == NAMES
+    assert (len(result), result.dimension) == (len(NAMES), d)
+    np.testing.assert_array_equal([result[name] for name in NAMES], vectors)
+    again = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(again.table(again.rows(NAMES[::-1])), vectors[::-1])
     entities = read_vectors(path, prefix="ENTITY/", form="binary" if kind.startswith("binary") else "auto")
     assert list(entities) == ["New_York", "Zürich", "東京"]
@@ -64,11 +64,11 @@ def test_rankers_read_the_vectors_of_a_file_as_those_of_a_dictionary(tmp_path):
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "score": 1.0})
     tags = pd.DataFrame({"docno": pool["docno"], "entity_id": names})
     query = pd.DataFrame({"qid": ["q"], "entity_id": ["E3"]})
-    found = []
+    results = []
     for embeddings in (read_vectors(tmp_path / "file"), dict(zip(names[:25], vectors, strict=True))):
         with pytest.warns(UserWarning, match="5 of 30 entities have no vector"):
-            found.append(EntitySimilarity(tags, embeddings=embeddings, query_entities=query)(pool))
-    pd.testing.assert_frame_equal(*found)
+            results.append(EntitySimilarity(tags, embeddings=embeddings, query_entities=query)(pool))
+    pd.testing.assert_frame_equal(*results)
 
 
 def test_names_without_a_vector_are_missing_as_in_a_mapping(tmp_path):

@@ -162,8 +162,8 @@ def linked(peer):
     rows = np.array([each + [-1] * (4 - len(each)) for each in links])
     mentions = np.array(
         [
-            [(row == each).sum() * (each >= 0) for each in own]
-            for own, row in zip(rows, values["document_entities"], strict=True)
+            [(row == each).sum() * (each >= 0) for each in ids]
+            for ids, row in zip(rows, values["document_entities"], strict=True)
         ]
     )
     table = np.vstack([vectors, np.zeros((1, 300))]).astype(np.float32)
@@ -182,9 +182,9 @@ def test_qder_reads_entity_vectors_times_run_scores(linked, cutoff):
     query, mask, documents, document_mask = batch(cutoff).scaled()
     assert mask.all()
     np.testing.assert_allclose(query[:, :3], values[f"qder.k{cutoff}.query_vector_first3"], atol=TOLERANCE)
-    for at, (rows, own) in enumerate(zip(documents, document_mask, strict=True)):
-        np.testing.assert_allclose(rows[own][:, :3], values[f"qder.document{at}.vector_first3"], atol=TOLERANCE)
-        assert not rows[~own].any()
+    for at, (rows, is_document) in enumerate(zip(documents, document_mask, strict=True)):
+        np.testing.assert_allclose(rows[is_document][:, :3], values[f"qder.document{at}.vector_first3"], atol=TOLERANCE)
+        assert not rows[~is_document].any()
 
 
 @pytest.mark.parametrize(

@@ -82,14 +82,14 @@ def test_token_vectors_of_folders_and_objects_are_equal(checkpoints):
     assert expected.shape == (2, 8)
     assert TokenVectors(path).size == 8
     tokenizer, network = (each.from_pretrained(path) for each in (transformers.AutoTokenizer, transformers.AutoModel))
-    for given in (str(path), (tokenizer, network), SentenceTransformer(str(path))):
-        assert np.allclose(TokenVectors(given)("petrol duty"), expected, atol=1e-6)
+    for encoder in (str(path), (tokenizer, network), SentenceTransformer(str(path))):
+        assert np.allclose(TokenVectors(encoder)("petrol duty"), expected, atol=1e-6)
     # The encoder inside a model that scores pairs.
     scorer = checkpoints["scorer"]
     inner = transformers.AutoModel.from_pretrained(scorer)
     expected = TokenVectors((tokenizer, inner))("petrol duty")
-    for given in (scorer, CrossEncoder(str(scorer))):
-        assert np.allclose(TokenVectors(given)("petrol duty"), expected, atol=1e-6)
+    for encoder in (scorer, CrossEncoder(str(scorer))):
+        assert np.allclose(TokenVectors(encoder)("petrol duty"), expected, atol=1e-6)
     # Training of the given model changes nothing, and dropout is off.
     vectors = TokenVectors((tokenizer, network.train()))
     first = vectors("petrol duty")
@@ -123,16 +123,16 @@ def test_scores_of_a_cross_encoder_are_its_logits(checkpoints):
 
     for name, of in (("scorer", lambda logits: logits[:, 0]), ("classes", lambda logits: logits[:, 1] - logits[:, 0])):
         path = str(checkpoints[name])
-        given = transformers.AutoTokenizer.from_pretrained(path)(*map(list, zip(*PAIRS, strict=True)), padding=True)
+        encoding = transformers.AutoTokenizer.from_pretrained(path)(*map(list, zip(*PAIRS, strict=True)), padding=True)
         network = transformers.AutoModelForSequenceClassification.from_pretrained(path).eval()
         with torch.inference_mode():
-            expected = of(network(**{key: torch.tensor(value) for key, value in given.items()}).logits).numpy()
+            expected = of(network(**{key: torch.tensor(value) for key, value in encoding.items()}).logits).numpy()
         assert abs(expected[0] - expected[1]) > 0.01
         for checkpoint in (path, CrossEncoder(path)):
-            hidden, mask, own = PretrainedEncoder(checkpoint).pairs(PAIRS, 0)
-            assert own == pytest.approx(expected, abs=1e-6)
+            hidden, mask, kinds = PretrainedEncoder(checkpoint).pairs(PAIRS, 0)
+            assert kinds == pytest.approx(expected, abs=1e-6)
             # Without layers to train, the vector of [CLS] alone.
-            assert (hidden.shape, mask.shape) == ((2, 1, 8), np.shape(given["attention_mask"]))
+            assert (hidden.shape, mask.shape) == ((2, 1, 8), np.shape(encoding["attention_mask"]))
             assert PretrainedEncoder(checkpoint).pairs(PAIRS, 1)[0].shape == (*mask.shape, 8)
     assert PretrainedEncoder(checkpoints["encoder"]).pairs(PAIRS, 0)[2] is None
 
@@ -159,18 +159,18 @@ def test_scores_of_a_cross_encoder_are_an_input_of_the_ranker(data, checkpoints,
     assert scored == plain + 1
     # Scores that tell animals from machines, which vectors of random weights do not.
     frame = pool.to_frame()
-    wanted = set(frame.loc[frame["docno"].str[-1].astype(int) % 2 > 0, "entity_id"].str.replace("_", " "))
+    expected = set(frame.loc[frame["docno"].str[-1].astype(int) % 2 > 0, "entity_id"].str.replace("_", " "))
     pairs = PretrainedEncoder.pairs
 
-    def right(self, given, n_layers):
-        own = np.array([float(text in wanted) for _, text in given], dtype=np.float32)
-        return *pairs(self, given, n_layers)[:2], own
+    def right(self, texts, n_layers):
+        values = np.array([float(text in expected) for _, text in texts], dtype=np.float32)
+        return *pairs(self, texts, n_layers)[:2], values
 
     monkeypatch.setattr(PretrainedEncoder, "pairs", right)
     options = {"layers": 0, "training": Training(epochs=20, rate=0.05)}
     ranked = NeuralEntityRanker(pool, checkpoint=checkpoints["scorer"], **options).cross_validated(run, qrels)
     first = ranked[ranked["rank"] < 5]["docno"].str.replace("_", " ")
-    assert first.isin(wanted).mean() > 0.95
+    assert first.isin(expected).mean() > 0.95
 
 
 # Refusals
@@ -197,15 +197,15 @@ def test_rerankers_take_checkpoints_and_refuse_other_dimensions(checkpoints, tmp
 
     made = linked(n_topics=8)
     inputs = made.links, ConsensusEntities(made.links, min_documents=1)
-    given = str(checkpoints["encoder"]), SentenceTransformer(str(checkpoints["encoder"]))
+    encoders = str(checkpoints["encoder"]), SentenceTransformer(str(checkpoints["encoder"]))
     learners = [
         NeuralReranker(*inputs, encoder=encoder, training=Training(epochs=1)).fit(made.run, made.qrels)
-        for encoder in given
+        for encoder in encoders
     ]
     runs = [learner(made.run) for learner in learners]
-    assert np.allclose(*(found["score"] for found in runs), atol=1e-5)
+    assert np.allclose(*(result["score"] for result in runs), atol=1e-5)
     learners[0].save(tmp_path)
-    again = NeuralReranker.load(tmp_path, *inputs, encoder=given[0])
+    again = NeuralReranker.load(tmp_path, *inputs, encoder=encoders[0])
     assert again == learners[0]
     assert_frame_equal(again(made.run), runs[0], check_exact=True)
     for other in (None, TokenVectors()):
@@ -247,11 +247,11 @@ def test_folders_that_are_no_checkpoint_are_refused(checkpoints, tmp_path, damag
 
 def test_other_encoders_are_refused(data, checkpoints):
     pool, run, qrels = data
-    for given in (3, (1, 2), ["a", "b", "c"], object()):
-        for make in (TokenVectors, lambda given: NeuralEntityRanker(pool, checkpoint=given),
-                     lambda given: NeuralReranker(pool, run, encoder=given)):  # fmt: skip
+    for encoder in (3, (1, 2), ["a", "b", "c"], object()):
+        for make in (TokenVectors, lambda encoder: NeuralEntityRanker(pool, checkpoint=encoder),
+                     lambda encoder: NeuralReranker(pool, run, encoder=encoder)):  # fmt: skip
             with pytest.raises(ParameterError, match="as an encoder, wanted the folder of a checkpoint, a pair of"):
-                make(given)
+                make(encoder)
     for name, layers, why in (
         ("encoder", 3, "layers=3: the encoder has 2"),
         ("deberta", 1, "layers=1: DebertaV2Model has other layers than bert, .*; use layers=0"),

@@ -26,11 +26,11 @@ def labels_of(pool, qrels):
 
 def auc(run, pool, qrels):
     """The mean over topics of the share of pairs of a positive and a negative entity in the right order."""
-    found = []
+    results = []
     for _, group in run.merge(labels_of(pool, qrels).rename(columns={"entity_id": "docno"})).groupby("qid"):
         positive, negative = (group.loc[group["label"] == label, "score"].to_numpy() for label in (1, 0))
-        found.append((positive[:, None] > negative).mean())
-    return float(np.mean(found))
+        results.append((positive[:, None] > negative).mean())
+    return float(np.mean(results))
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +60,15 @@ class TestNeuralEntityRanker:
     @pytest.mark.nightly
     def test_a_frame_of_labels_supervises_as_derived_labels_do(self, data, short):
         pool, run, qrels = data
-        found = once(pool, run, None, labels_of(pool, qrels))
-        assert_frame_equal(found, short, check_exact=True)
+        result = once(pool, run, None, labels_of(pool, qrels))
+        assert_frame_equal(result, short, check_exact=True)
 
     def test_labels_of_a_fold_do_not_change_its_predictions(self, data, short):
         pool, run, qrels = data
-        own = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold_of("q0", 5, 0)}
-        turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+        fold = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold_of("q0", 5, 0)}
+        turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
         after = once(pool, run, turned)
-        assert_frame_equal(after[after["qid"].isin(own)], short[short["qid"].isin(own)], check_exact=True)
+        assert_frame_equal(after[after["qid"].isin(fold)], short[short["qid"].isin(fold)], check_exact=True)
         # The labels of the other folds decide.
         assert not after["score"].equals(short["score"])
 
@@ -150,8 +150,8 @@ def test_bad_parameters_are_refused(data):
 
 
 def replies(*grades):
-    given = iter(grades)
-    return lambda _: next(given)
+    answers = iter(grades)
+    return lambda _: next(answers)
 
 
 RUN = pd.DataFrame(
@@ -160,11 +160,11 @@ RUN = pd.DataFrame(
 
 
 def test_the_majority_of_judges_decides_and_the_median_if_all_differ():
-    given = {"a": ("2", "0", "0", "1"), "b": ("2", "1", " 1.", "Grade: 0"), "c": ("0", "2", "1", "0")}
-    found = judge_entities(RUN, {name: replies(*grades) for name, grades in given.items()})
+    answers = {"a": ("2", "0", "0", "1"), "b": ("2", "1", " 1.", "Grade: 0"), "c": ("0", "2", "1", "0")}
+    result = judge_entities(RUN, {name: replies(*grades) for name, grades in answers.items()})
     grades = {"a": [2, 0, 0, 1], "b": [2, 1, 1, 0], "c": [0, 2, 1, 0]}
     ids = {"qid": ["q1"] * 4, "entity_id": ["A", "B", "C", "D_x"]}
-    assert found.to_dict("list") == ids | {"label": [2, 1, 1, 0]} | grades
+    assert result.to_dict("list") == ids | {"label": [2, 1, 1, 0]} | grades
 
 
 def test_the_prompt_holds_topic_and_entity_alone():
@@ -189,8 +189,8 @@ def test_a_language_model_reranks():
         seen.append(prompt)
         return "[3] > [1], 3"
 
-    found = LanguageModelEntities(ask, {"C": "the sea"}, cutoff=3)(RUN)
-    assert found[["docno", "score", "rank"]].values.tolist() == [["C", 1.0, 0], ["A", 0.5, 1], ["B", 1 / 3, 2]]
+    result = LanguageModelEntities(ask, {"C": "the sea"}, cutoff=3)(RUN)
+    assert result[["docno", "score", "rank"]].values.tolist() == [["C", 1.0, 0], ["A", 0.5, 1], ["B", 1 / 3, 2]]
     assert "[1] A\n[2] B\n[3] the sea\n" in seen[0]
     with pytest.warns(DegenerateWarning, match=r"none of 4 entities has a text or name, .* \('A', 'B', 'C', \.\.\.\)"):
         LanguageModelEntities(ask, {"Q1": "the sea"})(RUN)

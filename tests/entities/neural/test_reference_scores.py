@@ -51,12 +51,12 @@ def attended(query, document):
 def qder(p, row, linked, score):
     """Means of sums and products of Q and what it attends to, times the first stage; a norm; a bilinear form."""
     listed = sorted(score, key=score.get, reverse=True)
-    own, of_document = (
+    of_query, of_document = (
         np.array([VECTORS[each] * score[each] for each in names if each in score and each in VECTORS]).reshape(-1, 5)
         for names in (listed, linked)
     )
     parts = []
-    for query, document in ((encoder(row.query), encoder(row.text)), (own, of_document)):
+    for query, document in ((encoder(row.query), encoder(row.text)), (of_query, of_document)):
         rows = attended(query, document)
         parts += [(query + rows).mean(axis=0), (query * rows).mean(axis=0)]
     c = np.concatenate(parts) * row.score
@@ -92,6 +92,8 @@ def test_saved_reference_models_score_by_the_formula(formula, tmp_path):
     for qid, topic in run.groupby("qid"):
         score = entities[entities["qid"] == qid].set_index("docno")["score"].to_dict()
         links = [tags.loc[tags["docno"] == docno, "entity_id"].tolist() for docno in topic["docno"]]
-        values = np.array([formula(p, row, own, score) for row, own in zip(topic.itertuples(), links, strict=True)])
+        values = np.array(
+            [formula(p, row, links_of, score) for row, links_of in zip(topic.itertuples(), links, strict=True)]
+        )
         expected = (values - values.mean()) / values.std()
         assert scored.loc[qid].loc[topic["docno"]].to_numpy() == pytest.approx(expected, abs=1e-5)

@@ -125,19 +125,19 @@ def test_candidates_from_labels_show_a_gap_with_a_trained_and_with_a_random_rank
     for entities in ("closed, trained", "closed, random"):
         scored = stage(model, entities, epochs=2).cross_validated(data.run, data.qrels["true"])
         options = {"links": data.pool, "entities": data.entities[entities], "inference": Inference(n_resamples=100)}
-        found = evaluate_settings({"it": scored}, data.qrels["true"], ["AP"], **options)
-        values = found.values.pivot(index="qid", columns="setting", values="value").dropna()
+        evaluation = evaluate_settings({"it": scored}, data.qrels["true"], ["AP"], **options)
+        values = evaluation.values.pivot(index="qid", columns="setting", values="value").dropna()
         assert ttest_rel(values["conditional"], values["open-world"], alternative="greater").pvalue < 0.01, entities
 
 
 @pytest.mark.parametrize("model", TRAINED)
 def test_labels_of_a_fold_do_not_change_its_predictions(model):
     data = collection()
-    own = {qid for qid in data.run["qid"].unique() if fold_of(qid, 5, 0) == 1}
+    fold = {qid for qid in data.run["qid"].unique() if fold_of(qid, 5, 0) == 1}
     qrels = data.qrels["true"]
-    turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+    turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
     after, before = stage(model).cross_validated(data.run, turned), crossed(model)
-    assert_frame_equal(after[after["qid"].isin(own)], before[before["qid"].isin(own)], check_exact=True)
+    assert_frame_equal(after[after["qid"].isin(fold)], before[before["qid"].isin(fold)], check_exact=True)
     # The labels of the other folds decide.
     assert not after["score"].equals(before["score"])
 
@@ -157,8 +157,8 @@ def test_neither_order_nor_batches_nor_files_change_anything(model, variant, tmp
     assert_frame_equal(parts, expected, check_exact=True)
     again = stage(model, pool=data.tags.sample(frac=1, random_state=1), variant=variant, epochs=2)
     shuffled = some.sample(frac=1, random_state=2)
-    found = again.fit(shuffled, qrels.sample(frac=1, random_state=3))(shuffled)
-    assert_frame_equal(found.sort_values(["qid", "rank"], ignore_index=True), expected, check_exact=True)
+    result = again.fit(shuffled, qrels.sample(frac=1, random_state=3))(shuffled)
+    assert_frame_equal(result.sort_values(["qid", "rank"], ignore_index=True), expected, check_exact=True)
     fitted.save(tmp_path)
     inputs = data.pool, data.entities["signal"]
     loaded = NeuralReranker.load(tmp_path, *inputs, vectors=data.vectors, encoder=encoder)
@@ -171,12 +171,12 @@ def test_neither_order_nor_batches_nor_files_change_anything(model, variant, tmp
 def test_reference_models_learn_from_other_folds_only(model):
     data = collection()
     some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:15])]
-    own = {qid for qid in some["qid"].unique() if fold_of(qid, 5, 0) == 1}
+    fold = {qid for qid in some["qid"].unique() if fold_of(qid, 5, 0) == 1}
     qrels = data.qrels["true"]
-    turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+    turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
     learner = stage(model, variant="reference", epochs=2)
     before, after = (learner.cross_validated(some, labels) for labels in (qrels, turned))
-    assert_frame_equal(after[after["qid"].isin(own)], before[before["qid"].isin(own)], check_exact=True)
+    assert_frame_equal(after[after["qid"].isin(fold)], before[before["qid"].isin(fold)], check_exact=True)
     assert not after["score"].equals(before["score"])
     # The published pipelines drop documents without entities.
     pairs = [frame[["qid", "docno"]].sort_values(["qid", "docno"], ignore_index=True) for frame in (before, some)]
@@ -235,12 +235,12 @@ def test_options_of_the_other_variant_are_refused():
         ({"variant": "reference", "model": "qder", "layers": 1}, "a function has no layers to train"),
         ({"variant": "published"}, "variant='published': wanted one of 'compact'"),
     ):
-        own = {
+        choices = {
             name: options.pop(name) for name in ("variant", "layers", "switches", "entity_weight") if name in options
         }
         inputs = collection().pool, collection().entities["signal"]
         with pytest.raises(ParameterError, match=message):
-            NeuralReranker(*inputs, encoder=encoder, architecture=Architecture(**own), **options)
+            NeuralReranker(*inputs, encoder=encoder, architecture=Architecture(**choices), **options)
     with pytest.raises(ParameterError, match=r"architecture: wanted settings as Architecture\(...\), found str"):
         NeuralReranker(*inputs, architecture="reference")
 
@@ -322,9 +322,9 @@ def test_entities_without_a_vector_match_by_id():
     options = {"vectors": {"x": [1.0]}, "encoder": encoder, "training": Training(epochs=20)}
     learner = NeuralReranker(data.pool, data.entities["signal"], **options)
     with pytest.warns(DegenerateWarning, match="entities have no vector and match by id only"):
-        found = learner.fit(some, data.qrels["true"])(some)
+        result = learner.fit(some, data.qrels["true"])(some)
     qrels = data.qrels["true"].merge(some[["qid"]].drop_duplicates())
-    measured = [pt.Evaluate(each, qrels, [AP])["AP"] for each in (found, some)]
+    measured = [pt.Evaluate(each, qrels, [AP])["AP"] for each in (result, some)]
     assert measured[0] > measured[1] + 0.1
 
 
@@ -425,10 +425,10 @@ def drawn(seed, n=5, n_words=6, n_entities=4, d=8, v=7, e=3):
     has_word = (np.arange(n_words) < draw.integers(1, n_words + 1, n)[:, None]).astype(np.float32)
     weight = (np.arange(n_entities) < draw.integers(1, n_entities + 1, n)[:, None]) * draw.random((n, n_entities))
     weight[0] = has_word[1] = 0
-    vectors, own = unit(draw, n_entities * n, v), unit(draw, n_entities * n, d)
-    found = np.where(weight > 0, draw.permutation(n_entities * n).reshape(n, n_entities), -1)
-    query = np.array([*found[found >= 0][: e - 1], n_entities * n - 1])[:e]
-    real = (found >= 0)[..., None]
+    vectors, embeddings = unit(draw, n_entities * n, v), unit(draw, n_entities * n, d)
+    result = np.where(weight > 0, draw.permutation(n_entities * n).reshape(n, n_entities), -1)
+    query = np.array([*result[result >= 0][: e - 1], n_entities * n - 1])[:e]
+    real = (result >= 0)[..., None]
     return Batch(
         score=draw.normal(size=n).astype(np.float32),
         document=np.arange(n),
@@ -437,13 +437,13 @@ def drawn(seed, n=5, n_words=6, n_entities=4, d=8, v=7, e=3):
         document_words=unit(draw, n, n_words, d) * has_word[..., None],
         document_text=unit(draw, n, d),
         has_word=has_word,
-        entities=own[query],
+        entities=embeddings[query],
         vectors=vectors[query],
         weight=(1 / np.log2(np.arange(len(query)) + 2)).astype(np.float32),
-        document_entities=np.where(real, own[found], 0).astype(np.float32),
-        document_vectors=np.where(real, vectors[found], 0).astype(np.float32),
+        document_entities=np.where(real, embeddings[result], 0).astype(np.float32),
+        document_vectors=np.where(real, vectors[result], 0).astype(np.float32),
         link_weight=weight.astype(np.float32),
-        same=(found[:, None, :] == query[:, None]).astype(np.float32),
+        same=(result[:, None, :] == query[:, None]).astype(np.float32),
     )
 
 
@@ -475,8 +475,8 @@ def matched(b, n):
 
 
 def shares(b):
-    found = [np.mean([b.same[n, e].any() for n in range(len(b.score))]) for e in range(len(b.weight))]
-    return np.stack([b.weight, b.entities @ b.text, found], axis=1)
+    results = [np.mean([b.same[n, e].any() for n in range(len(b.score))]) for e in range(len(b.weight))]
+    return np.stack([b.weight, b.entities @ b.text, results], axis=1)
 
 
 def by_knrm(b, p, n, channels):
@@ -498,19 +498,19 @@ def by_convolution(b, p, n):
 
     query, document = grams(b.words, b.entities), grams(b.document_words[n], b.document_entities[n])
     weight = [b.has_word[n]] * 3 + [b.link_weight[n]]
-    found = [
+    results = [
         kernels(left, right, weight[j], b.same[n] if i == j == 3 else None).sum(axis=0)
         for i, left in enumerate(query)
         for j, right in enumerate(document)
     ]
-    return np.concatenate(found) @ p["kernels"]
+    return np.concatenate(results) @ p["kernels"]
 
 
 def by_duet(b, p, n):
-    found, attention = matched(b, n), softmax(shares(b) @ p["attention"])
-    word = np.concatenate([found["ww"].sum(axis=0), found["we"].sum(axis=0)]) @ p["word"]
+    result, attention = matched(b, n), softmax(shares(b) @ p["attention"])
+    word = np.concatenate([result["ww"].sum(axis=0), result["we"].sum(axis=0)]) @ p["word"]
     return word + sum(
-        attention[e] * (np.concatenate([found["ew"][e], found["ee"][e]]) @ p["entity"]) for e in range(len(attention))
+        attention[e] * (np.concatenate([result["ew"][e], result["ee"][e]]) @ p["entity"]) for e in range(len(attention))
     )
 
 
@@ -533,13 +533,13 @@ def esdrank(b, p):
 def by_views(b, p, n):
     centroid = sum(weight * vector for weight, vector in zip(b.weight, b.vectors, strict=True))
     query = np.concatenate([b.text, centroid / np.linalg.norm(centroid)]) @ p["query"]
-    found = []
+    results = []
     clusters = models.clustered(b.document_vectors[n : n + 1], b.link_weight[n : n + 1])
     for view, used in zip(*(part[0] for part in clusters), strict=True):
         made = np.concatenate([b.document_text[n], view]) @ p["view"]
         if used:
-            found.append(10 * (query @ made) / np.linalg.norm(query) / np.linalg.norm(made))
-    return p["gate"][0] * max(found)
+            results.append(10 * (query @ made) / np.linalg.norm(query) / np.linalg.norm(made))
+    return p["gate"][0] * max(results)
 
 
 def by_dreq(b, p, n):
@@ -583,24 +583,24 @@ def test_scores_equal_loops(model, seed):
     p = {name: draw.normal(size=values.shape) for name, values in network.parameters(x, draw).items()}
     scales = {f"mean.{name}": np.zeros(x[name].shape[-1], np.float32) for name in network.scaled}
     scales |= {f"scale.{name}": np.ones(x[name].shape[-1], np.float32) for name in network.scaled}
-    found = predicted(network, {**scales, **{name: values.astype(np.float32) for name, values in p.items()}}, x)
+    result = predicted(network, {**scales, **{name: values.astype(np.float32) for name, values in p.items()}}, x)
     if model == "esdrank":
         expected = esdrank(batch, p)
     else:
         expected = batch.score * p["first"] + np.array([ORACLES[model](batch, p, n) for n in range(len(batch.score))])
-    assert found == pytest.approx(np.asarray(expected), rel=2e-4, abs=2e-3)
+    assert result == pytest.approx(np.asarray(expected), rel=2e-4, abs=2e-3)
 
 
 def test_losses_equal_loops():
     torch = pytest.importorskip("torch")
     score, label = np.array([0.3, -0.2, 1.4, 0.0]), np.array([1, 0, 0, 2])
-    given = torch.from_numpy(score), torch.from_numpy(label)
+    tensors = torch.from_numpy(score), torch.from_numpy(label)
     pairs = [(i, j) for i in range(4) for j in range(4) if label[i] > label[j]]
     hinge = np.mean([max(0, 1 - score[i] + score[j]) for i, j in pairs])
-    assert float(models.hinge(*given)) == pytest.approx(hinge)
+    assert float(models.hinge(*tensors)) == pytest.approx(hinge)
     entropy = [np.log1p(np.exp(-s if y > 0 else s)) for s, y in zip(score, label, strict=True)]
     balanced = (np.mean([entropy[0], entropy[3]]) + np.mean([entropy[1], entropy[2]])) / 2
-    assert float(models.cross_entropy(*given)) == pytest.approx(balanced)
+    assert float(models.cross_entropy(*tensors)) == pytest.approx(balanced)
     # Latent ListMLE: a relevant document is chosen among itself and all documents with lower labels.
     x = {"objects": torch.zeros((2, 3)), "pairs": torch.randn((4, 2, 6), generator=torch.Generator().manual_seed(0))}
     p = {"objects": torch.zeros(3), "pairs": torch.ones(6)}
@@ -609,7 +609,7 @@ def test_losses_equal_loops():
     for one in (0, 3):
         rivals = [other for other in range(4) if label[other] < label[one] or other == one]
         total -= np.log(np.mean([strength[one, o] / strength[rivals, o].sum() for o in range(2)])) / 2
-    assert float(MODELS["esdrank"].loss(p, [(x, given[1])])) == pytest.approx(total, rel=1e-5)
+    assert float(MODELS["esdrank"].loss(p, [(x, tensors[1])])) == pytest.approx(total, rel=1e-5)
 
 
 def test_other_topics_documents_are_negatives_of_the_contrast():

@@ -45,9 +45,9 @@ def test_scores_are_those_of_the_equation(collection, scores_of, support, least,
     expected = by_loop(data["run"], data["tags"], support, least=least, depth=depth)
     stage = {"support": support, "min_documents": least, "pool_cutoff": depth}
     for links in (data["tags"], link_pool(data["run"], data["tags"]), link_pool(data["run"], data["tags"]).to_frame()):
-        found = ConsensusEntities(links, **stage)(data["run"])
-        assert scores_of(found) == pytest.approx(expected)
-        assert_frame_equal(found, ranked(found)[found.columns.tolist()], check_dtype=False)
+        result = ConsensusEntities(links, **stage)(data["run"])
+        assert scores_of(result) == pytest.approx(expected)
+        assert_frame_equal(result, ranked(result)[result.columns.tolist()], check_dtype=False)
 
 
 def test_top_cuts_and_ties_fall_as_in_trec_eval(collection):
@@ -68,8 +68,8 @@ def test_topics_and_documents_without_entities_are_told_of(collection):
     data = collection(6)
     pool = link_pool(data["run"], data["tags"])
     with pytest.warns(DegenerateWarning, match="1 topic is not in links.*'new'"):
-        found = ConsensusEntities(pool)(pd.DataFrame({"qid": ["new", "q1"], "query": "?"}))
-    assert set(found["qid"]) == {"q1"}
+        result = ConsensusEntities(pool)(pd.DataFrame({"qid": ["new", "q1"], "query": "?"}))
+    assert set(result["qid"]) == {"q1"}
     unknown = pd.DataFrame({"qid": ["new"], "docno": ["x"], "score": [1.0]})
     with pytest.warns(DegenerateWarning, match="none of its 1 documents has an entity"):
         assert len(ConsensusEntities(data["tags"])(unknown)) == 0
@@ -87,8 +87,8 @@ def dense(document, entity, restart, damping):
     step = np.array([row / row.sum() if row.sum() else restart for row in shared])
     walk = damping * step + (1 - damping) * restart
     values, vectors = np.linalg.eig(walk.T)
-    found = np.real(vectors[:, np.argmin(abs(values - 1))])
-    return found / found.sum()
+    result = np.real(vectors[:, np.argmin(abs(values - 1))])
+    return result / result.sum()
 
 
 @settings(max_examples=60, deadline=None)
@@ -102,17 +102,17 @@ def test_pagerank_of_entities_is_the_eigenvector(seed, damping, few):
     restart = np.zeros(n)
     restart[: 1 if few else n] = rng.random(1 if few else n) + 0.1
     restart /= restart.sum()
-    found = personalised_pagerank(document, entity, restart, damping=damping, tolerance=1e-10)
-    assert np.abs(found - dense(document, entity, restart, damping)).sum() < 1e-9
-    assert found.sum() == pytest.approx(1)
+    result = personalised_pagerank(document, entity, restart, damping=damping, tolerance=1e-10)
+    assert np.abs(result - dense(document, entity, restart, damping)).sum() < 1e-9
+    assert result.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-8])
 def test_the_tolerance_is_kept(tolerance):
     # Two entities that the walk swaps between converge as slowly as any.
     document, entity, restart = np.array([0, 0]), np.array([0, 1]), np.array([1.0, 0.0])
-    found = personalised_pagerank(document, entity, restart, damping=0.9, tolerance=tolerance)
-    error = np.abs(found - np.array([1, 0.9]) / 1.9).sum()
+    result = personalised_pagerank(document, entity, restart, damping=0.9, tolerance=tolerance)
+    error = np.abs(result - np.array([1, 0.9]) / 1.9).sum()
     assert tolerance / 100 < error <= tolerance
 
 
@@ -130,8 +130,8 @@ def test_ranking_of_each_topic(collection, scores_of, restart):
         names = pool.entities.take(pool.pairs[pairs] % len(pool.entities)).text.to_pylist()
         expected.update({(qid, name): share for name, share in zip(names, walk, strict=True)})
     for links in (pool, data["tags"]):
-        found = scores_of(PersonalisedPageRank(links, restart=restart)(data["run"]))
-        assert found == pytest.approx(expected, abs=1e-8)
+        result = scores_of(PersonalisedPageRank(links, restart=restart)(data["run"]))
+        assert result == pytest.approx(expected, abs=1e-8)
 
 
 def test_restart_at_the_entities_of_the_query(collection):
@@ -141,19 +141,19 @@ def test_restart_at_the_entities_of_the_query(collection):
     queries = pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
     stage = PersonalisedPageRank(pool, restart=queries, damping=0.01)
     with pytest.warns(DegenerateWarning, match="2 topics have no restart entity.*'q2', 'q3'"):
-        found = stage(data["topics"])
-    assert set(found["qid"]) == {"q0", "q1"}
-    first = found[found["qid"] == "q0"].set_index("docno")["score"]
+        result = stage(data["topics"])
+    assert set(result["qid"]) == {"q0", "q1"}
+    first = result[result["qid"] == "q0"].set_index("docno")["score"]
     assert first[["E1", "E2"]].tolist() == pytest.approx([0.75, 0.25], abs=0.02)
-    assert found[found["qid"] == "q1"]["docno"].iloc[0] == "E3"
+    assert result[result["qid"] == "q1"]["docno"].iloc[0] == "E3"
 
 
 def test_what_the_walk_never_reaches_is_not_ranked():
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["A", "B", "C", "D"]})
-    found = PersonalisedPageRank(tags, restart=pd.DataFrame({"qid": ["q1"], "entity_id": ["A"]}))(run)
-    assert found["docno"].tolist() == ["A", "B"]
-    assert found["score"].tolist() == pytest.approx([1 / 1.85, 0.85 / 1.85])
+    result = PersonalisedPageRank(tags, restart=pd.DataFrame({"qid": ["q1"], "entity_id": ["A"]}))(run)
+    assert result["docno"].tolist() == ["A", "B"]
+    assert result["score"].tolist() == pytest.approx([1 / 1.85, 0.85 / 1.85])
 
 
 @pytest.fixture
@@ -176,9 +176,9 @@ def test_local_idf_is_that_of_the_equation(collection, entity_run, scores_of, de
         count = df.get((qid, entity), 0)
         expected[qid, entity] = score * (math.log((n_documents[qid] + 1) / (count + 1)) + 1) if count else 0.0
     for links in (pool, pool.to_frame()):
-        found = LocalIDF(links, pool_cutoff=depth)(entity_run)
-        assert scores_of(found) == pytest.approx(expected)
-        assert_frame_equal(found, ranked(found)[found.columns.tolist()], check_dtype=False)
+        result = LocalIDF(links, pool_cutoff=depth)(entity_run)
+        assert scores_of(result) == pytest.approx(expected)
+        assert_frame_equal(result, ranked(result)[result.columns.tolist()], check_dtype=False)
     assert expected["q0", "nobody"] == 0
 
 

@@ -50,26 +50,26 @@ def by_loop(rankers, weights, topics, share):
     ],
 )
 def test_scores_are_those_of_the_formula(data, rankers, scores_of, weights, parameters, share):
-    found = HybridEntities(rankers, weights=weights, **parameters)(data["topics"])
-    assert scores_of(found) == pytest.approx(by_loop(rankers, weights or [1, 1, 1], data["topics"], share))
-    assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
-    assert (found.groupby("qid")["score"].diff().dropna() <= 0).all()
-    assert found.columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+    result = HybridEntities(rankers, weights=weights, **parameters)(data["topics"])
+    assert scores_of(result) == pytest.approx(by_loop(rankers, weights or [1, 1, 1], data["topics"], share))
+    assert result["rank"].tolist() == result.groupby("qid").cumcount().tolist()
+    assert (result.groupby("qid")["score"].diff().dropna() <= 0).all()
+    assert result.columns.tolist() == ["qid", "query", "docno", "score", "rank"]
 
 
 def test_operators_of_pyterrier_sum_as_well_but_lose_queries(data, rankers, scores_of):
     one, two = rankers[0], rankers[2]
     summed = (0.5 * one + 2 * two)(data["topics"])
-    found = HybridEntities([one, two], weights=[0.5, 2], fusion="linear", norm="none")(data["topics"])
-    assert scores_of(found) == pytest.approx(scores_of(summed))
-    assert found["query"].notna().all()
+    result = HybridEntities([one, two], weights=[0.5, 2], fusion="linear", norm="none")(data["topics"])
+    assert scores_of(result) == pytest.approx(scores_of(summed))
+    assert result["query"].notna().all()
     assert summed["query"].isna().any()
 
 
 def test_equal_scores_are_all_the_best(data):
     equal = pd.DataFrame({"qid": ["q0", "q0", "q1"], "docno": ["E1", "E2", "E3"], "score": [5.0, 5.0, -1.0]})
-    found = HybridEntities([pt.Transformer.from_df(equal)], fusion="linear", weights=[2])(data["topics"])
-    assert found[["docno", "score"]].values.tolist() == [["E2", 2.0], ["E1", 2.0], ["E3", 2.0]]
+    result = HybridEntities([pt.Transformer.from_df(equal)], fusion="linear", weights=[2])(data["topics"])
+    assert result[["docno", "score"]].values.tolist() == [["E2", 2.0], ["E1", 2.0], ["E3", 2.0]]
 
 
 @pytest.fixture
@@ -96,12 +96,12 @@ def test_entities_above_the_threshold_are_kept(pool, entity_run, threshold, alph
     rows = rows[(rows["oer"] >= threshold) & (rows["entity_id"] != "nobody")]
     rows = rows.rename(columns={"entity_id": "docno"})[["qid", "docno", "score"]]
     expected = rows.sort_values(["qid", "score"], ascending=[True, False], kind="stable", ignore_index=True)
-    found = made(pool, threshold=threshold, alpha=alpha, shrinkage=tau, rel=rel)(entity_run)
-    assert 0 < len(found) < len(entity_run)
-    assert_frame_equal(found[["qid", "docno", "score"]], expected, check_dtype=False)
-    assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
+    result = made(pool, threshold=threshold, alpha=alpha, shrinkage=tau, rel=rel)(entity_run)
+    assert 0 < len(result) < len(entity_run)
+    assert_frame_equal(result[["qid", "docno", "score"]], expected, check_dtype=False)
+    assert result["rank"].tolist() == result.groupby("qid").cumcount().tolist()
     # An entity that no document mentions has no OER, whatever the threshold.
-    assert "nobody" not in set(found["docno"])
+    assert "nobody" not in set(result["docno"])
 
 
 def test_topics_without_contrast_are_reported(pool, entity_run):
@@ -109,8 +109,8 @@ def test_topics_without_contrast_are_reported(pool, entity_run):
     frame.loc[frame["qid"] == "q1", "label"] = 0
     stage = made(LinkedPool.from_frame(frame), threshold=-99)
     with pytest.warns(DegenerateWarning, match=r"1 topic has no relevant or no non-relevant documents.*'q1'"):
-        found = stage(entity_run)
-    assert set(found["qid"]) == {"q0", "q2", "q3"}
+        result = stage(entity_run)
+    assert set(result["qid"]) == {"q0", "q2", "q3"}
     with pytest.warns(DegenerateWarning, match=r"none of its"), pytest.warns(DegenerateWarning, match=r"'other'"):
         assert len(stage(entity_run.head(2).assign(qid="other"))) == 0
 

@@ -62,10 +62,12 @@ def mean_ap(run, links):
 
 def test_a_selector_finds_planted_entities_in_unseen_topics(data):
     pool, run, qrels, links = data
-    found = EntitySelector(pool, **FAST).cross_validated(run, qrels)
+    result = EntitySelector(pool, **FAST).cross_validated(run, qrels)
     assert mean_ap(run, links) < 0.75
-    assert mean_ap(found, links) > 0.99
-    assert sorted(zip(found["qid"], found["docno"], strict=True)) == sorted(zip(run["qid"], run["docno"], strict=True))
+    assert mean_ap(result, links) > 0.99
+    assert sorted(zip(result["qid"], result["docno"], strict=True)) == sorted(
+        zip(run["qid"], run["docno"], strict=True)
+    )
 
 
 def test_a_selector_finds_nothing_where_nothing_was_planted():
@@ -74,9 +76,9 @@ def test_a_selector_finds_nothing_where_nothing_was_planted():
     noise = run[["qid", "docno"]].assign(label=rng.integers(0, 2, len(run)))
     learner = EntitySelector(pool, supervision="entities", **FAST)
     with np.errstate(all="ignore"):
-        found = learner.cross_validated(run, noise)
+        result = learner.cross_validated(run, noise)
     by_chance = pt.Evaluate(run.assign(score=rng.random(len(run))), noise, [AP])["AP"]
-    assert abs(pt.Evaluate(found, noise, [AP])["AP"] - by_chance) < 0.08
+    assert abs(pt.Evaluate(result, noise, [AP])["AP"] - by_chance) < 0.08
     # The model knows the topics that it was trained on.
     assert pt.Evaluate(learner.fit(run, noise)(run), noise, [AP])["AP"] > by_chance + 0.08
 
@@ -87,11 +89,11 @@ def test_no_topic_is_scored_by_a_model_that_has_seen_it(data):
     learner = EntitySelector(pool, features=["df", "rank_support"], rounds=30, patience=3)
     before = learner.cross_validated(run, qrels)
     for fold in range(5):
-        own = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold}
+        tested = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold}
         # Turned judgments of a fold change nothing in that fold.
-        turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+        turned = qrels.assign(label=np.where(qrels["qid"].isin(tested), 1 - qrels["label"], qrels["label"]))
         after = learner.cross_validated(run, turned)
-        assert_frame_equal(after[after["qid"].isin(own)], before[before["qid"].isin(own)], check_exact=True)
+        assert_frame_equal(after[after["qid"].isin(tested)], before[before["qid"].isin(tested)], check_exact=True)
 
 
 def test_folds_depend_on_seed_and_topic_alone(data):
@@ -125,21 +127,21 @@ def test_features_are_those_of_a_loop(collection):
     run["query"] = "query E1 of"
     run = pd.concat([run, run.head(1).assign(docno="nobody", score=-1.0)], ignore_index=True)
     names = {"E1": "E1 of Query, query"}
-    found = feature_table(RunOnPool.on(pool, run), FEATURES, names)
+    result = feature_table(RunOnPool.on(pool, run), FEATURES, names)
     frame = pool.to_frame()
-    for row, values in zip(run.itertuples(), found, strict=True):
+    for row, values in zip(run.itertuples(), result, strict=True):
         documents = frame[frame["qid"] == row.qid].dropna(subset="entity_id")
         content = documents.groupby("docno").apply(
             lambda links: frozenset(zip(links["entity_id"], links["mentions"], strict=True)), include_groups=False
         )
-        own = documents[documents["entity_id"] == row.docno]
+        linked = documents[documents["entity_id"] == row.docno]
         name = set(names.get(row.docno, row.docno).lower().replace(",", "").split())
         query = set(row.query.lower().split())
         expected = [
-            len(own),
-            len({content[docno] for docno in own["docno"]}),
-            own["mentions"].sum(),
-            (1 / (own["rank"] + 1)).sum(),
+            len(linked),
+            len({content[docno] for docno in linked["docno"]}),
+            linked["mentions"].sum(),
+            (1 / (linked["rank"] + 1)).sum(),
             row.score,
             1 + (run[run["qid"] == row.qid]["score"] > row.score).sum(),
             len(name & query),
@@ -147,7 +149,7 @@ def test_features_are_those_of_a_loop(collection):
             len(name & query) / len(query),
         ]
         assert values.tolist() == pytest.approx(expected)
-    assert (found[:, 1] < found[:, 0]).any(), "some documents have equal entities"
+    assert (result[:, 1] < result[:, 0]).any(), "some documents have equal entities"
 
 
 COPIES = {"equal": lambda label: label, "recoded": lambda label: 7 - 3 * label}
@@ -164,9 +166,9 @@ def test_features_that_copy_the_labels_are_refused(data, copy, column):
             InputError, match=rf"feature '{column}' is a copy of the label .* made from judgments: drop it"
         ):
             call(leaky, qrels)
-    given = EntitySelector(pool, features=["df", column], supervision="entities", **FAST)
+    selector = EntitySelector(pool, features=["df", column], supervision="entities", **FAST)
     with pytest.raises(InputError, match=f"feature '{column}' is a copy of the label"):
-        given.fit(leaky, entity_qrels(links))
+        selector.fit(leaky, entity_qrels(links))
 
 
 def test_other_features_are_not_copies():
@@ -192,8 +194,8 @@ def test_further_columns_are_features(data):
     rng = np.random.default_rng(3)
     hinted = run.assign(hint=labels_of(run, links) + rng.normal(0, 0.7, len(run)))
     blind = EntitySelector(pool, features=["rank_support"], **FAST).cross_validated(hinted, qrels)
-    found = EntitySelector(pool, features=["rank_support", "hint"], **FAST).cross_validated(hinted, qrels)
-    assert mean_ap(found, links) > mean_ap(blind, links) + 0.1
+    result = EntitySelector(pool, features=["rank_support", "hint"], **FAST).cross_validated(hinted, qrels)
+    assert mean_ap(result, links) > mean_ap(blind, links) + 0.1
     with pytest.raises(pt.validate.InputValidationError):
         EntitySelector(pool, features=["hint"]).fit(run, qrels)
     with pytest.raises(InputError, match=r"column 'hint': row 0 holds 'x'.*wanted a number"):
@@ -243,10 +245,10 @@ def test_a_selector_is_a_stage_of_pyterrier_pipelines(data):
     pipeline = ConsensusEntities(pool, min_documents=1) >> EntitySelector(pool, **FAST) % 20
     pipeline.fit(topics.head(25), qrels, topics.iloc[25:30], qrels)
     rest = topics.iloc[30:]
-    wanted = entity_qrels(links)
+    expected = entity_qrels(links)
     systems = [ConsensusEntities(pool, min_documents=1), pipeline]
-    found = pt.Experiment(systems, rest, wanted, [AP], batch_size=3, plan="tree")["AP"]
-    assert found[1] > 0.99 > found[0] + 0.2
+    result = pt.Experiment(systems, rest, expected, [AP], batch_size=3, plan="tree")["AP"]
+    assert result[1] > 0.99 > result[0] + 0.2
     learner = EntitySelector(pool)
     assert set(pt.inspect.transformer_inputs(learner)[0]) == {"qid", "docno", "score", "query"}
     columns = ["qid", "query", "docno", "score", "rank"]

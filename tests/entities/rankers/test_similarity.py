@@ -59,9 +59,9 @@ def test_centroid_of_the_entities_of_the_query(data, vectors, scores_of):
     centroid = {"q0": 0.8 * unit["E1"] + 0.2 * unit["E2"], "q1": unit["E3"], "q2": unit["E4"]}
     stage = EntitySimilarity(data["tags"], embeddings=vectors, query_entities=queries)
     with pytest.warns(DegenerateWarning, match="1 of 4 topics have no vector and no ranking.*'q3'"):
-        found = stage(data["run"].drop(columns="query"))
+        result = stage(data["run"].drop(columns="query"))
     expected = {(qid, e): cosine(centroid[qid], vectors[e]) for qid, _, e in mentioned(data) if qid in centroid}
-    assert scores_of(found) == pytest.approx(expected)
+    assert scores_of(result) == pytest.approx(expected)
 
 
 def test_blocks_change_nothing(data, vectors, monkeypatch):
@@ -72,23 +72,23 @@ def test_blocks_change_nothing(data, vectors, monkeypatch):
 
 
 def test_texts_are_embedded_once(data):
-    asked = []
+    requests = []
 
     def counting(texts):
-        asked.extend(texts)
+        requests.extend(texts)
         return embed(texts)
 
     stage = EntitySimilarity(data["tags"], embed=counting)
     for _, each in data["run"].groupby("qid"):
         stage(each)
-    assert sorted(asked) == sorted([*data["run"]["query"].unique(), *data["tags"]["entity_id"].unique()])
+    assert sorted(requests) == sorted([*data["run"]["query"].unique(), *data["tags"]["entity_id"].unique()])
 
 
 def test_entities_without_vectors_are_told_of(data, vectors):
     without = {e: vector for e, vector in vectors.items() if e != "E3"} | {"E4": np.zeros(5)}
     with pytest.warns(DegenerateWarning, match="2 of 9 entities have no vector and are not ranked.*'E3', 'E4'"):
-        found = EntitySimilarity(data["tags"], embeddings=without, embed=embed)(data["run"])
-    assert set(found["docno"]) == set(vectors) - {"E3", "E4"}
+        result = EntitySimilarity(data["tags"], embeddings=without, embed=embed)(data["run"])
+    assert set(result["docno"]) == set(vectors) - {"E3", "E4"}
     with pytest.warns(DegenerateWarning, match="9 of 9 entities have no vector"):
         assert len(EntitySimilarity(data["tags"], embeddings={}, embed=embed)(data["run"])) == 0
     queries = pd.DataFrame({"qid": ["q0"], "entity_id": ["gone"]})
