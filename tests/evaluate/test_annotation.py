@@ -36,7 +36,7 @@ def task():
 def sheet(task, meant, **columns):
     """The labels of somebody who means these entities; the queries without any are not answered."""
     entities = task.items["entity_id"]
-    answered = task.items["qid"].map({qid: bool(found) for qid, found in meant.items()})
+    answered = task.items["qid"].map({qid: bool(result) for qid, result in meant.items()})
     label = [str(int(e in meant[q])) if q in meant else "" for q, e in zip(task.items["qid"], entities, strict=True)]
     return task.items[["qid", "entity_id"]].assign(label=pd.Series(label).where(answered.eq(True), ""), **columns)
 
@@ -67,12 +67,12 @@ def test_a_sheet_is_written_labelled_and_read_back(tmp_path, suffix, blind):
     else:
         how = {"sep": ",", "quoting": csv.QUOTE_ALL} if suffix == "csv" else {"sep": "\t", "quoting": csv.QUOTE_NONE}
         filled.to_csv(path, index=False, quotechar='"', escapechar="\\", **how)
-    found = task.collect({"ann": path})
-    pd.testing.assert_frame_equal(found.labels, task.collect({"ann": sheet(task, ANN)}).labels)
-    assert found.annotators.to_dict("records") == [
+    frame = task.collect({"ann": path})
+    pd.testing.assert_frame_equal(frame.labels, task.collect({"ann": sheet(task, ANN)}).labels)
+    assert frame.annotators.to_dict("records") == [
         {"annotator": "ann", "kind": "sheet", "n_qids": 3, "n_missing": 0, "saw_prob": not blind}
     ]
-    assert len(found.agreement) == 0
+    assert len(frame.agreement) == 0
 
 
 def test_candidates_are_in_their_order_or_shuffled_by_query_alone(task):
@@ -90,35 +90,39 @@ def test_candidates_are_in_their_order_or_shuffled_by_query_alone(task):
 
 def test_votes_agreement_and_calibration_are_those_of_plain_loops(task):
     labels = {"ann": sheet(task, ANN), "bob": sheet(task, BOB)}
-    found = task.collect(labels, n_resamples=50, seed=3)
-    wanted = {}
+    frame = task.collect(labels, n_resamples=50, seed=3)
+    expected = {}
     for qid in TOPICS["qid"]:
-        said = [one[qid] for one in (ANN, BOB) if one.get(qid)]
+        answers = [one[qid] for one in (ANN, BOB) if one.get(qid)]
         for entity in task.items.loc[task.items["qid"] == qid, "entity_id"]:
-            shares = [(entity in meant) / len(meant) for meant in said]
-            wanted[qid, entity] = sum(shares) / len(said), sum(entity in meant for meant in said) / len(said), len(said)
-    assert list(found.votes[["qid", "entity_id"]].itertuples(index=False, name=None)) == list(wanted)
-    np.testing.assert_allclose(found.votes[["prob", "votes", "n"]].to_numpy(dtype=float), list(wanted.values()))
-    both = found.labels.dropna().sort_values(["qid", "entity_id"])
+            shares = [(entity in meant) / len(meant) for meant in answers]
+            expected[qid, entity] = (
+                sum(shares) / len(answers),
+                sum(entity in meant for meant in answers) / len(answers),
+                len(answers),
+            )
+    assert list(frame.votes[["qid", "entity_id"]].itertuples(index=False, name=None)) == list(expected)
+    np.testing.assert_allclose(frame.votes[["prob", "votes", "n"]].to_numpy(dtype=float), list(expected.values()))
+    both = frame.labels.dropna().sort_values(["qid", "entity_id"])
     peers = judge_agreement(both[["ann", "bob"]].astype(int), n_resamples=50, seed=3)
-    pd.testing.assert_frame_equal(found.agreement.iloc[:3], peers)
-    rows = found.labels.sort_values(["qid", "entity_id"])
+    pd.testing.assert_frame_equal(frame.agreement.iloc[:3], peers)
+    rows = frame.labels.sort_values(["qid", "entity_id"])
     alpha = krippendorff_alpha(rows[["ann", "bob"]], groups=rows["qid"], n_resamples=50, seed=3)
-    last = found.agreement.iloc[3]
+    last = frame.agreement.iloc[3]
     assert last[["value", "low", "high", "n_items"]].tolist() == [alpha.value, alpha.low, alpha.high, 7]
-    peer = calibration_error(INTENTS, found.votes[["qid", "entity_id", "prob"]])
-    assert (found.calibration.brier, found.calibration.missed) == (peer.brier, peer.missed)
-    assert found.calibration.missed == pytest.approx((0.25 + 1) / 3)
-    assert found.unanswered.to_numpy().tolist() == [["bob", "c", "2 of 2 labels missing"]]
-    assert "3 queries with labels of 2 annotators" in repr(found)
-    assert "Krippendorff" in found._repr_html_()
+    peer = calibration_error(INTENTS, frame.votes[["qid", "entity_id", "prob"]])
+    assert (frame.calibration.brier, frame.calibration.missed) == (peer.brier, peer.missed)
+    assert frame.calibration.missed == pytest.approx((0.25 + 1) / 3)
+    assert frame.unanswered.to_numpy().tolist() == [["bob", "c", "2 of 2 labels missing"]]
+    assert "3 queries with labels of 2 annotators" in repr(frame)
+    assert "Krippendorff" in frame._repr_html_()
 
 
 def test_a_query_with_gaps_is_not_used(task):
     part = sheet(task, ANN).drop(index=1)
-    found = task.collect({"ann": part})
-    assert found.unanswered.to_numpy().tolist() == [["ann", "007", "1 of 4 labels missing"]]
-    assert found.votes["qid"].unique().tolist() == ["b", "c"]
+    frame = task.collect({"ann": part})
+    assert frame.unanswered.to_numpy().tolist() == [["ann", "007", "1 of 4 labels missing"]]
+    assert frame.votes["qid"].unique().tolist() == ["b", "c"]
     with pytest.raises(InputError, match="wanted a mapping of annotator to sheet"):
         task.collect(part)
 
@@ -145,21 +149,21 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_answers_of_functions_are_read_or_refused(task, answer):
-    wanted, found = ANSWERS[answer], task.ask(lambda _: answer).query("qid == '007'").set_index("entity_id")
-    if isinstance(wanted, list):
-        assert found.loc[["athlete", "country", "NA", "NIL"], "label"].tolist() == wanted
-        assert found["failure"].eq("").all()
+    expected, result = ANSWERS[answer], task.ask(lambda _: answer).query("qid == '007'").set_index("entity_id")
+    if isinstance(expected, list):
+        assert result.loc[["athlete", "country", "NA", "NIL"], "label"].tolist() == expected
+        assert result["failure"].eq("").all()
     else:
-        assert found["label"].eq("").all()
-        assert wanted in found["failure"].iloc[0]
+        assert result["label"].eq("").all()
+        assert expected in result["failure"].iloc[0]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_no_text_is_an_answer_by_chance(text):
     task = annotate(TOPICS, INTENTS)
-    found = task.ask(lambda _: text)
-    assert found["label"].eq("").all() == found["failure"].ne("").all()
+    result = task.ask(lambda _: text)
+    assert result["label"].eq("").all() == result["failure"].ne("").all()
 
 
 def test_a_function_that_fails_fails_its_query_alone(task):
@@ -168,9 +172,9 @@ def test_a_function_that_fails_fails_its_query_alone(task):
             raise TimeoutError("no answer")
         return '{"meanings": [1]}'
 
-    found = task.collect({"model": task.ask(judge), "ann": sheet(task, ANN)})
-    assert found.unanswered.to_numpy().tolist() == [["model", "b", "TimeoutError: no answer"]]
-    assert found.annotators["kind"].tolist() == ["function", "sheet"]
+    frame = task.collect({"model": task.ask(judge), "ann": sheet(task, ANN)})
+    assert frame.unanswered.to_numpy().tolist() == [["model", "b", "TimeoutError: no answer"]]
+    assert frame.annotators["kind"].tolist() == ["function", "sheet"]
 
 
 def test_prompts_show_data_as_json_and_no_probability(task):
@@ -186,33 +190,33 @@ def test_prompts_show_data_as_json_and_no_probability(task):
 
 
 def test_a_benchmark_is_what_enough_annotators_mean(task):
-    found = task.collect({"ann": sheet(task, ANN), "bob": sheet(task, BOB)})
+    frame = task.collect({"ann": sheet(task, ANN), "bob": sheet(task, BOB)})
     with pytest.warns(DegenerateWarning, match="1 query without an entity of enough votes left out .'c'"):
-        made = found.benchmark()
-    wanted = {("007", "athlete"): 3 / 4, ("007", "country"): 1 / 4, ("b", "planet"): 2 / 3, ("b", "god"): 1 / 3}
-    assert made.set_index(["qid", "entity_id"])["prob"].to_dict() == pytest.approx(wanted)
+        made = frame.benchmark()
+    expected = {("007", "athlete"): 3 / 4, ("007", "country"): 1 / 4, ("b", "planet"): 2 / 3, ("b", "god"): 1 / 3}
+    assert made.set_index(["qid", "entity_id"])["prob"].to_dict() == pytest.approx(expected)
     with pytest.warns(DegenerateWarning, match="1 query without"):
-        strict = found.benchmark(min_votes=1, probs="candidates")
+        strict = frame.benchmark(min_votes=1, probs="candidates")
     assert strict[["entity_id", "prob"]].to_numpy().tolist() == [["athlete", 1.0], ["planet", 1.0]]
-    kept = found.benchmark(nil=True)
+    kept = frame.benchmark(nil=True)
     assert kept.loc[kept["qid"] == "c", "entity_id"].tolist() == ["NIL"]
     with pytest.raises(ParameterError, match="no probability of NIL"):
-        found.benchmark(nil=True, probs="candidates")
+        frame.benchmark(nil=True, probs="candidates")
     # 0 would keep entities that nobody labelled 1.
     with pytest.raises(ParameterError, match=r"min_votes=0: wanted a number above 0"):
-        found.benchmark(min_votes=0)
+        frame.benchmark(min_votes=0)
     only = task.collect({"ann": sheet(task, {"c": {"NIL"}})})
     with pytest.raises(InputError, match="no entity has the votes"):
         only.benchmark()
 
 
 def test_a_benchmark_is_a_set_of_intents_with_a_datasheet(task, tmp_path):
-    found = task.collect({"ann": sheet(task, ANN), "b|o<b>": sheet(task, BOB, prob=0.5)})
+    frame = task.collect({"ann": sheet(task, ANN), "b|o<b>": sheet(task, BOB, prob=0.5)})
     tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["athlete"]})
     about = {"queries": "my *log*\n# x", "candidates": "Wikidata"}
     with pytest.warns(DegenerateWarning, match="left out"):
         made, again = (
-            found.pack(tmp_path / name, date="2026-01-31", sources=about, tags=tags) for name in ("set", "again")
+            frame.pack(tmp_path / name, date="2026-01-31", sources=about, tags=tags) for name in ("set", "again")
         )
     text = made.datasheet()
     assert text == again.datasheet(), "nothing depends on the time or the folder"
@@ -231,7 +235,7 @@ def test_a_benchmark_is_a_set_of_intents_with_a_datasheet(task, tmp_path):
     ):
         assert words in text
     assert made.topics()["query"].tolist() == TOPICS["query"].tolist()[:2]
-    assert made.annotations()["ann"].tolist() == found.labels["ann"].tolist()
+    assert made.annotations()["ann"].tolist() == frame.labels["ann"].tolist()
     run = pd.DataFrame({"qid": ["007", "b"], "docno": ["d1", "d2"], "score": 1.0})
     assert (
         vbterrier.score(run, made.intents(), [made.ES @ 5], inference=Inference(n_resamples=2)).means().iloc[0, 0]
@@ -239,7 +243,7 @@ def test_a_benchmark_is_a_set_of_intents_with_a_datasheet(task, tmp_path):
     )
     for wrong in ({"date": "yesterday"}, {"date": None}, {"sources": {}}):
         with pytest.raises(ParameterError):
-            found.pack(tmp_path / "no", **{"date": "2026-01-31", "sources": about, **wrong})
+            frame.pack(tmp_path / "no", **{"date": "2026-01-31", "sources": about, **wrong})
 
 
 def test_the_intent_of_any_other_entity_may_be_a_candidate(tmp_path):

@@ -34,8 +34,8 @@ def collection(seed):
     chance = rng.random(len(pool))
     honest = np.where(chance < 0.1, np.maximum(grade - 1, 0), np.where(chance < 0.2, np.minimum(grade + 1, 2), grade))
     liked = pool["docno"].isin([*first_ten(runs["a"]), *first_ten(runs["b"])]) & (rng.random(len(pool)) < 0.6)
-    own = np.where(liked, np.minimum(honest + 1, 2), honest)
-    labels = {"honest": pool.assign(label=honest), "partial": pool.assign(label=own)}
+    biased = np.where(liked, np.minimum(honest + 1, 2), honest)
+    labels = {"honest": pool.assign(label=honest), "partial": pool.assign(label=biased)}
     return runs, pool.assign(label=grade), labels
 
 
@@ -58,15 +58,15 @@ def planted():
 
 @pytest.mark.slow
 def test_every_estimate_is_there_with_its_interval(planted):
-    runs, _, _, _, found = planted
-    keys = found.systems[["estimate", "judge"]].drop_duplicates().to_numpy().tolist()
+    runs, _, _, _, result = planted
+    keys = result.systems[["estimate", "judge"]].drop_duplicates().to_numpy().tolist()
     assert keys == [["humans alone", ""], ["corrected", ""], ["judge alone", "honest"], ["judge alone", "partial"]]
-    assert found.systems.groupby(["estimate", "judge"])["name"].agg(list).tolist() == [list(runs)] * 4
-    assert (found.systems["low"] < found.systems["value"]).all()
-    assert (found.systems["value"] < found.systems["high"]).all()
-    assert found.pairs[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [[name, "a"] for name in "bcd"]
-    values = found.systems.set_index(["estimate", "judge", "name"])["value"]
-    pair = found.pairs.query("estimate == 'corrected' and name_a == 'd'").iloc[0]
+    assert result.systems.groupby(["estimate", "judge"])["name"].agg(list).tolist() == [list(runs)] * 4
+    assert (result.systems["low"] < result.systems["value"]).all()
+    assert (result.systems["value"] < result.systems["high"]).all()
+    assert result.pairs[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [[name, "a"] for name in "bcd"]
+    values = result.systems.set_index(["estimate", "judge", "name"])["value"]
+    pair = result.pairs.query("estimate == 'corrected' and name_a == 'd'").iloc[0]
     assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
 
 
@@ -75,18 +75,20 @@ def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
     runs, _, labels, human, whole = planted
     topics = sorted(set(human["qid"]))
     parts = {"half": topics[:20], "rest": topics[20:]}
-    given = {name: labels["honest"][labels["honest"]["qid"].isin(own)] for name, own in parts.items()}
+    judgments = {name: labels["honest"][labels["honest"]["qid"].isin(part)] for name, part in parts.items()}
     with pytest.warns(DegenerateWarning, match=r"no label for 20 of 40 topics .* means over the other 20"):
-        found = audit_judge(runs, human, labels=given, budget=1)
-    frame = found.systems.set_index(["estimate", "judge", "name"]).sort_index()
+        audit = audit_judge(runs, human, labels=judgments, budget=1)
+    frame = audit.systems.set_index(["estimate", "judge", "name"]).sort_index()
     sizes = frame.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
     assert sizes == {("humans alone", ""): [40], ("corrected", ""): [40]} | {
         (estimate, judge): [20] for estimate in ("humans alone", "judge alone") for judge in parts
     }
-    pairs = found.pairs.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
+    pairs = audit.pairs.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
     assert pairs == sizes
-    for name, own in parts.items():
-        exact = vbterrier.score({n: run[run["qid"].isin(own)] for n, run in runs.items()}, given[name], ["nDCG@10"])
+    for name, part in parts.items():
+        exact = vbterrier.score(
+            {n: run[run["qid"].isin(part)] for n, run in runs.items()}, judgments[name], ["nDCG@10"]
+        )
         assert frame.loc["judge alone", name]["value"].to_dict() == pytest.approx(exact.means()["nDCG@10"].to_dict())
     # One model of all topics: means over systems, which no factor shrinks, are those of both halves.
     halves = [frame.loc["humans alone", name]["value"].mean() for name in parts]
@@ -98,17 +100,17 @@ def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
 def test_equal_labels_of_half_of_the_topics_show_no_bias(shared_data):
     folder = shared_data / "cases" / "audit-partial-judge"
     with pytest.warns(DegenerateWarning):
-        found = audit_judge(folder / "good.run", folder / "q.txt", labels=folder / "half.txt").systems
-    humans, judge = (found.query("judge == 'half' and estimate == @name") for name in ("humans alone", "judge alone"))
+        systems = audit_judge(folder / "good.run", folder / "q.txt", labels=folder / "half.txt").systems
+    humans, judge = (systems.query("judge == 'half' and estimate == @name") for name in ("humans alone", "judge alone"))
     assert humans["value"].item() == pytest.approx(judge["value"].item(), abs=1e-12) == pytest.approx(0.8453, abs=5e-5)
     assert humans["n_qids"].item() == judge["n_qids"].item() == 6
 
 
 @pytest.mark.nightly
 def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
-    runs, _, labels, _, found = planted
+    runs, _, labels, _, result = planted
     means = vbterrier.score(runs, labels["partial"], ["nDCG@10"]).means()["nDCG@10"]
-    alone = found.systems.query("judge == 'partial'").set_index("name")["value"]
+    alone = result.systems.query("judge == 'partial'").set_index("name")["value"]
     pd.testing.assert_series_equal(alone, means.rename("value"))
     # Probabilities are labels, too: nDCG does not depend on their unit.
     halved = {"half": labels["partial"].assign(label=labels["partial"]["label"] / 2)}
@@ -121,15 +123,15 @@ def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
 
 
 def test_a_judge_that_prefers_a_family_is_found_and_corrected(planted):
-    runs, truth, _, _, found = planted
-    family = found.bias.query("by == 'family'").set_index(["judge", "group"])
+    runs, truth, _, _, result = planted
+    family = result.bias.query("by == 'family'").set_index(["judge", "group"])
     assert family.loc[("partial", "llm"), "low"] > 0.1
     assert family.loc[("partial", "other"), "high"] < family.loc[("partial", "llm"), "low"]
     assert family.loc[("honest", "llm"), "low"] < 0 < family.loc[("honest", "llm"), "high"]
     assert family.loc[("partial", "llm"), "bias"] > 0.2 > family.loc[("honest", "llm"), "bias"]
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-    alone = found.pairs.query("judge == 'partial'").set_index("name_a")["diff"]
-    corrected = found.pairs.query("estimate == 'corrected'").set_index("name_a")
+    alone = result.pairs.query("judge == 'partial'").set_index("name_a")["diff"]
+    corrected = result.pairs.query("estimate == 'corrected'").set_index("name_a")
     gap = exact["d"] - exact["a"]
     assert alone["d"] < gap - 0.03
     assert corrected.loc["d", "low"] < gap < corrected.loc["d", "high"]
@@ -143,16 +145,16 @@ def test_intervals_cover_the_scores_under_all_judgments():
     for seed in range(1, 9):
         runs, truth, labels = collection(seed)
         human = truth.sample(frac=0.4, random_state=seed)
-        found = audit_judge(
+        audit = audit_judge(
             runs, human, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=300)
         )
         exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-        for estimate, known in errors.items():
-            own = found.systems[found.systems["estimate"] == estimate]
-            known.extend(own["value"] - own["name"].map(exact))
-        own = found.systems[found.systems["estimate"] == "corrected"]
-        inside["systems"] += own["name"].map(exact).between(own["low"], own["high"]).tolist()
-        pairs = found.pairs[found.pairs["estimate"] == "corrected"]
+        for estimate, error in errors.items():
+            rows = audit.systems[audit.systems["estimate"] == estimate]
+            error.extend(rows["value"] - rows["name"].map(exact))
+        rows = audit.systems[audit.systems["estimate"] == "corrected"]
+        inside["systems"] += rows["name"].map(exact).between(rows["low"], rows["high"]).tolist()
+        pairs = audit.pairs[audit.pairs["estimate"] == "corrected"]
         gap = pairs["name_a"].map(exact) - pairs["name_b"].map(exact)
         inside["pairs"] += gap.between(pairs["low"], pairs["high"]).tolist()
     # Systems of one collection depend on each other; collections are independent.
@@ -176,8 +178,8 @@ def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight)
     factor = max(1 - (n - 3) / (n - 1) * noise / (deviation**2).sum(), 0.0) if n > 2 else 1.0
     _, pairs = Estimate([f"s{i:02}" for i in range(n)], 9, draws, fitted, parts, spread).tables("corrected", 0.9, None)
     first = pairs.iloc[0]
-    own = fitted[0].mean() - fitted[1].mean() + factor * (parts[0].sum() - parts[1].sum())
-    assert first["diff"] == pytest.approx(own)
+    expected = fitted[0].mean() - fitted[1].mean() + factor * (parts[0].sum() - parts[1].sum())
+    assert first["diff"] == pytest.approx(expected)
     errors = (parts * spread)[0] - (parts * spread)[1]
     variance = (1 - factor) * (draws[0] - draws[1]).var() + factor * (errors**2).sum()
     assert first["high"] - first["diff"] == pytest.approx(stats.norm.ppf(0.95) * np.sqrt(variance))
@@ -195,30 +197,30 @@ def test_residuals_correct_the_model_on_a_collection(shared_data):
         runs[name] = condense(run[run["qid"].isin(truth["qid"])].assign(rank=0))
     human = truth.sample(frac=0.2, random_state=0)
     judge = folder / "labels.llama3-70b-criteria.txt.gz"
-    found = audit_judge(runs, human, labels=judge, budget=1)
+    audit = audit_judge(runs, human, labels=judge, budget=1)
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-    error = found.systems.assign(error=found.systems["value"] - found.systems["name"].map(exact))
+    error = audit.systems.assign(error=audit.systems["value"] - audit.systems["name"].map(exact))
     rmse = np.sqrt((error["error"] ** 2).groupby(error["estimate"]).mean())
-    assert found.systems.query("estimate == 'corrected'")["method"].iloc[0] == "unjudged and residuals (normal)"
+    assert audit.systems.query("estimate == 'corrected'")["method"].iloc[0] == "unjudged and residuals (normal)"
     assert rmse["corrected"] < 0.05
     assert rmse["judge alone"] > 0.1
 
 
 def test_needed_labels_are_the_first_of_the_plan(planted):
-    found = planted[-1]
-    needed = found.needed.set_index("labels")
+    result = planted[-1]
+    needed = result.needed.set_index("labels")
     assert needed.loc["with", "width"] < needed.loc["without", "width"]
     n = int(needed.loc["with", "n"])
-    widths = found.plan.documents["width_after"]
+    widths = result.plan.documents["width_after"]
     assert widths.iloc[n - 1] <= 0.04 < widths.iloc[n - 2]
-    assert f"±0.02 needs {n} more human judgments" in repr(found)
+    assert f"±0.02 needs {n} more human judgments" in repr(result)
 
 
 def test_agreement_counts_documents_that_all_labelled(planted):
-    _, _, _, human, found = planted
-    assert found.agreement["judges"].tolist()[:3] == ["humans, honest", "humans, partial", "honest, partial"]
-    assert (found.agreement["n_items"] == len(human)).all()
-    kappa = found.agreement.set_index("judges")["value"]
+    _, _, _, human, result = planted
+    assert result.agreement["judges"].tolist()[:3] == ["humans, honest", "humans, partial", "honest, partial"]
+    assert (result.agreement["n_items"] == len(human)).all()
+    kappa = result.agreement.set_index("judges")["value"]
     assert kappa["humans, honest"] > kappa["humans, partial"]
 
 
@@ -226,11 +228,11 @@ def test_agreement_counts_documents_that_all_labelled(planted):
 def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     runs, truth, labels, human, _ = planted
     texts = truth[["docno"]].assign(text=["word " * (5 + 3 * (i % 40)) for i in range(len(truth))])
-    found = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, data=Data(documents=texts))
+    audit = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, data=Data(documents=texts))
     both = human.merge(labels["honest"], on=["qid", "docno"])
     difference = (both["label_y"] - both["label_x"]).groupby(both["label_x"]).mean()
-    assert found.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
-    lengths = found.bias.query("by == 'length'")
+    assert audit.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
+    lengths = audit.bias.query("by == 'length'")
     assert lengths["n"].sum() == len(human)
     shortest = [int(group.split()[0]) for group in lengths["group"]]
     assert len(shortest) == 4
@@ -245,17 +247,17 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     cut = first_ten(runs["c"])
     human = truth[truth["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning, match="do not fill the gaps of the judgments .* machine labels"):
-        found = audit_judge(runs, human, labels={"partial": labels["partial"]}, budget=1)
-    mixed = found.mixed.set_index("name")
+        audit = audit_judge(runs, human, labels={"partial": labels["partial"]}, budget=1)
+    mixed = audit.mixed.set_index("name")
     assert mixed.loc["c", "machine"] == 0 < mixed.loc["a", "machine"]
     gaps = labels["partial"][~labels["partial"]["docno"].isin(cut)]
     filled = vbterrier.score(runs, pd.concat([human, gaps]), ["nDCG@10"]).means()["nDCG@10"]
     assert mixed["filled"].tolist() == pytest.approx(filled.tolist())
-    methods = found.systems.query("estimate == 'corrected'")["method"].unique().tolist()
+    methods = audit.systems.query("estimate == 'corrected'")["method"].unique().tolist()
     assert methods == [
         "a correction needs 15 complete topics (now 0), or 20 judged documents in each other topic (now 10.0)"
     ]
-    assert found.mixed["shift"].isna().all()
+    assert audit.mixed["shift"].isna().all()
 
 
 @pytest.mark.nightly
@@ -277,9 +279,9 @@ def test_a_judge_of_some_systems_is_counted(planted):
     cut = first_ten(runs["c"])
     some = labels["honest"][labels["honest"]["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning) as told:
-        found = audit_judge(runs, human, labels={"some": some}, budget=1)
+        audit = audit_judge(runs, human, labels={"some": some}, budget=1)
     assert any("neither a label nor a judgment" in str(one.message) for one in told)
-    neither = found.mixed.set_index("name")["neither"]
+    neither = audit.mixed.set_index("name")["neither"]
     assert neither["c"] == 0
     assert neither["a"] == pytest.approx(1 - first_ten(runs["a"]).isin(set(cut) | set(human["docno"])).mean())
 
@@ -287,25 +289,25 @@ def test_a_judge_of_some_systems_is_counted(planted):
 @pytest.mark.slow
 def test_complete_judgments_are_exact(planted):
     runs, truth, labels, _, _ = planted
-    found = audit_judge(runs, truth, labels={"honest": labels["honest"]}, budget=1)
+    audit = audit_judge(runs, truth, labels={"honest": labels["honest"]}, budget=1)
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-    own = found.systems.query("estimate == 'corrected'").set_index("name")
+    rows = audit.systems.query("estimate == 'corrected'").set_index("name")
     for column in ("value", "low", "high"):
-        assert own[column].tolist() == pytest.approx(exact.tolist())
+        assert rows[column].tolist() == pytest.approx(exact.tolist())
 
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted):
-    runs, _, labels, human, found = planted
+    runs, _, labels, human, result = planted
     turned = {name: run.sample(frac=1, random_state=1) for name, run in runs.items()}
-    given = {name: one.sample(frac=1, random_state=2) for name, one in labels.items()}
-    again = audit_judge(turned, human.sample(frac=1), labels=given, families=FAMILIES, budget=1, baseline="a")
-    pd.testing.assert_frame_equal(again.systems, found.systems)
-    pd.testing.assert_frame_equal(again.bias, found.bias)
-    assert "Bias of the judge" in found._repr_html_()
+    judgments = {name: one.sample(frac=1, random_state=2) for name, one in labels.items()}
+    again = audit_judge(turned, human.sample(frac=1), labels=judgments, families=FAMILIES, budget=1, baseline="a")
+    pd.testing.assert_frame_equal(again.systems, result.systems)
+    pd.testing.assert_frame_equal(again.bias, result.bias)
+    assert "Bias of the judge" in result._repr_html_()
     pytest.importorskip("matplotlib")
-    assert found.plot(measure="nDCG@10").get_xlabel() == "nDCG@10"
-    assert found.plot("reliability").get_xlabel() == "predicted probability"
+    assert result.plot(measure="nDCG@10").get_xlabel() == "nDCG@10"
+    assert result.plot("reliability").get_xlabel() == "predicted probability"
 
 
 def complete(truth, n, seed=1):
@@ -320,7 +322,7 @@ def judged():
     runs, truth, labels = collection(1)
     rng, grade, pool = np.random.default_rng(1), truth["label"].to_numpy(), truth[["qid", "docno"]]
     wrong = np.clip(grade + rng.choice([-1, 1], len(grade)), 0, 2)
-    given = {
+    judgments = {
         "good": np.where(rng.random(len(grade)) < 0.03, wrong, grade),
         "biased": labels["partial"]["label"].to_numpy(),
         "generous": np.minimum(grade + (rng.random(len(grade)) < 0.5), 2),
@@ -334,7 +336,7 @@ def judged():
         with warnings.catch_warnings():
             # The constant judge has no standard errors.
             warnings.simplefilter("ignore", DegenerateWarning)
-            return audit_judge(runs, complete(truth, 20), labels={name: pool.assign(label=given[name])}, **options)
+            return audit_judge(runs, complete(truth, 20), labels={name: pool.assign(label=judgments[name])}, **options)
 
     return audited
 
@@ -351,8 +353,8 @@ def judged():
 )
 @pytest.mark.slow
 def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, order, levels, texts):
-    found = judged(judge)
-    row = found.verdicts.iloc[0]
+    result = judged(judge)
+    row = result.verdicts.iloc[0]
     assert (row["judge"], row["order"], row["levels"]) == (judge, order, levels)
     for text, column in zip(texts, ("order_reason", "levels_reason", "findings"), strict=True):
         assert text in row[column]
@@ -360,8 +362,8 @@ def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, ord
         f"The {about} by {judge} is {row[what]}: {row[f'{what}_reason']}."
         for what, about in (("order", "order of systems"), ("levels", "level of scores"))
     ]
-    assert found.summary()[:3] == [*lines, f"{judge}: {row['findings']}"]
-    assert repr(found).startswith(f"JudgeAudit(4 systems, 1 judge; {judge} order {order}, levels {levels}; ")
+    assert result.summary()[:3] == [*lines, f"{judge}: {row['findings']}"]
+    assert repr(result).startswith(f"JudgeAudit(4 systems, 1 judge; {judge} order {order}, levels {levels}; ")
 
 
 def test_reversed_pairs_are_named_with_both_differences(judged):
@@ -376,10 +378,10 @@ def test_reversed_pairs_are_named_with_both_differences(judged):
 
 def test_shifts_are_those_of_complete_topics(judged):
     runs, truth, labels = collection(1)
-    own, row = complete(truth, 20), judged("biased").verdicts.iloc[0]
-    parts = {name: run[run["qid"].isin(own["qid"])] for name, run in runs.items()}
-    by_judge = labels["partial"][labels["partial"]["qid"].isin(own["qid"])]
-    human, judge = (vbterrier.score(parts, each, ["nDCG@10"]).means()["nDCG@10"] for each in (own, by_judge))
+    expected, row = complete(truth, 20), judged("biased").verdicts.iloc[0]
+    parts = {name: run[run["qid"].isin(expected["qid"])] for name, run in runs.items()}
+    by_judge = labels["partial"][labels["partial"]["qid"].isin(expected["qid"])]
+    human, judge = (vbterrier.score(parts, each, ["nDCG@10"]).means()["nDCG@10"] for each in (expected, by_judge))
     assert row["shift"] == pytest.approx((judge - human).mean())
     assert row["largest_shift"] == pytest.approx((judge - human).max())
     assert (row["n_complete"], row["n_topics"]) == (20, 40)
@@ -388,8 +390,8 @@ def test_shifts_are_those_of_complete_topics(judged):
 def test_complete_topics_correct_the_scores_of_all_topics(judged):
     runs, truth, labels = collection(1)
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-    found = judged("biased")
-    table = found.systems.set_index(["estimate", "name"])
+    result = judged("biased")
+    table = result.systems.set_index(["estimate", "name"])
     alone, corrected = (table.loc[estimate] for estimate in ("judge alone", "corrected"))
     assert (alone["n_qids"] == 40).all()
     assert (corrected["n_qids"] == 40).all()
@@ -401,7 +403,7 @@ def test_complete_topics_correct_the_scores_of_all_topics(judged):
     assert ((corrected["low"] <= exact) & (exact <= corrected["high"])).mean() >= 0.75
     half = (corrected["high"] - corrected["low"]) / 2
     assert (corrected["common"] < half).all()
-    assert found.comparison.columns[4:].tolist() == ["humans alone (20 topics)", "judge alone: biased (40 topics)"]
+    assert result.comparison.columns[4:].tolist() == ["humans alone (20 topics)", "judge alone: biased (40 topics)"]
 
 
 @pytest.mark.parametrize(
@@ -425,15 +427,15 @@ def test_few_judgments_correct_no_scores(planted, n_topics, share, reason):
     human = complete(truth, n_topics).groupby("qid").sample(frac=share, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50))
-    for table, columns in ((found.systems, ["value", "low", "high", "common"]), (found.pairs, ["diff", "low", "high"])):
+        audit = audit_judge(runs, human, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50))
+    for table, columns in ((audit.systems, ["value", "low", "high", "common"]), (audit.pairs, ["diff", "low", "high"])):
         corrected = table[table["estimate"] == "corrected"]
         assert corrected[columns].isna().all(axis=None)
         assert corrected["method"].unique().tolist() == [reason]
-    assert found.comparison["corrected"].isna().all()
-    assert found.comparison["humans alone"].is_monotonic_decreasing
-    assert f"Scores are not corrected: {reason}." in found.summary()
-    row = found.verdicts.iloc[0]
+    assert audit.comparison["corrected"].isna().all()
+    assert audit.comparison["humans alone"].is_monotonic_decreasing
+    assert f"Scores are not corrected: {reason}." in audit.summary()
+    row = audit.verdicts.iloc[0]
     if n_topics == 14:
         assert row["order"] == "TRUSTED"
     else:
@@ -471,27 +473,27 @@ def test_topics_to_judge_complete_topics_for_an_audit(planted):
     )
     assert every.loc[every["qid"] == "q5", "rank"].iloc[0] == best == 1
     judged_now = pd.concat([human, truth.merge(plan[["qid", "docno"]])])
-    found = audit_judge(
+    audit = audit_judge(
         runs, judged_now, labels={"honest": labels["honest"]}, budget=1, inference=Inference(n_draws=50)
     )
-    assert found.verdicts["n_complete"].item() == 12
+    assert audit.verdicts["n_complete"].item() == 12
 
 
 def test_what_the_labels_save_is_said_with_both_numbers(planted):
-    found = planted[-1]
-    needed = found.needed.set_index("labels")["n"]
+    result = planted[-1]
+    needed = result.needed.set_index("labels")["n"]
     texts = {word: f"more than {400}" if np.isnan(needed[word]) else f"{needed[word]:,.0f}" for word in needed.index}
     more = f"{texts['with']} more human judgments with these labels, and {texts['without']} without them."
-    assert found.summary()[-1] == f"An interval of ±0.02 of ENDCG@10 (nDCG@10, judged to depth 100) needs {more}"
+    assert result.summary()[-1] == f"An interval of ±0.02 of ENDCG@10 (nDCG@10, judged to depth 100) needs {more}"
 
 
 def test_systems_stand_side_by_side(planted):
-    found = planted[-1]
-    table = found.comparison
+    result = planted[-1]
+    table = result.comparison
     columns = ["name", "corrected", "low", "high", "humans alone", "judge alone: honest", "judge alone: partial"]
     assert table.columns.tolist() == columns
     assert table["corrected"].is_monotonic_decreasing
-    rows = found.systems.set_index(["estimate", "judge", "name"])["value"].sort_index()
+    rows = result.systems.set_index(["estimate", "judge", "name"])["value"].sort_index()
     for column, key in (
         ("corrected", ("corrected", "")),
         ("humans alone", ("humans alone", "")),
@@ -501,28 +503,28 @@ def test_systems_stand_side_by_side(planted):
 
 
 def test_the_page_begins_with_the_verdicts_and_folds_the_details(judged):
-    found = judged("biased")
-    row = found.verdicts.iloc[0]
-    assert list(found._verdict())[:2] == [
+    result = judged("biased")
+    row = result.verdicts.iloc[0]
+    assert list(result._verdict())[:2] == [
         f"The order of systems by biased is NOT TRUSTED: {row['order_reason']}.",
         f"The level of scores by biased is NOT TRUSTED: {row['levels_reason']}.",
     ]
-    assert list(found._verdict())[2:] == found.summary()[3:]
-    caveats = list(found._caveats())
+    assert list(result._verdict())[2:] == result.summary()[3:]
+    caveats = list(result._caveats())
     # The verdict has both reasons.
     assert [each.text for each in caveats] == row["findings"].split("; ")
     assert all(each.serious for each in caveats)
     good = judged("good")
     assert list(good._verdict())[:2] == good.summary()[:2]
     assert not any(each.serious for each in good._caveats())
-    panels = list(found._panels())
+    panels = list(result._panels())
     assert [panel.title for panel in panels if not panel.folded] == [
         "Verdicts",
         "Corrected differences a - b",
         "Systems: corrected scores, and others beside them",
         "Human judgments needed",
     ]
-    page = found.page()
+    page = result.page()
     assert (
         page.index("order of systems by biased is NOT TRUSTED")
         < page.index("it prefers family llm")
@@ -542,20 +544,22 @@ def test_three_judges_have_an_estimate_without_humans():
         name: pool.assign(label=np.where(rng.random(len(pool)) < share, truth["label"], rng.integers(0, 3, len(pool))))
         for name, share in accuracy.items()
     }
-    found = audit_judge(
+    audit = audit_judge(
         runs, truth.sample(frac=0.3, random_state=3), labels=labels, budget=1, inference=Inference(n_draws=300)
     )
-    table = found.without_humans.set_index("judge")
+    table = audit.without_humans.set_index("judge")
     # A random label is right in a third of the cases.
     assert table["accuracy"].to_dict() == pytest.approx(
         {name: share + (1 - share) / 3 for name, share in accuracy.items()}, abs=0.05
     )
     assert table["agreement_with_humans"].to_numpy() == pytest.approx(table["accuracy"].to_numpy(), abs=0.06)
-    own = found.systems[found.systems["estimate"] == "judges without humans (Dawid-Skene)"].set_index("name")["value"]
+    values = audit.systems[audit.systems["estimate"] == "judges without humans (Dawid-Skene)"].set_index("name")[
+        "value"
+    ]
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
-    alone = found.systems.query("judge == 'three'").set_index("name")["value"]
-    assert (own - exact).abs().max() < 0.5 * (alone - exact).abs().max()
-    assert "judges without humans (Dawid-Skene)" in found.comparison
+    alone = audit.systems.query("judge == 'three'").set_index("name")["value"]
+    assert (values - exact).abs().max() < 0.5 * (alone - exact).abs().max()
+    assert "judges without humans (Dawid-Skene)" in audit.comparison
     two = audit_judge(runs, truth.sample(frac=0.3, random_state=3), labels=dict(list(labels.items())[:2]), budget=1)
     assert not len(two.without_humans)
     assert set(two.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
@@ -572,8 +576,8 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     label = np.where(has & (rng.random(len(truth)) < 0.5), np.minimum(truth["label"] + 1, 2), truth["label"])
     human = truth.sample(frac=0.3, random_state=4)
     options = {"data": Data(documents=texts, topics=queries), "budget": 1, "inference": Inference(n_draws=300)}
-    found = audit_judge(runs, human, labels={"llm": truth.assign(label=label)}, **options).bias
-    by = found[found["by"] == "overlap"].set_index("group")
+    bias = audit_judge(runs, human, labels={"llm": truth.assign(label=label)}, **options).bias
+    by = bias[bias["by"] == "overlap"].set_index("group")
     assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
     assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]
     assert by["residual"].iloc[0] < 0 < by["low"].iloc[1]
@@ -596,10 +600,10 @@ def test_whole_numbers_as_ids_are_audited_as_their_text_is():
         return frame.astype({"qid": str, "docno": str})
 
     options = {"inference": Inference(n_draws=50), "budget": 5}
-    found = audit_judge(runs, truth[::2], labels={"j": judge}, **options)
+    audit = audit_judge(runs, truth[::2], labels={"j": judge}, **options)
     expected = audit_judge(
         {name: text(run) for name, run in runs.items()}, text(truth[::2]), labels={"j": text(judge)}, **options
     )
-    assert set(found.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
-    pd.testing.assert_frame_equal(found.systems, expected.systems)
-    pd.testing.assert_frame_equal(found.pairs, expected.pairs)
+    assert set(audit.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
+    pd.testing.assert_frame_equal(audit.systems, expected.systems)
+    pd.testing.assert_frame_equal(audit.pairs, expected.pairs)

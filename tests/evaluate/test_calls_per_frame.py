@@ -39,7 +39,7 @@ def counted(call, function, key):
 
 def encoded(call):
     """Numbers of encodings of columns, by their values."""
-    return counted(call, ids_of, lambda given: tuple(map(str, given["column"])))
+    return counted(call, ids_of, lambda arguments: tuple(map(str, arguments["column"])))
 
 
 def columns(frame):
@@ -87,5 +87,5 @@ def test_each_measure_is_parsed_once(frames, name):
     parse = text._parsed.__wrapped__
     text._parsed.cache_clear()
     runs, qrels, _ = frames
-    counts = counted(lambda: ONCE[name](runs, qrels), parse, lambda given: given["text"])
+    counts = counted(lambda: ONCE[name](runs, qrels), parse, lambda arguments: arguments["text"])
     assert set(counts.values()) == {1}

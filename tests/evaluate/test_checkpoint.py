@@ -28,8 +28,8 @@ def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
         return score(path, QRELS, ["AP", "BNDCG@2"], execution=Execution(memory="64 MiB", resume=folder))
 
     call()
-    (own,) = folder.iterdir()
-    file = min((own / "kept").glob(f"{kind}*"))
+    (part,) = folder.iterdir()
+    file = min((part / "kept").glob(f"{kind}*"))
     whole = file.read_bytes()
     for content in (b"", whole[:-40], b"ARROW1"):
         file.write_bytes(content)

@@ -36,11 +36,11 @@ def world():
     }
 
 
-def found(world, system=None, measures=MEASURES, *, reach=None, **given):
+def evaluation(world, system=None, measures=MEASURES, *, reach=None, **settings):
     def reranker(run):
         return OverlapReranker(world["links"], run, weight=0.7)
 
-    data = {name: world[name] for name in ("pool", "links", "entities")} | given
+    data = {name: world[name] for name in ("pool", "links", "entities")} | settings
     options = ReachOptions(**{"unmatched": "drop", **(reach or {})})
     return evaluate_closed_open(system or reranker, world["qrels"], measures, options=options, **data)
 
@@ -58,7 +58,7 @@ def cells(world, *, reachable):
 
 @pytest.mark.parametrize("judgments", ["all", "reachable"])
 def test_cells_are_plain_scores_of_what_is_left(world, judgments):
-    means = found(world, reach={"judgments": judgments}).means()
+    means = evaluation(world, reach={"judgments": judgments}).means()
     assert means.index.tolist() == [("closed", "closed"), ("closed", "open"), ("open", "closed"), ("open", "open")]
     for cell, ranking, qrels in cells(world, reachable=judgments == "reachable"):
         expected = (
@@ -68,7 +68,7 @@ def test_cells_are_plain_scores_of_what_is_left(world, judgments):
 
 
 def test_recall_is_the_same_in_all_cells_if_unmatched_documents_follow(world):
-    means = found(world, reach={"unmatched": "append"}).means()
+    means = evaluation(world, reach={"unmatched": "append"}).means()
     for (side, where), ranking, _ in cells(world, reachable=False):
         listed = ranking.sort_values(["qid", "rank"])
         rest = world["pool"][~world["pool"]["docno"].isin(listed["docno"])].sort_values("score", ascending=False)
@@ -92,13 +92,13 @@ def test_given_runs_have_the_same_recall_in_both_cells(world, change):
     }[change]
     qrels = pd.concat([world["qrels"], pd.DataFrame({"qid": ["q1"], "docno": ["outside"], "label": [1]})])
     runs = {"closed": run, "open": run}
-    means = found(world | {"qrels": qrels}, runs, measures=["R@100"], reach={"unmatched": "append"}).means()
+    means = evaluation(world | {"qrels": qrels}, runs, measures=["R@100"], reach={"unmatched": "append"}).means()
     assert np.ptp(means["R@100"].to_numpy()) == pytest.approx(0, abs=1e-12)
     assert means["R@100"].iloc[0] > 0.9
 
 
 def test_effects_are_contrasts_of_the_means(world):
-    result = found(world)
+    result = evaluation(world)
     coverage = result.coverage.groupby("entity_side")["NonRelCov"].agg(["mean", "size"])
     assert coverage.loc["closed"].tolist() == [0, 8]
     assert coverage.loc["open", "mean"] > 0.3
@@ -120,14 +120,14 @@ def test_runs_in_place_of_pipelines_are_cut(world):
         side: OverlapReranker(world["links"], run, weight=0.7).transform(world["pool"])
         for side, run in world["entities"].items()
     }
-    by_name = found(world, runs)
-    by_function = found(world, lambda run: runs["closed" if "core" in set(run["docno"]) else "open"])
+    by_name = evaluation(world, runs)
+    by_function = evaluation(world, lambda run: runs["closed" if "core" in set(run["docno"]) else "open"])
     pd.testing.assert_frame_equal(by_name.values, by_function.values)
-    pd.testing.assert_frame_equal(by_name.means().xs("open", level=1), found(world).means().xs("open", level=1))
+    pd.testing.assert_frame_equal(by_name.means().xs("open", level=1), evaluation(world).means().xs("open", level=1))
 
 
 def test_effects_pair_topics_that_all_cells_have(world):
     links = world["links"][~(world["links"]["docno"].str.startswith("d3-") & (world["links"]["entity_id"] == "core"))]
     with pytest.warns(DegenerateWarning, match="q3"):
-        result = found(world, links=links, reach={"judgments": "reachable"}, system=lambda _: world["pool"])
+        result = evaluation(world, links=links, reach={"judgments": "reachable"}, system=lambda _: world["pool"])
     assert (result.effects["n_qids"] == 7).all()

@@ -51,8 +51,8 @@ RUNS = {"good": run(["d1", "d2", "d3"]), "bad": run(["d3", "d2", "d1"])}
 
 
 def test_differences_letters_and_p_values_of_three_systems_by_hand():
-    found = compare(VALUES, inference=Inference(test="randomisation"))
-    pairs = found.pairs.set_index(["name_a", "name_b"])
+    comparison = compare(VALUES, inference=Inference(test="randomisation"))
+    pairs = comparison.pairs.set_index(["name_a", "name_b"])
     assert list(pairs.index) == [("a", "c"), ("a", "b"), ("c", "b")], "the higher mean first"
     assert pairs["diff"].tolist() == pytest.approx([0.05, 0.1, 0.05])
     assert pairs[["wins", "losses", "ties"]].to_numpy().tolist() == [[4, 0, 4], [8, 0, 0], [4, 0, 4]]
@@ -60,16 +60,16 @@ def test_differences_letters_and_p_values_of_three_systems_by_hand():
     assert pairs["p_value"].tolist() == [2 / 16, 2 / 256, 2 / 16]
     # Of all flips, the largest statistic of the pairs is as large as those in 60, and of the first pair in 2.
     assert pairs["p_adjusted"].tolist() == pytest.approx([60 / 256, 2 / 256, 60 / 256])
-    assert found.significant().tolist() == [False, True, False]
-    assert found.systems[["name", "letters"]].to_numpy().tolist() == [["a", "a"], ["c", "ab"], ["b", "b"]]
-    assert found.systems["value"].tolist() == pytest.approx([0.775, 0.725, 0.675])
-    assert found.flags["flag"].tolist() == ["", "", ""]
-    assert found.flags["n_missing"].isna().all()
+    assert comparison.significant().tolist() == [False, True, False]
+    assert comparison.systems[["name", "letters"]].to_numpy().tolist() == [["a", "a"], ["c", "ab"], ["b", "b"]]
+    assert comparison.systems["value"].tolist() == pytest.approx([0.775, 0.725, 0.675])
+    assert comparison.flags["flag"].tolist() == ["", "", ""]
+    assert comparison.flags["n_missing"].isna().all()
     columns = "name measure value low high level method n_qids n_resamples seed letters"
-    assert found.pairs.columns.tolist() == [*COLUMNS, "flag"]
-    assert found.systems.columns.tolist() == columns.split()
-    assert found.flags.columns.tolist() == ["name", "measure", "n_qids", "n_missing", "n_zero", "flag"]
-    assert repr(found) == (
+    assert comparison.pairs.columns.tolist() == [*COLUMNS, "flag"]
+    assert comparison.systems.columns.tolist() == columns.split()
+    assert comparison.flags.columns.tolist() == ["name", "measure", "n_qids", "n_missing", "n_zero", "flag"]
+    assert repr(comparison) == (
         "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, max-t over 3 tests: 1 of 3 pairs differ at "
         "the level 0.05)"
     )
@@ -85,44 +85,46 @@ def test_differences_letters_and_p_values_of_three_systems_by_hand():
 )
 def test_options_reach_tests_and_intervals(options):
     varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
-    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), inference=replace(FEW, **options))
-    asked = {**options, **FEW.given()}
-    method = asked.pop("interval", "unseen")
+    comparison = compare(frame(b=b, a=A, c=varied, d=C[::-1]), inference=replace(FEW, **options))
+    settings_of_call = {**options, **FEW.given()}
+    method = settings_of_call.pop("interval", "unseen")
     ordered = frame(a=A, d=C[::-1], b=b, c=varied)
-    pd.testing.assert_frame_equal(found.pairs.drop(columns="flag"), comparisons(ordered, **asked), check_dtype=False)
-    kept = {key: asked[key] for key in ("level", "n_resamples", "seed") if key in asked}
+    pd.testing.assert_frame_equal(
+        comparison.pairs.drop(columns="flag"), comparisons(ordered, **settings_of_call), check_dtype=False
+    )
+    kept = {key: settings_of_call[key] for key in ("level", "n_resamples", "seed") if key in settings_of_call}
     means = intervals(ordered, method=method, **kept)
-    pd.testing.assert_frame_equal(found.systems.drop(columns="letters"), means, check_dtype=False)
-    assert found.margin == options.get("margin")
+    pd.testing.assert_frame_equal(comparison.systems.drop(columns="letters"), means, check_dtype=False)
+    assert comparison.margin == options.get("margin")
 
 
 def test_the_order_of_rows_systems_and_measures_changes_no_number():
     both = pd.concat([VALUES, VALUES.assign(measure="AP", value=VALUES["value"] ** 2)])
-    found, other = (
+    result, other = (
         compare(both, inference=FEW),
         compare(both.sample(frac=1, random_state=1), inference=FEW),
     )
     for one in ("pairs", "systems", "flags"):
-        key = ["measure", *getattr(found, one).columns[:2]]
-        frames = [getattr(each, one).sort_values(key, ignore_index=True) for each in (found, other)]
+        key = ["measure", *getattr(result, one).columns[:2]]
+        frames = [getattr(each, one).sort_values(key, ignore_index=True) for each in (result, other)]
         pd.testing.assert_frame_equal(*frames)
     alone = compare(VALUES, inference=FEW).pairs
-    of_both = found.pairs[found.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
+    of_both = result.pairs[result.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, of_both)
 
 
 def test_runs_and_their_scores_give_the_same(tmp_path):
     measures = ["nDCG@10", "ENDCG@10"]
-    found = compare(RUNS, QRELS, measures, inference=FEW)
+    comparison = compare(RUNS, QRELS, measures, inference=FEW)
     scored = vbterrier.score(RUNS, QRELS, measures)
     for other in (
         compare(scored, measures=measures, inference=FEW),
         compare(scored.values, measures=measures, inference=FEW),
     ):
-        pd.testing.assert_frame_equal(other.pairs, found.pairs)
-        pd.testing.assert_frame_equal(other.systems, found.systems)
-    assert found.pairs["measure"].tolist() == measures
-    assert found.flags["n_missing"].tolist() == [0, 0, 0, 0]
+        pd.testing.assert_frame_equal(other.pairs, comparison.pairs)
+        pd.testing.assert_frame_equal(other.systems, comparison.systems)
+    assert comparison.pairs["measure"].tolist() == measures
+    assert comparison.flags["n_missing"].tolist() == [0, 0, 0, 0]
     one = vbterrier.ES @ 5
     intents = pd.DataFrame({"qid": TOPICS, "entity_id": "E", "prob": 1.0})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E", "F"]})
@@ -132,8 +134,8 @@ def test_runs_and_their_scores_give_the_same(tmp_path):
 
 def test_measures_are_chosen_by_object_or_text_in_their_order():
     both = pd.concat([VALUES.assign(measure="VB@10"), VALUES.assign(measure="AP"), VALUES.assign(measure="mine")])
-    for asked in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
-        assert compare(both, measures=asked, inference=FEW).pairs["measure"].unique().tolist() == [
+    for choice in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
+        assert compare(both, measures=choice, inference=FEW).pairs["measure"].unique().tolist() == [
             "AP",
             "VB@10",
         ]
@@ -151,18 +153,18 @@ def test_what_experiments_give_per_query_is_taken():
     systems = [pt.Transformer.from_df(one.assign(rank=0)) for one in RUNS.values()]
     measures = [ir_measures.nDCG @ 10, "map", vbterrier.BNDCG @ 5]
     table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
-    found = compare(table, inference=FEW)
-    assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
-    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], inference=FEW).pairs.replace({"AP": "map"})
-    frames = [each.sort_values("measure", ignore_index=True) for each in (found.pairs, own)]
+    comparison = compare(table, inference=FEW)
+    assert sorted(comparison.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
+    pairs = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], inference=FEW).pairs.replace({"AP": "map"})
+    frames = [each.sort_values("measure", ignore_index=True) for each in (comparison.pairs, pairs)]
     pd.testing.assert_frame_equal(*frames, check_dtype=False)
 
 
 def test_a_baseline_is_compared_with_all_and_has_no_letters():
-    found = compare(VALUES, baseline="c", inference=FEW)
-    assert found.pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "c"], ["b", "c"]]
-    assert found.baseline == "c"
-    assert set(found.systems["letters"]) == {""}
+    comparison = compare(VALUES, baseline="c", inference=FEW)
+    assert comparison.pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "c"], ["b", "c"]]
+    assert comparison.baseline == "c"
+    assert set(comparison.systems["letters"]) == {""}
     with pytest.raises(ParameterError, match="baseline='d'"):
         compare(VALUES, baseline="d")
 
@@ -176,17 +178,21 @@ def test_systems_share_a_letter_exactly_when_their_pair_is_not_significant(table
     # The t test warns of systems that differ by a constant.
     assume(all(len(set(np.subtract(a, b))) > 1 or a == b for a, b in combinations(table, 2)))
     values = frame(**{f"s{at}": [(1 + value) / 5 for value in one] for at, one in enumerate(table)})
-    found = compare(values, inference=Inference(test="t", correction="none", interval="normal", level=level))
-    shown = {name: set(re.findall(r"[a-z]\d*", text)) for name, text in found.systems[["name", "letters"]].to_numpy()}
-    for a, b, significant in zip(found.pairs["name_a"], found.pairs["name_b"], found.significant(), strict=True):
+    comparison = compare(values, inference=Inference(test="t", correction="none", interval="normal", level=level))
+    shown = {
+        name: set(re.findall(r"[a-z]\d*", text)) for name, text in comparison.systems[["name", "letters"]].to_numpy()
+    }
+    for a, b, significant in zip(
+        comparison.pairs["name_a"], comparison.pairs["name_b"], comparison.significant(), strict=True
+    ):
         assert bool(shown[a] & shown[b]) != significant
 
 
 def test_a_p_at_the_level_is_significant():
     pairs = pd.DataFrame({"p_adjusted": [0.1, 0.100001], "level": 0.9})
-    found = Comparison(pairs, pd.DataFrame(), pd.DataFrame())
-    assert found.alpha == 0.1
-    assert found.significant().tolist() == [True, False]
+    result = Comparison(pairs, pd.DataFrame(), pd.DataFrame())
+    assert result.alpha == 0.1
+    assert result.significant().tolist() == [True, False]
 
 
 # Flags.
@@ -195,22 +201,22 @@ def test_a_p_at_the_level_is_significant():
 @pytest.mark.filterwarnings("ignore:.*which score as empty rankings:vbterrier.errors.DegenerateWarning")
 def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     runs = {**RUNS, "cut": run(["d1", "d2", "d3"], TOPICS[:3]), "half": run(["d1", "d2", "d3"], TOPICS[:4])}
-    said = "cut retrieved nothing for 5 of 8 topics"
+    text = "cut retrieved nothing for 5 of 8 topics"
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found = compare(runs, QRELS, ["nDCG@10", "AP"], data=Data(on_topics="all"), inference=FEW)
+        comparison = compare(runs, QRELS, ["nDCG@10", "AP"], data=Data(on_topics="all"), inference=FEW)
     messages = [str(each.message) for each in warned]
-    assert len([message for message in messages if said in message]) == 1
+    assert len([message for message in messages if text in message]) == 1
     # Those of the scores.
     assert len([message for message in messages if "which score as empty rankings" in message]) == 2
-    flags = found.flags[found.flags["measure"] == "AP"].set_index("name")
+    flags = comparison.flags[comparison.flags["measure"] == "AP"].set_index("name")
     assert flags["n_missing"].to_dict() == {"good": 0, "bad": 0, "cut": 5, "half": 4}
     assert flags.index[flags["flag"] != ""].tolist() == ["cut"]
-    with_cut = (found.pairs["name_a"] == "cut") | (found.pairs["name_b"] == "cut")
-    assert (found.pairs["flag"] == np.where(with_cut, said, "")).all()
-    assert "flagged: 'cut'" in repr(found)
+    with_cut = (comparison.pairs["name_a"] == "cut") | (comparison.pairs["name_b"] == "cut")
+    assert (comparison.pairs["flag"] == np.where(with_cut, text, "")).all()
+    assert "flagged: 'cut'" in repr(comparison)
     # Scores flag it, too.
-    with pytest.warns(DegenerateWarning, match=said):
+    with pytest.warns(DegenerateWarning, match=text):
         compare(vbterrier.score(runs, QRELS, "AP", data=Data(on_topics="all")), inference=FEW)
 
 
@@ -218,7 +224,7 @@ SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
 
 
 @pytest.mark.parametrize(
-    ("systems", "n_zero", "said"),
+    ("systems", "n_zero", "message"),
     [
         (
             {"a": A, "b": B, "cut": [0.9, 0.8, *[0.0] * 5, 0.8]},
@@ -239,17 +245,17 @@ SAME, HARD, NOTHING = [0.5] * 3 + [0.0] * 5, [0.9, 0.8, *[0.0] * 6], [0.0] * 8
         ({"a": NOTHING, "b": NOTHING}, [0, 0], None),
     ],
 )
-def test_values_that_are_0_where_others_are_not_are_suspected(systems, n_zero, said):
-    if said:
-        with pytest.warns(DegenerateWarning, match=said):
-            found = compare(frame(**systems), inference=FEW)
+def test_values_that_are_0_where_others_are_not_are_suspected(systems, n_zero, message):
+    if message:
+        with pytest.warns(DegenerateWarning, match=message):
+            comparison = compare(frame(**systems), inference=FEW)
     else:
-        found = compare(frame(**systems), inference=FEW)
-    flags = found.flags.set_index("name").loc[list(systems)]
+        comparison = compare(frame(**systems), inference=FEW)
+    flags = comparison.flags.set_index("name").loc[list(systems)]
     assert flags["n_zero"].tolist() == n_zero
-    suspects = {name for name, n in zip(systems, n_zero, strict=True) if said and n}
+    suspects = {name for name, n in zip(systems, n_zero, strict=True) if message and n}
     assert set(flags.index[flags["flag"] != ""]) == suspects
-    for pair in found.pairs.itertuples():
+    for pair in comparison.pairs.itertuples():
         assert pair.flag.count("scores exactly 0") == (pair.name_a in suspects) + (pair.name_b in suspects)
 
 
@@ -260,8 +266,8 @@ def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
     for at in range(4):
         solved[20 + 30 * at : 50 + 30 * at, at] = 1
     wide = pd.DataFrame(solved, columns=[*"abcd"]).assign(qid=[str(at) for at in range(200)])
-    found = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), inference=FEW)
-    assert found.flags["flag"].eq("").all()
+    comparison = compare(wide.melt("qid", var_name="name").assign(measure="P@1"), inference=FEW)
+    assert comparison.flags["flag"].eq("").all()
 
 
 # Errors.
@@ -269,11 +275,11 @@ def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
 
 def test_different_topics_are_refused_with_both_counts_and_the_remedy():
     values = frame(a=A, b=B[:6])
-    said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*on_topics='common'.*0 where"
-    with pytest.raises(InputError, match=said):
+    message = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*on_topics='common'.*0 where"
+    with pytest.raises(InputError, match=message):
         compare(values)
-    found = compare(values, data=Data(on_topics="common"), inference=FEW)
-    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), inference=FEW).pairs)
+    comparison = compare(values, data=Data(on_topics="common"), inference=FEW)
+    pd.testing.assert_frame_equal(comparison.pairs, compare(frame(a=A[:6], b=B[:6]), inference=FEW).pairs)
     with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
         compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
 
@@ -326,12 +332,12 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("correction", ["holm", "bh", "none"])
 def test_one_topic_tells_nothing_apart(test, correction):
-    with pytest.warns(DegenerateWarning) as said:
-        found = compare(frame(a=A[:1], b=B[:1]), inference=Inference(test=test, correction=correction, margin=0.2))
-    assert any("needs at least two" in str(each.message) for each in said)
-    assert found.pairs[["p_value", "p_adjusted"]].to_numpy().tolist() == [[1.0, 1.0]]
-    assert found.pairs[["low", "high", "effect_size", "p_equivalence"]].isna().all(axis=None)
-    assert not found.significant().any()
+    with pytest.warns(DegenerateWarning) as record:
+        comparison = compare(frame(a=A[:1], b=B[:1]), inference=Inference(test=test, correction=correction, margin=0.2))
+    assert any("needs at least two" in str(each.message) for each in record)
+    assert comparison.pairs[["p_value", "p_adjusted"]].to_numpy().tolist() == [[1.0, 1.0]]
+    assert comparison.pairs[["low", "high", "effect_size", "p_equivalence"]].isna().all(axis=None)
+    assert not comparison.significant().any()
 
 
 # Real runs.
@@ -340,22 +346,22 @@ def test_one_topic_tells_nothing_apart(test, correction):
 def test_measures_that_are_undefined_for_all_topics_are_left_out_and_counted(tmp_path):
     links = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "entity_id": "E", "label": 0, "rank": 1, "weight": 1.0})
     run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "E", "score": 1.0})
-    runs, asked = {"one": run, "other": run}, ["RelCov@5", "NonRelCov@5"]
+    runs, measures = {"one": run, "other": run}, ["RelCov@5", "NonRelCov@5"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        scores = vbterrier.score(runs, links, asked)
-    for given in ((runs, links, asked), (scores,), (scores, None, asked)):
-        with warnings.catch_warnings(record=True) as said:
+        scores = vbterrier.score(runs, links, measures)
+    for arguments in ((runs, links, measures), (scores,), (scores, None, measures)):
+        with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
-            found = compare(*given)
-        assert found.pairs["measure"].tolist() == ["NonRelCov@5"]
+            comparison = compare(*arguments)
+        assert comparison.pairs["measure"].tolist() == ["NonRelCov@5"]
         left_out = "RelCov@5: undefined for all topics of all systems, and left out of the comparison"
-        assert left_out in [str(one.message) for one in said]
+        assert left_out in [str(one.message) for one in record]
     with pytest.raises(InputError, match=r"^RelCov@5: undefined for all topics of all systems; wanted another measure"):
         compare(scores, measures="RelCov@5")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        page = vbterrier.write_report(runs, links, asked, path=tmp_path / "a.html")
+        page = vbterrier.write_report(runs, links, measures, path=tmp_path / "a.html")
         assert page.verdict[0].startswith("By NonRelCov@5")
         alone = vbterrier.write_report(runs, links, "RelCov@5", path=tmp_path / "a.html")
     assert alone.verdict[0] == "RelCov@5 is undefined for all topics of one."

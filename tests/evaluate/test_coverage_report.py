@@ -73,14 +73,14 @@ def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
     for name, run in planted.runs.items():
         kinds = (RelCov, NonRelCov, OER, SignalRate, BaitRate, OERCorr)
         alone = {str(kind @ 5): each(run, links, kind(undefined="skip") @ 5) for kind in kinds}
-        for measure, found in (alone | {"TopBait": each(run, links, TopBait)}).items():
+        for measure, result in (alone | {"TopBait": each(run, links, TopBait)}).items():
             bounds = {"OER@5": (-np.inf, np.inf), "OERCorr@5": (-1, 1)}.get(measure, (0, 1))
             row = rows.loc[(name, measure)]
             # The range of OER is unknown.
-            ends = topics_interval(found, method="normal" if measure == "OER@5" else "unseen", bounds=bounds)
-            assert row[["value", "low", "high"]].tolist() == pytest.approx([found.mean(), ends.low, ends.high])
+            ends = topics_interval(result, method="normal" if measure == "OER@5" else "unseen", bounds=bounds)
+            assert row[["value", "low", "high"]].tolist() == pytest.approx([result.mean(), ends.low, ends.high])
             about = row[["level", "method", "n_qids", "n_resamples", "seed"]].tolist()
-            assert about == [0.95, ends.method, len(found), 0, 3]
+            assert about == [0.95, ends.method, len(result), 0, 3]
         coverages = alone["RelCov@5"], alone["NonRelCov@5"]
         ratio = disc_ratio(*coverages, n_resamples=100, seed=3)
         row = rows.loc[(name, "DiscRatio@5")]
@@ -95,15 +95,15 @@ def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
 
 def test_level_3_is_strata_of_the_reference_run(report):
     wide = report.document_values.pivot(index="qid", columns=["name", "measure"], values="value")
-    own = report.values.query("name == 'odds' and measure == 'RelCov@5'").set_index("qid")["value"]
+    values = report.values.query("name == 'odds' and measure == 'RelCov@5'").set_index("qid")["value"]
     gain = {"AP - first": wide["better"]["AP"] - wide["first"]["AP"]}
-    table = pd.DataFrame({"c": own, "AP": wide["better"]["AP"], **gain})
+    table = pd.DataFrame({"c": values, "AP": wide["better"]["AP"], **gain})
     expected = coverage_strata(table, "c", ["AP", "AP - first"])
     for measure in ("AP", "AP - first"):
         rows = report.strata[(report.strata["name"] == "better") & (report.strata["measure"] == measure)]
         fields = ["stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids"]
-        wanted = expected.loc[expected["measure"] == measure, fields]
-        assert rows[fields].to_numpy(dtype=float) == pytest.approx(wanted.to_numpy(dtype=float))
+        reference = expected.loc[expected["measure"] == measure, fields]
+        assert rows[fields].to_numpy(dtype=float) == pytest.approx(reference.to_numpy(dtype=float))
     assert set(report.strata.query("name == 'first'")["measure"]) == {"AP", "nDCG@20"}
     assert report.strata["n_qids"].sum() == 24 * 6
 
@@ -124,7 +124,7 @@ def test_another_reference_makes_other_strata(planted, systems, linked, report):
 
 def test_links_in_any_form_say_the_same(planted, systems, linked, report):
     for links, more in ((linked.to_frame(), {}), (planted.tags, {"options": CoverageOptions(pool=planted.pool)})):
-        found = coverage_report(
+        result = coverage_report(
             planted.runs,
             links,
             qrels=planted.qrels,
@@ -134,7 +134,7 @@ def test_links_in_any_form_say_the_same(planted, systems, linked, report):
             **OPTIONS,
         )
         for name in ("documents", "entities", "strata", "pool", "missing", "topics", "values", "document_values"):
-            pd.testing.assert_frame_equal(getattr(report, name), getattr(found, name))
+            pd.testing.assert_frame_equal(getattr(report, name), getattr(result, name))
     with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
         coverage_report({"odds": planted.runs["odds"]}, linked, **OPTIONS, options=CoverageOptions(pool=planted.pool))
 
@@ -165,7 +165,7 @@ def small():
 def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     pool, tags, qrels, run = small()
     with pytest.warns(DegenerateWarning, match="fewer than two topics have a value"):
-        found = coverage_report(
+        result = coverage_report(
             {"mine": run},
             tags,
             qrels=qrels,
@@ -174,20 +174,20 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
             inference=Inference(n_resamples=10),
             options=CoverageOptions(pool=pool, n_strata=2),
         )
-    rows = found.entities.set_index("measure")
+    rows = result.entities.set_index("measure")
     # RelCov: q1 1/2, q3 0 (nothing listed); NonRelCov: q1 1, q2 1/2. Both are defined in q1 alone.
     assert rows.loc["RelCov@20", ["value", "n_qids"]].tolist() == [0.25, 2]
     assert rows.loc["NonRelCov@20", ["value", "n_qids"]].tolist() == [0.75, 2]
     assert rows.loc["DiscRatio@20", ["value", "n_qids"]].tolist() == [0.5, 1]
     assert rows.loc[["DiscRatio@20", "OER@20"], ["low", "high"]].isna().all(axis=None)
-    row = found.pool.iloc[0]
+    row = result.pool.iloc[0]
     assert row[["n_unjudged", "n_without_entities", "n_without_relevant", "n_without_other"]].tolist() == [1, 1, 1, 1]
     assert row[["share_unjudged", "share_without_entities"]].tolist() == pytest.approx([1 / 6, 1 / 6])
-    assert found.missing.to_numpy().tolist() == [["mine", 3, 1]]
+    assert result.missing.to_numpy().tolist() == [["mine", 3, 1]]
     # Coverage is undefined for q2.
-    assert (found.strata["n_undefined"] == 1).all()
-    assert found.strata["n_qids"].sum() == 2 * 2
-    printed = " ".join(str(found).split())
+    assert (result.strata["n_undefined"] == 1).all()
+    assert result.strata["n_qids"].sum() == 2 * 2
+    printed = " ".join(str(result).split())
     shown = ("n_documents 6", "n_links 6", "share_unjudged 0.1667", "n_without_relevant 1", "n_without_other 1")
     shown += ("Document systems", "By the coverage of mine", "alpha 0.5000 shrinkage 5.0000", "without any entity")
     assert [words for words in shown if words not in printed] == []
@@ -197,7 +197,7 @@ def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
     first = set(planted.topics["qid"][:6])
     pool = planted.pool[~planted.pool["qid"].isin(first)]
     with pytest.warns(DegenerateWarning, match="6 topics are not in links and are left out"):
-        found = coverage_report(
+        result = coverage_report(
             planted.runs["odds"],
             planted.tags,
             qrels=planted.qrels,
@@ -206,9 +206,9 @@ def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
             **OPTIONS,
             options=CoverageOptions(pool=pool),
         )
-    pd.testing.assert_frame_equal(found.documents, report.documents)
-    assert (found.strata["n_undefined"] == 6).all()
-    gains = found.gains("better", "AP")
+    pd.testing.assert_frame_equal(result.documents, report.documents)
+    assert (result.strata["n_undefined"] == 6).all()
+    gains = result.gains("better", "AP")
     assert len(gains) == 24
     assert set(gains.loc[gains["RelCov@5"].isna(), "qid"]) == first
 
@@ -219,27 +219,27 @@ def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
     assert list(table)[:6] == ["qid", "gain", "baseline", "n_relevant", "ObsCov", "OracleCov@5"]
     assert table["gain"].tolist() == (values["better"] - values["first"]).loc[table["qid"]].tolist()
     assert table["baseline"].tolist() == values["first"].loc[table["qid"]].tolist()
-    own = report.values.query("name == 'chance' and measure == 'RelCov@5'").set_index("qid")["value"]
-    assert table["RelCov@5"].tolist() == own.loc[table["qid"]].tolist()
+    coverage = report.values.query("name == 'chance' and measure == 'RelCov@5'").set_index("qid")["value"]
+    assert table["RelCov@5"].tolist() == coverage.loc[table["qid"]].tolist()
     measures = ["RelCov@5", "NonRelCov@5", "ObsCov", "OracleCov@5"]
-    found = gain_regressions(table, "gain", measures, controls=["baseline", "n_relevant"])
-    assert found["p_adjusted"].notna().all()
+    result = gain_regressions(table, "gain", measures, controls=["baseline", "n_relevant"])
+    assert result["p_adjusted"].notna().all()
     assert breakpoint_sweep(table, "gain", "ObsCov", model="step", n_permutations=19, n_resamples=5).n_qids == 24
     assert report.gains("first", "AP", baseline="better")["gain"].tolist() == (-table["gain"]).tolist()
 
 
 def test_without_document_systems_the_entity_level_stands_alone(planted, linked, report):
-    found = coverage_report(planted.runs, linked, **OPTIONS)
-    pd.testing.assert_frame_equal(found.entities, report.entities)
-    assert found.documents.empty
-    assert found.strata.empty
-    assert list(found.strata) == list(report.strata)
-    assert "Entity runs" in str(found)
-    assert "Document systems" not in str(found)
+    result = coverage_report(planted.runs, linked, **OPTIONS)
+    pd.testing.assert_frame_equal(result.entities, report.entities)
+    assert result.documents.empty
+    assert result.strata.empty
+    assert list(result.strata) == list(report.strata)
+    assert "Entity runs" in str(result)
+    assert "Document systems" not in str(result)
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
-    found = coverage_report(
+    result = coverage_report(
         planted.runs["odds"],
         linked,
         cutoff=5,
@@ -248,17 +248,17 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
     )
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.to_frame(), measure).mean()
-    assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
-    assert "alpha 1.0000 shrinkage 2.0000" in " ".join(str(found).split())
-    interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
+    assert result.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
+    assert "alpha 1.0000 shrinkage 2.0000" in " ".join(str(result).split())
+    interval = result.values.query("measure == 'RelCov@5'")["value"].to_numpy()
     ends = topics_interval(interval, method="unseen", bounds=(0.0, 1.0))
-    assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
+    assert result.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
 
 
 def test_names_cannot_steer_a_terminal(planted, linked):
-    found = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **OPTIONS)
-    assert "\x1b" not in str(found)
-    assert "\x1b" not in found.page()
+    result = coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **OPTIONS)
+    assert "\x1b" not in str(result)
+    assert "\x1b" not in result.page()
 
 
 @pytest.mark.parametrize(
@@ -269,13 +269,13 @@ def test_a_plot_of_undefined_coverage_is_refused_with_the_reason(planted, label,
     links = link_pool(planted.pool, planted.tags, planted.qrels.assign(label=label))
     judged = links.to_frame()
     judged = judged[judged["label"] >= 0]
-    found = coverage_report(planted.runs["odds"], judged, **OPTIONS)
+    result = coverage_report(planted.runs["odds"], judged, **OPTIONS)
     reason = rf"^{measure} is undefined for all \d+ topics: their pools have no {kind} document \(label at least 1"
     with pytest.raises(InputError, match=reason):
-        found.plot()
+        result.plot()
     # The other coverage is drawn.
     other = "NonRelCov@5" if label == 0 else "RelCov@5"
-    assert found.plot("forest", measure=other).get_xlabel().startswith(other)
+    assert result.plot("forest", measure=other).get_xlabel().startswith(other)
 
 
 def test_entity_runs_with_integer_qids_are_those_with_their_digits():
@@ -290,14 +290,14 @@ def test_entity_runs_with_integer_qids_are_those_with_their_digits():
         lambda entities: coverage_report(entities, links, cutoff=2, inference=Inference(n_resamples=20)).values,
         lambda entities: score({"run": entities}, links, ["RelCov@2"]).values,
     ):
-        found = call(run)
-        assert set(found["qid"]) == {"1", "2", "10"}
-        pd.testing.assert_frame_equal(found, call(texts))
+        result = call(run)
+        assert set(result["qid"]) == {"1", "2", "10"}
+        pd.testing.assert_frame_equal(result, call(texts))
 
 
 def test_forests_of_entity_runs_show_both_coverages(planted, linked):
-    found = coverage_report(planted.runs, linked, **OPTIONS)
-    texts = [text.get_text() for text in found.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]
+    result = coverage_report(planted.runs, linked, **OPTIONS)
+    texts = [text.get_text() for text in result.plot("forest").figure.findobj(lambda each: hasattr(each, "get_text"))]
     assert any("RelCov@5" in text for text in texts)
     assert any("NonRelCov@5" in text for text in texts)
 
@@ -341,13 +341,15 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
 
 def test_two_entities_are_too_few_to_correlate(planted, linked):
     for cutoff in (2, 3):
-        found = coverage_report({"odds": planted.runs["odds"]}, linked, cutoff=cutoff).entities["measure"]
-        assert (f"OERCorr@{cutoff}" in set(found)) == (cutoff > 2)
+        result = coverage_report({"odds": planted.runs["odds"]}, linked, cutoff=cutoff).entities["measure"]
+        assert (f"OERCorr@{cutoff}" in set(result)) == (cutoff > 2)
 
 
 def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
-    found = coverage_report({"topical": planted.runs["topical"]}, linked, cutoff=4, inference=Inference(n_resamples=20))
-    values = found.values.query("measure == 'Overlap@4'").set_index("qid")["value"]
+    result = coverage_report(
+        {"topical": planted.runs["topical"]}, linked, cutoff=4, inference=Inference(n_resamples=20)
+    )
+    values = result.values.query("measure == 'Overlap@4'").set_index("qid")["value"]
     relevant = planted.qrels[planted.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
     mentioned = planted.tags.groupby("docno")["entity_id"].agg(set)
     first = planted.runs["topical"].sort_values("score", ascending=False).groupby("qid").head(4)
@@ -357,7 +359,7 @@ def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
         assert values[qid] == pytest.approx(np.mean([count for count in counts if count]))
     assert values.mean() > 1
     # A number of entities, whose interval is not cut at 1.
-    row = found.entities.set_index("measure").loc["Overlap@4"]
+    row = result.entities.set_index("measure").loc["Overlap@4"]
     assert 1 < row["low"] <= row["value"] <= row["high"] <= 4
     assert score_bounds("Overlap@4") == (0, 4)
 

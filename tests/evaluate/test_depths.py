@@ -103,8 +103,8 @@ def test_simulations_with_deeper_estimators_judge_at_least_to_their_cutoff(demo)
     judged = vbterrier.read_qrels(qrels)
     parts = [("half", vbterrier.unjudged.subsample_qrels(judged, 0.5, 0))]
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="another cutoff"):
-        found = vbterrier.simulate(frames, judged, incomplete=parts, estimators={"E": "ENDCG@15"})
-    assert found.estimates["estimate"].between(0, 1).all()
+        simulation = vbterrier.simulate(frames, judged, incomplete=parts, estimators={"E": "ENDCG@15"})
+    assert simulation.estimates["estimate"].between(0, 1).all()
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -127,11 +127,11 @@ def test_grids_of_rerankers_estimate_judgments_of_all_of_the_pool(demo):
     entity = pool.sort_values(["qid", "score"]).groupby("qid")["docno"].first()
     tags = pd.DataFrame({"docno": entity.unique(), "entity_id": "X"})
     entities = {"one": pd.DataFrame({"qid": entity.index, "docno": "X", "score": 1.0})}
-    given = {"links": tags, "entity_runs": entities, "grid": {"overlap": {"weight": [1.0]}}}
-    found = rerank_grid(pool, demo[1], ["ENDCG@10", "nDCG@10"], **given, execution=QUIET)
-    depths = found.runs.drop_duplicates("measure").set_index("measure")["estimand"].to_dict()
+    inputs = {"links": tags, "entity_runs": entities, "grid": {"overlap": {"weight": [1.0]}}}
+    grid = rerank_grid(pool, demo[1], ["ENDCG@10", "nDCG@10"], **inputs, execution=QUIET)
+    depths = grid.runs.drop_duplicates("measure").set_index("measure")["estimand"].to_dict()
     assert depths == {"ENDCG@10": "nDCG@10, judged to depth 20", "nDCG@10": ""}
-    assert "ENDCG@10 (nDCG@10, judged to depth 20), nDCG@10" in repr(found)
+    assert "ENDCG@10 (nDCG@10, judged to depth 20), nDCG@10" in repr(grid)
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -140,8 +140,8 @@ def test_trectools_takes_the_depth(demo):
     frames = {name: vbterrier.read_run(run) for name, run in demo[0].items()}
     judged = vbterrier.read_qrels(demo[1])
     made = vbterrier.VBTrecEval.from_frames(frames["dense"], judged, name="dense", runs=frames, pool_cutoff=20)
-    wanted = vbterrier.score(frames, judged, ["ENDCG@10"], data=Data(pool_cutoff=20)).means().loc["dense", "ENDCG@10"]
-    assert made.get("ENDCG@10") == wanted
+    expected = vbterrier.score(frames, judged, ["ENDCG@10"], data=Data(pool_cutoff=20)).means().loc["dense", "ENDCG@10"]
+    assert made.get("ENDCG@10") == expected
     assert any("nDCG@10, judged to depth 20" in note for note in made.results("ENDCG@10").notes)
     assert made.get("nDCG@10") > 0
     model = vbterrier.unjudged.fit(frames, judged)

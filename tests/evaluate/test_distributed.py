@@ -107,31 +107,31 @@ def collection(n_runs=4, n_topics=12, depth=30, seed=0):
 
 
 def quietly(call, *args, **options):
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
-        found = call(*args, **options)
-    return found, sorted(str(one.message) for one in said if issubclass(one.category, DegenerateWarning))
+        result = call(*args, **options)
+    return result, sorted(str(one.message) for one in record if issubclass(one.category, DegenerateWarning))
 
 
-def assert_same(found, expected):
+def assert_same(result, expected):
     for part in PARTS:
-        assert_frame_equal(getattr(found, part), getattr(expected, part), check_exact=True)
+        assert_frame_equal(getattr(result, part), getattr(expected, part), check_exact=True)
 
 
 def test_scores_are_those_of_one_process_to_the_last_bit(engine):
     runs, qrels = collection()
     runs["s1"]["score"] = 1.0
-    expected, said = quietly(score, runs, qrels, MEASURES)
-    assert any("are tied" in message for message in said)
-    found, told = quietly(score, runs, qrels, MEASURES, execution=Execution(**engine))
-    assert_same(found, expected)
-    assert told == said
+    expected, message = quietly(score, runs, qrels, MEASURES)
+    assert any("are tied" in text for text in message)
+    result, told = quietly(score, runs, qrels, MEASURES, execution=Execution(**engine))
+    assert_same(result, expected)
+    assert told == message
 
 
 def test_a_scheduler_is_found_by_its_address(two):
     runs, qrels = collection(2)
-    found, _ = quietly(score, runs, qrels, WHOLE, execution=Execution(client=two.scheduler.address))
-    assert_same(found, quietly(score, runs, qrels, WHOLE)[0])
+    result, _ = quietly(score, runs, qrels, WHOLE, execution=Execution(client=two.scheduler.address))
+    assert_same(result, quietly(score, runs, qrels, WHOLE)[0])
 
 
 @pytest.mark.nightly
@@ -172,22 +172,22 @@ def one_large_run(folder, monkeypatch, kind="grouped"):
 
 def topics_of_parts(folder):
     """The topics of each finished part that counts."""
-    (own,) = folder.iterdir()
-    lines = [json.loads(line) for line in (own / "journal.jsonl").read_text().splitlines()[1:]]
+    (folder_of_call,) = folder.iterdir()
+    lines = [json.loads(line) for line in (folder_of_call / "journal.jsonl").read_text().splitlines()[1:]]
     kind = "topics " if any(line["name"] == "apart" for line in lines) else "place "
     files = [line["result"]["file"] for line in lines if line["name"].startswith(kind)]
-    tables = [pa.ipc.open_file(own / "kept" / file).read_all() for file in files]
+    tables = [pa.ipc.open_file(folder_of_call / "kept" / file).read_all() for file in files]
     return [topic for table in tables for topic in set(table["qid"].to_pylist())]
 
 
 @pytest.mark.parametrize("kind", ["grouped", at_night("apart")])
 def test_parts_of_one_run_are_worked_on_by_all(two, tmp_path, monkeypatch, kind):
     two.wait_for_workers(2, timeout=60)
-    call, wanted = one_large_run(tmp_path, monkeypatch, kind)
+    call, expected = one_large_run(tmp_path, monkeypatch, kind)
     # Other processes do not see this.
     monkeypatch.setattr(Work, "__call__", None)
     for engine in ({"client": two}, {"n_jobs": 2}):
-        assert_same(call(**engine)[0], wanted)
+        assert_same(call(**engine)[0], expected)
 
 
 def test_workers_of_a_cluster_read_their_own_parts(two, tmp_path, monkeypatch):
@@ -202,12 +202,12 @@ def test_workers_of_a_cluster_read_their_own_parts(two, tmp_path, monkeypatch):
     single = tmp_path / "single.parquet"
     run.to_parquet(single, index=False)
     how = Execution(memory="64 MiB")
-    wanted, _ = quietly(score, {"mine": single}, qrels, WHOLE, execution=how)
+    expected, _ = quietly(score, {"mine": single}, qrels, WHOLE, execution=how)
     # The calling process reads no part; other processes do not see this.
     for module in (streaming, distribution):
         monkeypatch.setattr(module, "blocks", None)
     for source in (tmp_path / "run", dataset):
-        assert_same(quietly(score, {"mine": source}, qrels, WHOLE, execution=replace(how, client=two))[0], wanted)
+        assert_same(quietly(score, {"mine": source}, qrels, WHOLE, execution=replace(how, client=two))[0], expected)
 
 
 def pids(engine):
@@ -227,7 +227,7 @@ def pids(engine):
 def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
     two.wait_for_workers(2, timeout=60)
     engine = {"client": two} if name == "dask" else {"n_jobs": 2}
-    call, wanted = one_large_run(tmp_path, monkeypatch, kind)
+    call, expected = one_large_run(tmp_path, monkeypatch, kind)
     added, add = [], Checkpoint.add
 
     def killing(pieces, *part):
@@ -237,8 +237,8 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
             os.kill(pids(engine)[0], signal.SIGKILL)
 
     monkeypatch.setattr(Checkpoint, "add", killing)
-    found, _ = call(resume=tmp_path / "done", **engine)
-    assert_same(found, wanted)
+    result, _ = call(resume=tmp_path / "done", **engine)
+    assert_same(result, expected)
     topics = topics_of_parts(tmp_path / "done")
     assert len(topics) == len(set(topics)) == TOPICS_OF_PARTS
     assert len(added) > 3
@@ -247,7 +247,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
 @pytest.mark.nightly
 def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
     two.wait_for_workers(2, timeout=60)
-    call, wanted = one_large_run(tmp_path, monkeypatch)
+    call, expected = one_large_run(tmp_path, monkeypatch)
     done, add = [], Checkpoint.add
 
     def interrupted(pieces, *part):
@@ -261,8 +261,8 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
         for engine in ({"client": two}, {"n_jobs": 2}, {}):
             with pytest.raises(KeyboardInterrupt):
                 call(resume=tmp_path / "done", **engine)
-    found, _ = call(resume=tmp_path / "done", client=two)
-    assert_same(found, wanted)
+    result, _ = call(resume=tmp_path / "done", client=two)
+    assert_same(result, expected)
     assert len(topics_of_parts(tmp_path / "done")) == TOPICS_OF_PARTS
 
 
@@ -281,9 +281,9 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     vbterrier.frames.write_run(runs["s1"], tmp_path / "s1.run")
     vbterrier.frames.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
     monkeypatch.setattr(distribution, "_summary", None)
-    given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
+    inputs = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
-        quietly(score, given, qrels, MEASURES, execution=Execution(**engine))
+        quietly(score, inputs, qrels, MEASURES, execution=Execution(**engine))
 
 
 def test_runs_of_two_taggers_are_refused(two):
@@ -326,10 +326,10 @@ def test_killing_a_worker_in_the_middle_loses_nothing(two):
     before = workers()
     with Shared(np.arange(1000)) as shared:
         results = mapped(partial(slow, shared), range(60), client=two)
-        found = [next(results) for _ in range(5)]
+        result = [next(results) for _ in range(5)]
         os.kill(min(before), signal.SIGKILL)
-        found += results
-    assert [number for number, _ in found] == [number + 499_500 for number in range(60)]
+        result += results
+    assert [number for number, _ in result] == [number + 499_500 for number in range(60)]
     two.wait_for_workers(2, timeout=30)
     assert min(before) not in workers(), "it was killed"
 
@@ -344,10 +344,10 @@ def test_the_only_worker_may_die_too(one):
     (pid,) = one.run(os.getpid).values()
     with Shared(3) as shared:
         results = mapped(partial(slow, shared), range(20), client=one)
-        found = [next(results)]
+        result = [next(results)]
         os.kill(pid, signal.SIGKILL)
-        found += results
-    assert found == [3 * number for number in range(20)]
+        result += results
+    assert result == [3 * number for number in range(20)]
 
 
 def test_no_more_is_sent_than_workers_are_busy_with(two):
@@ -376,9 +376,9 @@ def test_shared_values_travel_once_and_by_no_file(two):
             return {"value": 7}
 
     with Shared(Large()) as shared:
-        found = list(mapped(lambda number, shared=shared: number + shared.value.value, [1, 2, 3], client=two))
+        results = list(mapped(lambda number, shared=shared: number + shared.value.value, [1, 2, 3], client=two))
         assert shared._folder is None
-    assert found == [8, 9, 10]
+    assert results == [8, 9, 10]
     assert len(counted) == 1
 
 

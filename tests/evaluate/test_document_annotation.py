@@ -42,11 +42,11 @@ class Bank:
         self.runs = {name: pd.DataFrame(run, columns=["qid", "docno", "score"]) for name, run in runs.items()}
 
     @property
-    def given(self):
+    def inputs(self):
         return {"intents": self.intents, "documents": self.documents, "tags": self.tags}
 
     def drawn(self, n, **options):
-        return annotate_documents(self.runs, self.topics, n=n, **self.given, **options)
+        return annotate_documents(self.runs, self.topics, n=n, **self.inputs, **options)
 
     def annotated(self, items, **columns):
         """Rows with gold annotations where there are none."""
@@ -54,17 +54,17 @@ class Bank:
         return items.assign(annotation=np.where(items["annotation"] == "", gold, items["annotation"]), **columns)
 
     def scored(self, annotations, **options):
-        return annotated_scores(self.runs, self.topics, annotations=annotations, **self.given, **options)
+        return annotated_scores(self.runs, self.topics, annotations=annotations, **self.inputs, **options)
 
     @property
     def truth(self):
         tags = self.gold[self.gold["entity_id"] != "NIL"]
         measures = ["ES@3", "ES@5", "VB@3", "VB@5"]
-        found = vbterrier.score(
+        result = vbterrier.score(
             self.runs, measures=measures, intents=self.intents[["qid", "entity_id", "prob"]], tags=tags,
             inference=Inference(n_resamples=10),
         )  # fmt: skip
-        return found.means()
+        return result.means()
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +74,14 @@ def bank():
 
 @pytest.mark.parametrize("design", ["topics", "documents"])
 def test_all_documents_annotated_give_the_scores_of_gold_tags(bank, design):
-    found = bank.scored(bank.annotated(bank.drawn(10_000, design=design).items))
-    made = found.intervals.pivot(index="name", columns="measure", values="value")
+    result = bank.scored(bank.annotated(bank.drawn(10_000, design=design).items))
+    made = result.intervals.pivot(index="name", columns="measure", values="value")
     truth = bank.truth
     assert made.loc[truth.index, truth.columns].to_numpy() == pytest.approx(truth.to_numpy(), abs=1e-6)
-    assert (found.intervals["high"] - found.intervals["low"]).max() < 1e-3
-    assert found.n_annotated == found.n_documents
+    assert (result.intervals["high"] - result.intervals["low"]).max() < 1e-3
+    assert result.n_annotated == result.n_documents
     assert vbterrier.score(
-        bank.runs, measures=["ES@3"], intents=bank.intents[["qid", "entity_id", "prob"]], tags=found.tags
+        bank.runs, measures=["ES@3"], intents=bank.intents[["qid", "entity_id", "prob"]], tags=result.tags
     ).means()["ES@3"].tolist() == pytest.approx(truth["ES@3"].tolist())  # fmt: skip
 
 
@@ -90,16 +90,16 @@ def test_all_documents_annotated_give_the_scores_of_gold_tags(bank, design):
 def test_a_third_of_the_documents_gives_intervals_that_cover_and_orders(bank, design):
     truth, inside, wrong, n_ordered = bank.truth, [], 0, 0
     for seed in range(12):
-        found = bank.scored(bank.annotated(bank.drawn(100, design=design, seed=seed).items), level=0.9)
-        assert found.reason == ""
-        ends = found.intervals.groupby(found.intervals["measure"].str[:2])[["low", "high"]].agg(["min", "max"])
+        result = bank.scored(bank.annotated(bank.drawn(100, design=design, seed=seed).items), level=0.9)
+        assert result.reason == ""
+        ends = result.intervals.groupby(result.intervals["measure"].str[:2])[["low", "high"]].agg(["min", "max"])
         assert (ends["low"]["min"] >= [0, (1 - 2**0.5) / 2 - 1e-9]).all()
         assert (ends["high"]["max"] <= 1).all()
         exact = np.array(
-            [truth.loc[name, measure] for name, measure in found.intervals[["name", "measure"]].to_numpy()]
+            [truth.loc[name, measure] for name, measure in result.intervals[["name", "measure"]].to_numpy()]
         )
-        inside += ((found.intervals["low"] <= exact) & (exact <= found.intervals["high"])).tolist()
-        pairs = found.comparisons[found.comparisons["ordered"]]
+        inside += ((result.intervals["low"] <= exact) & (exact <= result.intervals["high"])).tolist()
+        pairs = result.comparisons[result.comparisons["ordered"]]
         real = [truth.loc[a, m] - truth.loc[b, m] for a, b, m in pairs[["name_a", "name_b", "measure"]].to_numpy()]
         wrong, n_ordered = wrong + int((np.sign(real) != np.sign(pairs["diff"])).sum()), n_ordered + len(pairs)
     assert 0.8 < np.mean(inside) <= 1
@@ -123,8 +123,8 @@ def test_topics_are_drawn_whole_unless_they_are_large_or_few(bank):
 
 
 def test_inclusion_probabilities_are_those_of_the_draws(bank):
-    found = ambiguous_documents(bank.runs, bank.topics, **bank.given, cutoffs=(3,))
-    samples = [found.sample("documents", 60, seed) for seed in range(1000)]
+    result = ambiguous_documents(bank.runs, bank.topics, **bank.inputs, cutoffs=(3,))
+    samples = [result.sample("documents", 60, seed) for seed in range(1000)]
     share, stated = np.mean([sample.drawn for sample in samples], axis=0), samples[0].inclusion
     # Documents that more systems show are drawn more often.
     levels = np.unique(stated.round(9))
@@ -154,7 +154,7 @@ def test_annotations_of_another_draw_are_refused(bank):
     first = bank.annotated(bank.drawn(100, design="documents", seed=4).items)
     fewer = {name: run for name, run in bank.runs.items() if name != "random"}
     with pytest.raises(InputError, match=r"is not among the first 5 documents|has the inclusion probability"):
-        annotated_scores(fewer, bank.topics, annotations=first, **bank.given)
+        annotated_scores(fewer, bank.topics, annotations=first, **bank.inputs)
     with pytest.raises(InputError, match="of several draws the last sheet"):
         bank.scored(first.iloc[:80])
 
@@ -162,11 +162,11 @@ def test_annotations_of_another_draw_are_refused(bank):
 def test_only_people_are_gold(bank):
     items = bank.drawn(100, seed=1).items
     by_model = bank.annotated(items, source="model:gpt")
-    found = bank.scored(by_model)
-    assert (found.reason, found.n_annotated) == ("no annotations by people", 0)
-    assert found.intervals["low"].isna().all()
-    assert not found.comparisons["ordered"].any()
-    assert "tags are mostly guesses: systems are not ordered" in repr(found)
+    result = bank.scored(by_model)
+    assert (result.reason, result.n_annotated) == ("no annotations by people", 0)
+    assert result.intervals["low"].isna().all()
+    assert not result.comparisons["ordered"].any()
+    assert "tags are mostly guesses: systems are not ordered" in repr(result)
     wrong = items.assign(annotation="c", source="model")
     by_people = bank.annotated(items, source="person:ann")
     for order in ([wrong, by_people], [by_people, wrong]):
@@ -189,8 +189,8 @@ def test_annotations_without_a_design_train_the_model_without_intervals(bank):
     assert convenient.intervals["high"].isna().all()
     truth = bank.truth["ES@3"]
 
-    def error(found):
-        made = found.intervals[found.intervals["measure"] == "ES@3"].set_index("name")["value"]
+    def error(result):
+        made = result.intervals[result.intervals["measure"] == "ES@3"].set_index("name")["value"]
         return float(np.abs(made - truth).max())
 
     assert error(convenient) < error(bank.scored(None))
@@ -244,23 +244,23 @@ def test_a_wrong_cell_is_named_with_its_row(bank, column, value, message):
 
 def test_a_number_that_is_the_id_of_another_candidate_is_refused(bank):
     intents = bank.intents.replace({"entity_id": {"a": "2", "b": "7", "c": "9"}})
-    given = {**bank.given, "intents": intents, "tags": None}
-    items = annotate_documents(bank.runs, bank.topics, n=80, design="documents", **given).items
+    inputs = {**bank.inputs, "intents": intents, "tags": None}
+    items = annotate_documents(bank.runs, bank.topics, n=80, design="documents", **inputs).items
     with pytest.raises(InputError, match="annotation '2' names several candidates"):
-        annotated_scores(bank.runs, bank.topics, annotations=items.assign(annotation="2"), **given)
+        annotated_scores(bank.runs, bank.topics, annotations=items.assign(annotation="2"), **inputs)
 
 
 def test_rows_left_empty_are_reported(bank):
     rows = bank.annotated(bank.drawn(120, design="documents").items)
     rows.loc[rows.index[::10], "annotation"] = ""
     with pytest.warns(DegenerateWarning, match="12 of 120 drawn documents have no annotation"):
-        found = bank.scored(rows)
-    assert found.n_annotated == 108
+        result = bank.scored(rows)
+    assert result.n_annotated == 108
     rows = bank.annotated(bank.drawn(120, design="topics").items)
     rows.loc[rows.index[0], "annotation"] = ""
     with pytest.warns(DegenerateWarning, match="1 of 16 drawn topics have documents without an annotation"):
-        found = bank.scored(rows)
-    assert found.n_annotated == len(rows) - 8
+        result = bank.scored(rows)
+    assert result.n_annotated == len(rows) - 8
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
@@ -278,15 +278,15 @@ def test_sheets_are_written_and_read_back(bank, tmp_path, suffix):
 
 
 def test_the_number_of_further_documents_follows_the_half_width(bank):
-    found = bank.scored(bank.annotated(bank.drawn(100, design="documents").items))
-    es = found.intervals[found.intervals["measure"].str.startswith("ES")]
+    result = bank.scored(bank.annotated(bank.drawn(100, design="documents").items))
+    es = result.intervals[result.intervals["measure"].str.startswith("ES")]
     half = float((es["high"] - es["low"]).max() / 2)
-    assert found.more(half) == 0
-    n, total = found.n_annotated, found.n_documents
-    assert found.more(half / 2) == int(np.ceil(total / (1 + (total / n - 1) / 4))) - n
-    assert found.more(1e-6) == total - n
+    assert result.more(half) == 0
+    n, total = result.n_annotated, result.n_documents
+    assert result.more(half / 2) == int(np.ceil(total / (1 + (total / n - 1) / 4))) - n
+    assert result.more(1e-6) == total - n
     with pytest.raises(ParameterError, match="half_width"):
-        found.more(2)
+        result.more(2)
     with pytest.raises(InputError, match="no annotations by people"):
         bank.scored(None).more(0.1)
 
@@ -297,29 +297,29 @@ def test_probability_of_nil_is_never_covered(bank):
          pd.DataFrame({"qid": bank.topics["qid"], "entity_id": "NIL", "prob": 0.2, "name": "none"})]
     )  # fmt: skip
     rows = bank.annotated(bank.drawn(10_000).items)
-    given = {**bank.given, "intents": intents}
-    found = annotated_scores(bank.runs, bank.topics, annotations=rows, **given)
-    values = found.intervals[found.intervals["measure"] == "ES@3"].set_index("name")["value"]
+    inputs = {**bank.inputs, "intents": intents}
+    table = annotated_scores(bank.runs, bank.topics, annotations=rows, **inputs)
+    values = table.intervals[table.intervals["measure"] == "ES@3"].set_index("name")["value"]
     assert values.to_dict() == pytest.approx((0.8 * bank.truth["ES@3"]).to_dict(), abs=1e-6)
 
 
 def test_queries_without_results_score_zero(bank):
     runs = {name: run[run["qid"] != "q00"] for name, run in bank.runs.items()}
-    items = annotate_documents(runs, bank.topics, n=1000, **bank.given).items
-    found = annotated_scores(runs, bank.topics, annotations=bank.annotated(items), **bank.given)
+    items = annotate_documents(runs, bank.topics, n=1000, **bank.inputs).items
+    table = annotated_scores(runs, bank.topics, annotations=bank.annotated(items), **bank.inputs)
     kept = vbterrier.score(
         runs, measures=["ES@3"], tags=bank.gold.query("entity_id != 'NIL'"),
         intents=bank.intents.query("qid != 'q00'")[["qid", "entity_id", "prob"]],
     ).means()["ES@3"]  # fmt: skip
-    values = found.intervals[found.intervals["measure"] == "ES@3"].set_index("name")["value"]
+    values = table.intervals[table.intervals["measure"] == "ES@3"].set_index("name")["value"]
     assert values.to_dict() == pytest.approx((kept * 39 / 40).to_dict(), abs=1e-6)
 
 
 def test_probabilities_of_intents_follow_the_annotations(bank):
-    found = bank.scored(bank.annotated(bank.drawn(10_000).items))
+    result = bank.scored(bank.annotated(bank.drawn(10_000).items))
     shown = pd.concat([run[run["score"] > -5] for run in bank.runs.values()])[["qid", "docno"]].drop_duplicates()
     counts = shown.merge(bank.gold).groupby(["qid", "entity_id"]).size()
-    for qid, part in list(found.intents.groupby("qid"))[:5]:
+    for qid, part in list(result.intents.groupby("qid"))[:5]:
         n = [counts.get((qid, entity), 0) for entity in part["entity_id"]]
         assert part["estimate"].tolist() == pytest.approx((4 * part["prob"] + n) / (4 + sum(n)))
         assert part["estimate"].sum() == pytest.approx(1)

@@ -71,21 +71,21 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
         "texts": {"pool_cutoff": 10},
         "hybrid": {"rankers": [("consensus", "texts")], "fusion": [("linear", None)], "weight": 0.25},
     }
-    found = grid_of(world, grid, inference=Inference(seed=3, n_resamples=200))
+    result = grid_of(world, grid, inference=Inference(seed=3, n_resamples=200))
     runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
     how = Inference(seed=3, n_resamples=200)
     expected = score(runs, links.to_frame(), MEASURES, data=Data(on_topics="all"), inference=how)
-    rows = found.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
-    own = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]
-    pd.testing.assert_frame_equal(rows, own.loc[rows.index], check_names=False)
+    rows = result.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
+    alone = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]
+    pd.testing.assert_frame_equal(rows, alone.loc[rows.index], check_names=False)
 
 
 def test_factors_of_similarity_multiply_shifted_cosines(world):
     links, topics, resources = world
-    given = {"embeddings": resources.embeddings, "query_entities": resources.query_entities}
+    vectors = {"embeddings": resources.embeddings, "query_entities": resources.query_entities}
     factors = [{}, {"idf": True, "support": "rank"}]
     stages = [
-        *(EntitySimilarity(links, **given, **more) for more in factors),
+        *(EntitySimilarity(links, **vectors, **more) for more in factors),
         ConsensusEntities(links, min_documents=1),
     ]
     plain, both, consensus = (stage(topics).set_index(["qid", "docno"])["score"] for stage in stages)
@@ -95,24 +95,24 @@ def test_factors_of_similarity_multiply_shifted_cosines(world):
 
 @pytest.mark.nightly
 def test_the_default_grid_has_187_configurations(world):
-    assert sum(len(list(combined(given))) for given in ENTITY_GRID.values()) == 187
+    assert sum(len(list(combined(grid))) for grid in ENTITY_GRID.values()) == 187
     links, topics, _ = world
     with pytest.warns(DegenerateWarning, match=r"109 of 187 configurations .*'texts' needs embed; 'vectors' needs"):
-        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=QUIET)
-    assert found.omitted == ("texts", "vectors")
-    counts = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
+        grid = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=QUIET)
+    assert grid.omitted == ("texts", "vectors")
+    counts = grid.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
     assert counts == {"consensus": 36, "pagerank": 32, "hybrid": 9, "chance": 1}
 
 
 def test_the_frontier_is_over_topics_with_all_values(world):
-    found = grid_of(world, {"consensus": {"support": ["rank", "rho"]}, "chance": {"seed": [0, 1, 2]}})
-    assert found.n_distinct == 5
+    result = grid_of(world, {"consensus": {"support": ["rank", "rho"]}, "chance": {"seed": [0, 1, 2]}})
+    assert result.n_distinct == 5
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
-        frontier = found.frontier()
+        frontier = result.frontier()
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
-        expected = pareto_frontier(found.values, maximised=MEASURES[0], minimised=MEASURES[1])
+        expected = pareto_frontier(result.values, maximised=MEASURES[0], minimised=MEASURES[1])
     pd.testing.assert_frame_equal(frontier.runs, expected.runs)
-    drawn = found.plot()
+    drawn = result.plot()
     assert (drawn.get_xlabel(), drawn.get_ylabel()) == (MEASURES[1], MEASURES[0])
 
 
@@ -121,19 +121,19 @@ def test_configurations_with_the_same_rankings_count_once(world):
     links, topics, _ = world
     without = links.to_frame().assign(weight=1.0)
     support = ["rank", "rho", "rho+rank"]
-    found = entity_grid(
+    grid = entity_grid(
         without,
         topics,
         grid={"consensus": {"support": support}, "chance": {"seed": 0}},
         execution=QUIET,
     )
-    table = found.runs[found.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
+    table = grid.runs[grid.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
     assert table.dropna().to_dict() == {"consensus(support='rho+rank')": "consensus(support='rank')"}
-    assert (found.n_distinct, repr(found)) == (
+    assert (grid.n_distinct, repr(grid)) == (
         3, "EntityGrid(4 entity runs, 3 with different rankings; RelCov@20, NonRelCov@20)"
     )  # fmt: skip
     with pytest.warns(DegenerateWarning, match="3 runs: the correlation is undefined"):
-        frontier = found.frontier()
+        frontier = grid.frontier()
     assert frontier.correlation["n_runs"].tolist() == [3, 3]
     assert "consensus(support='rho+rank')" not in frontier.runs["name"].tolist()
     # Another order of the same entities is another ranking.
@@ -153,22 +153,22 @@ def test_supervised_runs_join_the_grid(world):
         "idf": ConsensusEntities(links) >> LocalIDF(links),
         "frame": RandomEntities(seed=9)(ConsensusEntities(links, min_documents=1)(topics)),
     }
-    found = grid_of(
+    result = grid_of(
         world, {"chance": {"seed": [0, 9]}}, runs=runs, options=replace(world[2], qrels=qrels, folds=KFold(3))
     )
-    assert found.runs.drop_duplicates("configuration")["family"].tolist() == ["chance"] * 2 + ["given"] * 3
+    assert result.runs.drop_duplicates("configuration")["family"].tolist() == ["chance"] * 2 + ["given"] * 3
     crossed = cross_validated(pipeline, topics, qrels, folds=KFold(3))
     expected = (
         score({"trained": crossed[crossed["rank"] < 5]}, frame, MEASURES, data=Data(on_topics="all"))
         .means()
         .loc["trained"]
     )
-    own = found.runs[found.runs["configuration"] == "trained"].set_index("measure")["value"]
-    assert own.to_dict() == pytest.approx(expected.to_dict())
+    values = result.runs[result.runs["configuration"] == "trained"].set_index("measure")["value"]
+    assert values.to_dict() == pytest.approx(expected.to_dict())
     # A given run that is a configuration of the grid counts once.
-    assert found.runs.set_index("configuration").loc["frame", "duplicate_of"].unique().tolist() == ["chance(seed=9)"]
+    assert result.runs.set_index("configuration").loc["frame", "duplicate_of"].unique().tolist() == ["chance(seed=9)"]
     with pytest.warns(DegenerateWarning, match="4 runs: too few"):
-        assert set(found.frontier().runs["name"]) == {"chance(seed=0)", "chance(seed=9)", "trained", "idf"}
+        assert set(result.frontier().runs["name"]) == {"chance(seed=0)", "chance(seed=9)", "trained", "idf"}
     only = grid_of(world, {}, runs={"idf": runs["idf"]})
     assert only.runs["configuration"].tolist() == ["idf", "idf"]
     with pytest.raises(InputError, match="'trained' contains an estimator, which is cross-validated; give qrels="):
@@ -202,15 +202,15 @@ def test_six_supervised_runs_join_in_one_call(world, neural):
     idf = cross_validated(runs["CER + IDF"], topics, qrels=qrels, folds=folds).query("rank < 5")
     judged = replace(world[2], qrels=qrels, folds=folds)
     with pytest.warns(DegenerateWarning, match="depend on judgments of the same topics"):
-        found = grid_of(world, {"chance": {"seed": 0}}, runs={**runs, "again": idf}, options=judged)
-    rows = found.runs.drop_duplicates("configuration").set_index("configuration")
+        result = grid_of(world, {"chance": {"seed": 0}}, runs={**runs, "again": idf}, options=judged)
+    rows = result.runs.drop_duplicates("configuration").set_index("configuration")
     assert rows.index.tolist() == ["chance(seed=0)", *runs, "again"]
     # The six are different, and the same run under another name counts once.
     assert rows["duplicate_of"].dropna().to_dict() == {"again": "CER + IDF"}
-    assert found.n_distinct == 7
+    assert result.n_distinct == 7
     expected = score({"idf": idf}, links.to_frame(), MEASURES, data=Data(on_topics="all")).means().loc["idf"]
-    own = found.runs[found.runs["configuration"] == "CER + IDF"].set_index("measure")["value"]
-    assert own.to_dict() == pytest.approx(expected.to_dict())
+    values = result.runs[result.runs["configuration"] == "CER + IDF"].set_index("measure")["value"]
+    assert values.to_dict() == pytest.approx(expected.to_dict())
     unjudged = qrels.assign(label=0)
     with pytest.raises(InputError, match="run 'BERT': fold 0 of 3: none of 2 topics has relevant and non-relevant"):
         grid_of(
@@ -258,14 +258,14 @@ HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weig
 def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
     grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})
-    asked = {"cutoff": 5, "execution": replace(QUIET, resume=tmp_path / "grid")}
-    entity_grid(links, topics[["qid"]], MEASURES, grid=grid, **asked)
+    options = {"cutoff": 5, "execution": replace(QUIET, resume=tmp_path / "grid")}
+    entity_grid(links, topics[["qid"]], MEASURES, grid=grid, **options)
     more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
-    for given, queries, measures, error, message in (
+    for configurations, queries, measures, error, message in (
         (links, more, MEASURES, FileError, "other inputs"),
         (links, topics.head(3), MEASURES, InputError, "topics: 3 topics of the links are missing"),
         (links, topics, ["AP"], ParameterError, "wanted measures of entity runs, as 'RelCov@20'"),
         (tags, topics, MEASURES, InputError, "links are tags without a pool"),
     ):
         with pytest.raises(error, match=message):
-            entity_grid(given, queries, measures, grid=grid, **asked)
+            entity_grid(configurations, queries, measures, grid=grid, **options)

@@ -80,16 +80,16 @@ def pair(frames):
 NAMES = ["lexical", "dense"]
 
 
-def ran(experiment, *given, **options):
+def ran(experiment, *arguments, **options):
     """The result of an experiment, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        return experiment(*given, **options), [str(one.message) for one in caught]
+        return experiment(*arguments, **options), [str(one.message) for one in caught]
 
 
-def both(*given, **options):
+def both(*arguments, **options):
     """Our result and that of pt.Experiment."""
-    return ran(Experiment, *given, **options)[0], ran(pt.Experiment, *given, **options)[0]
+    return ran(Experiment, *arguments, **options)[0], ran(pt.Experiment, *arguments, **options)[0]
 
 
 def same(ours, theirs):
@@ -192,12 +192,12 @@ def test_coverage_has_the_values_of_pyterrier():
 
 def test_topics_without_a_value_are_left_out_of_means_and_counted():
     topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["a", "b"]})
-    given = (entity_runs(), topics, linked_pool(), [RelCov @ 5, vbterrier.NonRelCov @ 5])
+    arguments = (entity_runs(), topics, linked_pool(), [RelCov @ 5, vbterrier.NonRelCov @ 5])
     with pytest.warns(DegenerateWarning, match=r"of 2, for which .* undefined .* RelCov@5 of 'paris': 1; .*texas"):
-        table = Experiment(*given)
+        table = Experiment(*arguments)
     assert table.to_numpy().tolist() == [["paris", 1.0, 0.25], ["texas", 0.0, 0.75]]
     assert table.attrs["n_undefined"] == {"paris": {"RelCov@5": 1}, "texas": {"RelCov@5": 1}}
-    perquery = Experiment(*given, perquery=True)
+    perquery = Experiment(*arguments, perquery=True)
     assert isnan(perquery.set_index(["name", "qid", "measure"])["value"]["paris", "q2", "RelCov@5"])
     assert perquery["value"].isna().sum() == 2
 
@@ -263,9 +263,9 @@ def test_every_system_is_run_once_and_before_anything_is_scored(frames, topics, 
     module = sys.modules["vbterrier.evaluate.experiment"]
     score, seen = module.score, []
 
-    def scored(runs, *given, **options):
+    def scored(runs, *arguments, **options):
         seen.append((list(runs), [system.calls for system in systems.values()]))
-        return score(runs, *given, **options)
+        return score(runs, *arguments, **options)
 
     monkeypatch.setattr(module, "score", scored)
     Experiment(systems, topics, qrels, MEASURES, perquery="both", validate="ignore")
@@ -286,12 +286,12 @@ def in_one_batch(pipelines, topics, qrels):
 )
 @pytest.mark.slow
 def test_batches_have_no_effect_on_values(batch_size, plan, pipelines, topics, qrels, in_one_batch):
-    given = (pipelines, topics, qrels, MEASURES)
-    ours = Experiment(*given, batch_size=batch_size, plan=plan, validate="ignore")
+    arguments = (pipelines, topics, qrels, MEASURES)
+    ours = Experiment(*arguments, batch_size=batch_size, plan=plan, validate="ignore")
     same(ours, in_one_batch)
     if batch_size == 5:
         # Evaluated by the batch in pt.Experiment, where these measures have the same values.
-        same(ours, ran(pt.Experiment, *given, batch_size=5, plan=plan, verbose=False, validate="ignore")[0])
+        same(ours, ran(pt.Experiment, *arguments, batch_size=5, plan=plan, verbose=False, validate="ignore")[0])
 
 
 def test_pipelines_get_batches_of_whole_topics_in_their_order(frames, topics, qrels):
@@ -306,10 +306,10 @@ def test_pipelines_get_batches_of_whole_topics_in_their_order(frames, topics, qr
 
 def test_a_batch_without_results_is_no_error_if_others_have_some(frames, topics, qrels):
     some = frames["lexical"][frames["lexical"]["qid"] != topics["qid"].iloc[0]]
-    given = ([pt.Transformer.from_df(some)], topics, qrels, ["map"])
-    same(Experiment(*given, names=["a"], batch_size=1), Experiment(*given, names=["a"]))
+    arguments = ([pt.Transformer.from_df(some)], topics, qrels, ["map"])
+    same(Experiment(*arguments, names=["a"], batch_size=1), Experiment(*arguments, names=["a"]))
     with pytest.raises(ValueError, match="no results received in batch"):
-        pt.Experiment(*given, names=["a"], batch_size=1)
+        pt.Experiment(*arguments, names=["a"], batch_size=1)
 
 
 FILTERS = [
@@ -324,12 +324,12 @@ FILTERS = [
 @pytest.mark.parametrize("kind", ["frames", "pipelines"])
 def test_topics_of_one_side_are_treated_as_in_pyterrier(options, kind, frames, topics, qrels):
     # Two topics without judgments, three judged topics that are not asked for, one without results in a system.
-    asked, judged = topics.iloc[3:], qrels[~qrels["qid"].isin(topics["qid"].iloc[[4, 8]])]
+    queries, judged = topics.iloc[3:], qrels[~qrels["qid"].isin(topics["qid"].iloc[[4, 8]])]
     runs = {**frames, "words": frames["words"][frames["words"]["qid"] != topics["qid"].iloc[6]]}
     systems = runs if kind == "frames" else {name: pt.Transformer.from_df(run) for name, run in runs.items()}
-    given = (systems, asked, judged, MEASURES)
+    arguments = (systems, queries, judged, MEASURES)
     (ours, our_warnings), (theirs, their_warnings) = (
-        ran(call, *given, **options) for call in (Experiment, pt.Experiment)
+        ran(call, *arguments, **options) for call in (Experiment, pt.Experiment)
     )
     same(ours, theirs)
     backfilled = [text for text in their_warnings if "not found in qrels" in text]
@@ -364,14 +364,14 @@ def test_whole_numbers_as_ids_of_results_meet_ids_that_are_text(topics, qrels, f
     def numbered(frame):
         return frame.assign(qid=frame["qid"].str.removeprefix("q").astype(int))
 
-    run, judged, asked = (numbered(frame) for frame in (frames["lexical"], qrels, topics))
-    texts = [frame.assign(qid=frame["qid"].astype(str)) for frame in (asked, judged)]
+    run, judged, queries = (numbered(frame) for frame in (frames["lexical"], qrels, topics))
+    texts = [frame.assign(qid=frame["qid"].astype(str)) for frame in (queries, judged)]
     # pt.Experiment changes the frames of systems.
     same(*both({"a": run.copy()}, *texts, MEASURES))
-    given = Experiment({"a": run}, asked, judged, MEASURES)
-    same(given, Experiment({"a": frames["lexical"]}, topics, qrels, MEASURES))
+    table = Experiment({"a": run}, queries, judged, MEASURES)
+    same(table, Experiment({"a": frames["lexical"]}, topics, qrels, MEASURES))
     with pytest.raises(InputError, match=r"topics column 'qid' holds integers, qrels column 'qid' holds text"):
-        Experiment({"a": run}, asked, texts[1], ["map"])
+        Experiment({"a": run}, queries, texts[1], ["map"])
 
 
 def test_paths_of_topics_and_qrels(frames, topics, qrels, tmp_path):
@@ -386,10 +386,10 @@ def test_paths_of_topics_and_qrels(frames, topics, qrels, tmp_path):
     expected = Experiment(frames, topics, qrels, MEASURES)
     for name in ("topics.tsv", "topics.sgml", "topics.xml"):
         system = Counting(frames["lexical"])
-        found = Experiment(
+        table = Experiment(
             {**frames, "lexical": system}, str(tmp_path / name), tmp_path / "qrels.txt", MEASURES, validate="ignore"
         )
-        same(found, expected)
+        same(table, expected)
         assert system.calls == [12]
     theirs = ran(pt.Experiment, frames, str(tmp_path / "topics.sgml"), str(tmp_path / "qrels.txt"), MEASURES)[0]
     same(expected, theirs)
@@ -481,11 +481,11 @@ def test_highlighting_marks_the_shortest_time(frames, topics, qrels, clock):
 
 
 def test_values_per_query_are_those_of_pyterrier(pipelines, topics, qrels):
-    given = (pipelines, topics, qrels, MEASURES)
-    ours, theirs = both(*given, perquery=True, validate="ignore")
+    arguments = (pipelines, topics, qrels, MEASURES)
+    ours, theirs = both(*arguments, perquery=True, validate="ignore")
     same(ours, theirs)
     assert list(ours["measure"][:6]) == list(map(str, MEASURES))
-    pair, pair_theirs = both(*given, perquery="both", validate="ignore")
+    pair, pair_theirs = both(*arguments, perquery="both", validate="ignore")
     assert pair._fields == pair_theirs._fields == ("averages", "perquery")
     same(pair.averages, pair_theirs.averages)
     same(pair.perquery, ours)
@@ -503,14 +503,16 @@ def test_results_as_dictionaries_are_those_of_pyterrier(perquery, pair, topics, 
     ours, theirs = both(pair, topics, qrels, MEASURES, **options)
     assert ours == theirs
     parts = ours if perquery == "both" else (ours,)
-    assert {type(value) for part in parts for own in part.values() for value in own.values()} <= {float, dict}
+    assert {
+        type(value) for part in parts for values_of_topics in part.values() for value in values_of_topics.values()
+    } <= {float, dict}
 
 
 def test_the_mean_response_time_of_dictionaries(pair, topics, qrels):
-    found = Experiment(pair, topics, qrels, ["mrt", "map"], names=NAMES, dataframe=False)
-    assert found["lexical"]["mrt"] == 0.0
-    assert found["dense"]["mrt"] > 0.0
-    assert list(found["dense"]) == ["map", "mrt"]
+    table = Experiment(pair, topics, qrels, ["mrt", "map"], names=NAMES, dataframe=False)
+    assert table["lexical"]["mrt"] == 0.0
+    assert table["dense"]["mrt"] > 0.0
+    assert list(table["dense"]) == ["map", "mrt"]
 
 
 @pytest.fixture
@@ -530,14 +532,14 @@ def test_mean_response_times_are_those_of_pyterrier(options, frames, topics, qre
     systems = {"a": first, "b": first >> second, "c": frames["dense"]}
     if "precompute_prefix" in options:
         del systems["c"]
-    given = (systems, topics.iloc[2:], qrels, ["map", "mrt"])
-    ours, theirs = both(*given, verbose=False, validate="ignore", **options)
+    arguments = (systems, topics.iloc[2:], qrels, ["map", "mrt"])
+    ours, theirs = both(*arguments, verbose=False, validate="ignore", **options)
     same(ours, theirs)
     # Ten topics, in four batches or at once; pt.Experiment adds the whole time of a prefix.
     n_batches, of_prefix = (4 if "batch_size" in options else 1), (1 if "precompute_prefix" in options else 10)
     expected = [1000 * n_batches * 60 / of_prefix, 1000 * n_batches * (60 / of_prefix + 30 / 10), 0.0]
     assert ours["mrt"].tolist() == pytest.approx(expected[: len(systems)])
-    perquery = Experiment(*given, perquery="both", validate="ignore", **options)
+    perquery = Experiment(*arguments, perquery="both", validate="ignore", **options)
     assert list(perquery.averages.columns) == ["name", "map"]
 
 
@@ -547,13 +549,13 @@ def test_mean_response_times_are_those_of_pyterrier(options, frames, topics, qre
 def test_a_tree_runs_equal_first_stages_once(frames, topics, qrels):
     first, second, third = (Counting(frames["lexical"]) for _ in range(3))
     systems = {"a": first, "b": first >> second, "c": first >> second >> third, "d": first, "e": frames["dense"]}
-    given = (systems, topics, qrels, MEASURES)
-    ours = Experiment(*given, plan="tree", batch_size=6, validate="ignore")
+    arguments = (systems, topics, qrels, MEASURES)
+    ours = Experiment(*arguments, plan="tree", batch_size=6, validate="ignore")
     assert [len(stage.calls) for stage in (first, second, third)] == [2, 2, 2]
-    same(ours, Experiment(*given, validate="ignore"))
+    same(ours, Experiment(*arguments, validate="ignore"))
     assert [len(stage.calls) for stage in (first, second, third)] == [2 + 4, 2 + 2, 2 + 1]
     del systems["d"]
-    theirs = ran(pt.Experiment, *given, plan="tree", verbose=False, validate="ignore")[0]
+    theirs = ran(pt.Experiment, *arguments, plan="tree", verbose=False, validate="ignore")[0]
     same(ours.drop(index=3).reset_index(drop=True), theirs)
 
 
@@ -628,10 +630,10 @@ def test_results_and_tables_are_saved_as_in_pyterrier(batch_size, frames, topics
         "c": frames["words"],
     }
     folders = [tmp_path / name for name in ("ours", "theirs")]
-    found = []
+    results = []
     for folder, experiment in zip(folders, (Experiment, pt.Experiment), strict=True):
         folder.mkdir()
-        found.append(
+        results.append(
             ran(experiment, systems, topics, qrels, MEASURES, save_dir=str(folder), batch_size=batch_size, round=3)[0]
         )
     assert (
@@ -672,15 +674,15 @@ def test_saved_results_are_reused_replaced_or_refused(frames, topics, qrels, tmp
 def test_results_that_trec_files_lose_are_saved_in_other_formats(frames, topics, qrels, tmp_path):
     intents = vbterrier.read_intents(vbterrier.demo.demo_folder() / "intents.tsv")
     tagged = frames["lexical"].assign(entity_id=[["x", intents["entity_id"].iloc[0]]] * len(frames["lexical"]))
-    given = ({"a": pt.Transformer.from_df(tagged)}, topics, intents, [ES @ 10])
+    arguments = ({"a": pt.Transformer.from_df(tagged)}, topics, intents, [ES @ 10])
     for file_format in (pickle, (pd.read_pickle, pd.DataFrame.to_pickle)):
         options = dict(save_dir=str(tmp_path), save_format=file_format, save_mode="reuse", validate="ignore")
-        ours = Experiment(*given, **options)
-        same(Experiment({"a": Counting(tagged[:0])}, *given[1:], **options), ours)
-        same(ours, ran(pt.Experiment, *given, **options)[0])
+        ours = Experiment(*arguments, **options)
+        same(Experiment({"a": Counting(tagged[:0])}, *arguments[1:], **options), ours)
+        same(ours, ran(pt.Experiment, *arguments, **options)[0])
     assert sorted(path.name for path in tmp_path.glob("a.*")) == ["a.custom", "a.mod"]
     with pytest.raises(ParameterError, match=r"save_format='trek'.*Did you mean trec"):
-        Experiment(*given, save_dir=tmp_path, save_format="trek", validate="ignore")
+        Experiment(*arguments, save_dir=tmp_path, save_format="trek", validate="ignore")
     unranked = pt.Transformer.from_df(frames["lexical"]) >> pt.apply.generic(lambda frame: frame.drop(columns="rank"))
     with pytest.raises(InputError, match="without the column 'rank'"):
         Experiment({"b": unranked}, topics, qrels, ["map"], save_dir=tmp_path, validate="ignore")
@@ -749,10 +751,10 @@ def test_frames_without_a_name_are_called_by_their_text_as_in_pyterrier(frames, 
 
 
 def test_inputs_are_not_changed(frames, pair, topics, qrels):
-    given = [frames["lexical"].astype({"score": "float32"}), topics, qrels]
-    copies = [frame.copy() for frame in given]
-    Experiment([given[0], pair[1]], topics, qrels, MEASURES, names=NAMES, perquery="both", filter_by_qrels=True)
-    for frame, copy in zip(given, copies, strict=True):
+    inputs = [frames["lexical"].astype({"score": "float32"}), topics, qrels]
+    copies = [frame.copy() for frame in inputs]
+    Experiment([inputs[0], pair[1]], topics, qrels, MEASURES, names=NAMES, perquery="both", filter_by_qrels=True)
+    for frame, copy in zip(inputs, copies, strict=True):
         pd.testing.assert_frame_equal(frame, copy)
 
 
@@ -776,8 +778,8 @@ def test_estimates_use_all_runs_of_the_experiment(frames, topics, qrels, tmp_pat
     assert digest in averages.attrs["notes"][0]
     # The note about the fully judged system is a warning, too.
     assert len(expected.notes) == 2
-    said = {str(one.message) for one in caught}
-    assert set(expected.notes) & said == set(expected.notes[1:])
+    messages = {str(one.message) for one in caught}
+    assert set(expected.notes) & messages == set(expected.notes[1:])
     # The caption and the files name the model, and batches do not change it.
     options |= {"save_mode": "overwrite", "batch_size": 5}
     styled = ran(Experiment, systems, topics, qrels, ["ENDCG@10"], highlight="bold", **options)[0]

@@ -58,8 +58,8 @@ def as_named(frame):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_errors_that_callers_ask_for_change_nothing(world, call):
-    wanted = CALLS[call](*world)
+    expected = CALLS[call](*world)
     with np.errstate(all="raise"):
-        found = CALLS[call](*world)
+        result = CALLS[call](*world)
         assert np.geterr()["under"] == "raise"
-    pd.testing.assert_frame_equal(found, wanted)
+    pd.testing.assert_frame_equal(result, expected)

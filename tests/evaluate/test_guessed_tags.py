@@ -84,8 +84,8 @@ def test_labels_say_whether_tags_are_guesses(gold, tied, guessed):
 
 
 def test_without_labels_ties_decide():
-    given = {"intents": INTENTS, "options": IntentOptions(cutoff=2), **FAST}
-    result = vbterrier.evaluate_intents(RUNS, TOPICS, ["ES"], tagger=tagged(True, True, False), **given)
+    options = {"intents": INTENTS, "options": IntentOptions(cutoff=2), **FAST}
+    result = vbterrier.evaluate_intents(RUNS, TOPICS, ["ES"], tagger=tagged(True, True, False), **options)
     assert result.guessed == ("ES@2",)
     assert np.isnan(result.comparisons["high"]).all()
     assert sum(note.endswith(GUESSES) for note in result.notes) == 1

@@ -24,34 +24,34 @@ def vb(success):
 )
 def test_guessed_tags_give_a_range_of_scores(cutoff, low, high):
     """At worst a guess covers nothing, at best the most probable intent that is still open."""
-    found = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS, [cutoff], "").iloc[0]
-    assert found[["ES_worst", "ES_best"]].tolist() == pytest.approx([low, high])
-    assert found[["VB_worst", "VB_best"]].tolist() == pytest.approx([vb(low), vb(high)])
+    row = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS, [cutoff], "").iloc[0]
+    assert row[["ES_worst", "ES_best"]].tolist() == pytest.approx([low, high])
+    assert row[["VB_worst", "VB_best"]].tolist() == pytest.approx([vb(low), vb(high)])
 
 
 @pytest.mark.filterwarnings("ignore:tags. no rows")
 def test_the_least_vb_is_between_the_ends_if_it_is_not_monotone():
     """With all tags guessed ES is 0 to 1; VB is least at (1 - 1/sqrt(2))/2 and largest at ES = 1."""
-    found = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS.assign(tied=1), [3], "").iloc[0]
-    assert found[["ES_worst", "ES_best", "VB_best"]].tolist() == pytest.approx([0, 1, 1])
-    assert found["VB_worst"] == pytest.approx((1 - math.sqrt(2)) / 2)
+    row = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS.assign(tied=1), [3], "").iloc[0]
+    assert row[["ES_worst", "ES_best", "VB_best"]].tolist() == pytest.approx([0, 1, 1])
+    assert row["VB_worst"] == pytest.approx((1 - math.sqrt(2)) / 2)
 
 
 @pytest.mark.filterwarnings("ignore:an interval over topics needs")
 def test_evaluations_report_guesses_and_the_range_of_scores():
     topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
-    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "options": IntentOptions(cutoff=[2])}
+    options = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "options": IntentOptions(cutoff=[2])}
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="50% of the tags are decided by a tie"):
-        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **given)
-    assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
+        evaluation = vbterrier.evaluate_intents({"mine": RUN}, topics, **options)
+    assert evaluation.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
     # Two of all three tags, and one of those of the first two documents.
-    mostly, note = found.notes
+    mostly, note = evaluation.notes
     assert mostly == f"67% of the tags are decided by a tie: {GUESSES}"
     assert note.startswith(
         "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
     )
     assert note.endswith("its ES@2 is 0.600 to 0.900 and its VB@2 0.110 to 0.600")
-    certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **given | {"tagger": TAGS.assign(tied=0)})
+    certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **options | {"tagger": TAGS.assign(tied=0)})
     assert "ES_worst" not in certain.tagging.columns
     assert not certain.notes
 
@@ -83,7 +83,7 @@ def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
     assert scores.notes == (uniform, "1 of 3 queries ('q3') have no candidate intents and count in no mean")
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "name"})
     with pytest.warns(vbterrier.errors.DegenerateWarning, match="q3"):
-        found = vbterrier.evaluate_intents(
+        evaluation = vbterrier.evaluate_intents(
             {"mine": run},
             topics,
             intents=intents,
@@ -91,7 +91,7 @@ def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
             measures=["ES"],
             options=IntentOptions(cutoff=1, undefined="skip"),
         )
-    assert found.notes == (scores.notes[1], uniform)
+    assert evaluation.notes == (scores.notes[1], uniform)
 
 
 def test_given_probabilities_need_no_note():
@@ -120,7 +120,7 @@ def test_probabilities_of_all_types_mean_the_same(kind, tmp_path):
         assert not any("uniform" in note for note in scores.notes)
         topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
         options = IntentOptions(cutoff=2)
-        found = vbterrier.evaluate_intents(
+        evaluation = vbterrier.evaluate_intents(
             {"a": RUN}, topics, intents=source, tagger=tags, measures=["ES"], options=options
         )
-        assert found.means().loc["a", "ES@2"] == pytest.approx(0.7)
+        assert evaluation.means().loc["a", "ES@2"] == pytest.approx(0.7)

@@ -32,14 +32,14 @@ SYSTEMS = {"literal": LITERAL, "both": BOTH}
 class Linked(pt.Transformer):
     """A pipeline from topics to intents, from a mapping of query to candidates."""
 
-    def __init__(self, known):
+    def __init__(self, intents):
         super().__init__()
-        self.known, self.seen = known, []
+        self.intents, self.seen = intents, []
 
     def transform(self, inp):
         self.seen.append(inp)
-        found = [(topic.qid, self.known.get(topic.query, {})) for topic in inp.itertuples()]
-        rows = [(qid, *pair) for qid, candidates in found for pair in candidates.items()]
+        results = [(topic.qid, self.intents.get(topic.query, {})) for topic in inp.itertuples()]
+        rows = [(qid, *pair) for qid, candidates in results for pair in candidates.items()]
         return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
 
 
@@ -69,47 +69,47 @@ def evaluated(
 
 
 def test_both_case_studies_of_the_paper():
-    found = evaluated()
-    table = found.values.pivot(index=["name", "qid"], columns="measure", values="value")
+    result = evaluated()
+    table = result.values.pivot(index=["name", "qid"], columns="measure", values="value")
     assert table.loc["literal"].to_numpy().ravel() == pytest.approx([0.8, 0.4, 0.2, -0.2])
     assert table.loc["both"].to_numpy() == pytest.approx(1)
 
 
 def test_measures_are_computed_at_every_cutoff_unless_they_have_their_own():
     equal = INTENTS.assign(prob=0.5)
-    found = evaluated(intents=equal, measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], cutoff=[1, 3])
-    assert list(found.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
+    result = evaluated(intents=equal, measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], cutoff=[1, 3])
+    assert list(result.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
 
 
 def test_missing_tags_coverage_and_oracles_accompany_the_scores():
-    found = evaluated(cutoff=[1, 2])
-    assert found.missing["n_missing"].tolist() == [0, 0]
-    first = found.covered.set_index(["name", "qid", "entity_id"]).sort_index()
+    result = evaluated(cutoff=[1, 2])
+    assert result.missing["n_missing"].tolist() == [0, 0]
+    first = result.covered.set_index(["name", "qid", "entity_id"]).sort_index()
     assert first.loc[("both", "q1", "C"), "first_rank"] == 2
     assert pd.isna(first.loc[("literal", "q1", "C"), "first_rank"])
     assert first.loc[("both", "q2"), "place"].to_dict() == {"S": 2, "P": 1}
-    beside = found.tagging.set_index(["name", "cutoff"])
+    beside = result.tagging.set_index(["name", "cutoff"])
     assert beside.index.tolist() == [("literal", 1), ("both", 1), ("literal", 2), ("both", 2)]
     # The best first document covers the more probable intent of each query; two documents cover all.
     assert beside["oracle_ES"].tolist() == pytest.approx([0.8, 0.8, 1.0, 1.0])
     assert beside["ES"].tolist() == pytest.approx([0.5, 0.5, 0.5, 1.0])
     assert (beside["tagged"] == 1).all()
-    assert found.comparisons[["name_a", "name_b", "measure"]].to_numpy().tolist()[0] == ["literal", "both", "ES@1"]
+    assert result.comparisons[["name_a", "name_b", "measure"]].to_numpy().tolist()[0] == ["literal", "both", "ES@1"]
 
 
 def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
     # Of the first two documents of each query: a1, c1 and s1, p1.
     tags = TAGS.assign(tied=[1, 0, 0, 1, 0], n_abstained=[0, 0, 1, 0, 0])
     with pytest.warns(DegenerateWarning) as told:
-        found = evaluated(tagger=tags, cutoff=[1, 2])
+        result = evaluated(tagger=tags, cutoff=[1, 2])
     remedy = "; tag with priors, or leave tied mentions out with TagOptions(on_ties='drop')"
     of_tags = "of the tags are decided by a tie and are guesses"
-    said = [
+    messages = [
         f"run 'literal': 67% {of_tags}{remedy}",
         f"run 'both': 50% {of_tags}; 20% of the mentions have no tag because of a tie or none fits{remedy}",
     ]
-    assert list(dict.fromkeys(str(each.message) for each in told)) == said
-    beside = found.tagging.set_index(["name", "cutoff"])
+    assert list(dict.fromkeys(str(each.message) for each in told)) == messages
+    beside = result.tagging.set_index(["name", "cutoff"])
     assert beside["tied"].to_dict() == pytest.approx(
         {("literal", 1): 1.0, ("both", 1): 1.0, ("literal", 2): 2 / 3, ("both", 2): 0.5}
     )
@@ -123,7 +123,7 @@ def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
     tagged = {name: vbterrier.TagEntities(tags).transform(run) for name, run in SYSTEMS.items()}
     with pytest.warns(DegenerateWarning, match=of_tags):
         again = evaluated(tagged, tagger=None, cutoff=[1, 2])
-    pd.testing.assert_frame_equal(again.tagging, found.tagging)
+    pd.testing.assert_frame_equal(again.tagging, result.tagging)
     few = tags.assign(tied=0)
     evaluated(tagger=few, cutoff=[2])
 
@@ -135,16 +135,16 @@ def test_the_same_pipeline_in_a_plain_experiment():
     table = pt.Experiment(SYSTEMS, TOPICS, INTENTS, measures).set_index("name")
     means = evaluated().means()
     # Experiments of PyTerrier order measures by their hashes.
-    found = table.loc[means.index, list(map(str, measures))]
-    assert found.to_numpy() == pytest.approx(means.to_numpy())
+    result = table.loc[means.index, list(map(str, measures))]
+    assert result.to_numpy() == pytest.approx(means.to_numpy())
 
 
 def test_pipelines_are_run_for_the_topics_alone():
     retriever = pt.apply.generic(lambda inp: pt.model.add_ranks(LITERAL.merge(inp[["qid", "query"]], on="qid")))
     intents = Linked({"Jordan achievements": {"A": 0.8, "C": 0.2}, "Professor John Doe at MIT": {"S": 0.2, "P": 0.8}})
-    found = evaluated({"pipeline": retriever, "frame": LITERAL}, intents=intents)
+    result = evaluated({"pipeline": retriever, "frame": LITERAL}, intents=intents)
     assert len(intents.seen) == 1
-    means = found.means()
+    means = result.means()
     assert means.loc["pipeline"].tolist() == means.loc["frame"].tolist() == pytest.approx([0.5, 0.1])
 
 
@@ -159,9 +159,9 @@ def test_one_tagger_tags_the_first_documents_of_all_systems_once():
     texts = {
         name: run.assign(text=run["docno"], entity_id="C", weight=0.5, tagger=name) for name, run in SYSTEMS.items()
     }
-    found = evaluated(texts, tagger=tagger)
+    result = evaluated(texts, tagger=tagger)
     assert sorted(read) == sorted(set(LITERAL["docno"]) | set(BOTH["docno"]))
-    pd.testing.assert_frame_equal(found.means(), evaluated().means())
+    pd.testing.assert_frame_equal(result.means(), evaluated().means())
     deep = evaluated(texts, tagger=tagger, cutoff=[1])
     assert set(deep.tags["docno"]) == {"a1", "s1"}
 
@@ -219,8 +219,8 @@ def test_a_tagger_reads_the_text_of_every_system():
         evaluated(texts | {"both": BOTH.assign(text="c")}, tagger=tagger)
     silent = texts | {"none": BOTH[:0]}
     with pytest.warns(DegenerateWarning, match="run 'none': empty"):
-        found = evaluated(silent, tagger=tagger, data=Data(on_topics="all"), measures=["ES(nil='N')"], intents=NIL)
-    assert found.means()["ES(nil='N')@10"].to_dict() == pytest.approx({"literal": 0.25, "both": 0.5, "none": 0.5})
+        result = evaluated(silent, tagger=tagger, data=Data(on_topics="all"), measures=["ES(nil='N')"], intents=NIL)
+    assert result.means()["ES(nil='N')@10"].to_dict() == pytest.approx({"literal": 0.25, "both": 0.5, "none": 0.5})
 
 
 def test_runs_and_topics_that_hardly_meet():
@@ -245,11 +245,11 @@ def test_integers_and_text_never_meet():
 
 
 def test_polars_frames_are_evaluated_as_pandas_frames():
-    polars, asked = pytest.importorskip("polars"), {"measures": ["VB", "WeightedAlphaNDCG"], "n_replicas": 3}
+    polars, options = pytest.importorskip("polars"), {"measures": ["VB", "WeightedAlphaNDCG"], "n_replicas": 3}
     systems = {name: polars.from_pandas(run) for name, run in SYSTEMS.items()}
     # A column may be called intents.
-    found = evaluated(systems, *map(polars.from_pandas, (TOPICS, INTENTS.assign(intents="x"), TAGS)), **asked)
-    pd.testing.assert_frame_equal(found.per_query, evaluated(**asked).per_query)
+    result = evaluated(systems, *map(polars.from_pandas, (TOPICS, INTENTS.assign(intents="x"), TAGS)), **options)
+    pd.testing.assert_frame_equal(result.per_query, evaluated(**options).per_query)
 
 
 def test_queries_without_candidates_are_an_error_or_left_out():
@@ -257,8 +257,8 @@ def test_queries_without_candidates_are_an_error_or_left_out():
     with pytest.raises(InputError, match=r"1 of 3 queries have no candidate intents \('q3'\)"):
         evaluated(topics=more)
     with pytest.warns(DegenerateWarning, match="are left out"):
-        found = evaluated(topics=more, undefined="skip")
-    assert found.values["qid"].unique().tolist() == ["q1", "q2"]
+        result = evaluated(topics=more, undefined="skip")
+    assert result.values["qid"].unique().tolist() == ["q1", "q2"]
     seen = []
     retriever = pt.apply.generic(lambda inp: seen.extend(inp["qid"]) or LITERAL)
     with pytest.warns(DegenerateWarning, match="are left out"):
@@ -278,17 +278,17 @@ def test_systems_with_different_queries():
 
 
 def test_replicas_around_the_scores():
-    found = evaluated(n_replicas=400, perturb=[Dirichlet(30)], inference=Inference(seed=3))
-    of_replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
+    result = evaluated(n_replicas=400, perturb=[Dirichlet(30)], inference=Inference(seed=3))
+    of_replicas = result.intervals[result.intervals["method"].str.startswith("replicas")]
     assert (of_replicas["n_resamples"] == 400).all()
-    assert found.intervals["method"].tolist()[:2] == ["topics (unseen)", "replicas (percentile)"]
-    literal = found.per_query.set_index(["name", "qid", "measure"]).loc[("literal", "q1", "ES@10")]
+    assert result.intervals["method"].tolist()[:2] == ["topics (unseen)", "replicas (percentile)"]
+    literal = result.per_query.set_index(["name", "qid", "measure"]).loc[("literal", "q1", "ES@10")]
     assert literal["value"] == pytest.approx(0.8)
     assert literal["low"] < 0.8 < literal["high"]
     # Beta(24, 6) has standard deviation .0718; its estimate from 400 draws is within 15 %.
     assert literal["std"] == pytest.approx(np.sqrt(0.8 * 0.2 / 31), rel=0.15)
     # A system that covers all intents scores 1 for any probabilities.
-    both = found.replicas.of("both", found.replicas.statistics[0])
+    both = result.replicas.of("both", result.replicas.statistics[0])
     assert both.min() == 1.0
 
 
@@ -311,8 +311,8 @@ def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems()
 
 def test_measures_of_others_have_no_replicas():
     for measure, intents in (("alpha_nDCG", INTENTS.assign(prob=0.5)), ("WeightedAlphaNDCG", INTENTS)):
-        found = evaluated(intents=intents, measures=["ES", measure], n_replicas=5)
-        of_others = found.intervals[found.intervals["measure"] == f"{measure}@10"]
+        result = evaluated(intents=intents, measures=["ES", measure], n_replicas=5)
+        of_others = result.intervals[result.intervals["measure"] == f"{measure}@10"]
         assert of_others["method"].unique().tolist() == ["topics (unseen)"]
         with pytest.raises(ParameterError, match="add ES or VB"):
             evaluated(intents=intents, measures=[measure], n_replicas=5)
@@ -337,13 +337,13 @@ def quiet(**kwargs):
     "wordings", [["Michael Jordan titles", "Jordan history"], "Michael Jordan titles | Jordan history"]
 )
 def test_paraphrases_from_a_column(wordings):
-    asked = {"n_replicas": 300, "perturb": [Paraphrases(order="turn")], "measures": ["ES"]}
-    found = quiet(topics=ONE.assign(paraphrases=[wordings]), intents=Linked(JORDAN), **asked)
-    literal = found.replicas.of("literal", found.replicas.statistics[0])[:, 0]
+    options = {"n_replicas": 300, "perturb": [Paraphrases(order="turn")], "measures": ["ES"]}
+    result = quiet(topics=ONE.assign(paraphrases=[wordings]), intents=Linked(JORDAN), **options)
+    literal = result.replicas.of("literal", result.replicas.statistics[0])[:, 0]
     # The literal system covers A alone, whose probability the three wordings put at .8, 1 and 0.
     assert sorted(np.unique(literal.round(6)).tolist()) == [0.0, 0.8, 1.0]
     assert literal.mean() == pytest.approx(0.6)
-    assert found.replicas.point.max() == pytest.approx(1.0)
+    assert result.replicas.point.max() == pytest.approx(1.0)
 
 
 @pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
@@ -353,14 +353,14 @@ def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
         first = inp[["qid"]].assign(entity_id="A", prob=shares)
         return pd.concat([first, first.assign(entity_id="C", prob=1 - first["prob"])])
 
-    asked = {"intents": pt.apply.generic(drawn), "perturb": [RerunPipeline()], "measures": ["ES"]}
-    again = quiet(topics=ONE, n_replicas=20, **asked)
+    options = {"intents": pt.apply.generic(drawn), "perturb": [RerunPipeline()], "measures": ["ES"]}
+    again = quiet(topics=ONE, n_replicas=20, **options)
     scores = again.replicas.of("literal", again.replicas.statistics[0])[:, 0]
     assert len(np.unique(scores)) == 20
-    twins = evaluated(tagger=TAGS.replace({"S": "A"}), n_replicas=5, **asked)
+    twins = evaluated(tagger=TAGS.replace({"S": "A"}), n_replicas=5, **options)
     first, second = twins.replicas.of("literal", twins.replicas.statistics[0]).T
     assert not set(first) & set(second)
-    prefix = quiet(topics=ONE, n_replicas=5, **asked)
+    prefix = quiet(topics=ONE, n_replicas=5, **options)
     assert np.array_equal(prefix.replicas.values[:, :, :, 0], again.replicas.values[:, :, :5, 0])
 
 
@@ -378,25 +378,25 @@ def test_candidates_made_anew_need_the_pipeline_that_makes_them():
 def test_wordings_without_candidates_are_told():
     topics = ONE.assign(paraphrases="Jordan history | Jordan river")
     told = r"Paraphrases\(.*: no candidates for 1 of 2 runs of a query \('q1'\)"
-    asked = {"n_replicas": 10, "perturb": Paraphrases(order="turn"), "measures": ["ES"]}
+    options = {"n_replicas": 10, "perturb": Paraphrases(order="turn"), "measures": ["ES"]}
     with pytest.warns(DegenerateWarning, match="at least two"), pytest.warns(DegenerateWarning, match=told):
-        found = evaluated(ITS_SYSTEMS, topics, Linked(JORDAN), **asked)
-    assert found.replicas.of("literal", found.replicas.statistics[0])[:, 0].tolist() == pytest.approx([0.8, 0] * 5)
+        result = evaluated(ITS_SYSTEMS, topics, Linked(JORDAN), **options)
+    assert result.replicas.of("literal", result.replicas.statistics[0])[:, 0].tolist() == pytest.approx([0.8, 0] * 5)
 
 
 def test_intervals_of_other_kinds():
     for interval in ("percentile", "bca", "normal"):
-        own = evaluated(n_replicas=60, inference=Inference(interval=interval), measures=["ES"]).intervals.query(
+        rows = evaluated(n_replicas=60, inference=Inference(interval=interval), measures=["ES"]).intervals.query(
             "name == 'literal'"
         )
-        assert (own["low"] <= own["high"]).all()
-        of_topics, of_replicas = own["method"]
+        assert (rows["low"] <= rows["high"]).all()
+        of_topics, of_replicas = rows["method"]
         assert of_topics == f"topics ({interval})"
         assert of_replicas.startswith(f"replicas ({interval}")
-    found = evaluated(n_replicas=60, perturb=[IntentBootstrap()], inference=Inference(interval="bca"), measures=["ES"])
-    assert found.per_query["method"].unique().tolist() == ["intents (bca)"]
-    assert set(found.intervals["method"]) == {"topics (bca)", "topics (bounded)", "intents (bca)"}
-    unequal = found.intervals.query("name == 'literal'")
+    result = evaluated(n_replicas=60, perturb=[IntentBootstrap()], inference=Inference(interval="bca"), measures=["ES"])
+    assert result.per_query["method"].unique().tolist() == ["intents (bca)"]
+    assert set(result.intervals["method"]) == {"topics (bca)", "topics (bounded)", "intents (bca)"}
+    unequal = result.intervals.query("name == 'literal'")
     assert unequal["method"].tolist() == ["topics (bca)", "intents (bca)"]
 
 
@@ -414,17 +414,17 @@ def test_what_is_no_pipeline_of_intents_is_told_what_to_do():
 def test_nil_is_served_by_showing_nothing():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.7, 0.3, 1.0]})
     silent = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["other", "s1"], "score": [1.0, 1.0]})
-    found = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], n_replicas=3)
-    assert found.values["value"].tolist() == pytest.approx([0.3, 1.0])
-    assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.85])
-    for frame in (found.intervals, found.per_query):
+    result = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], n_replicas=3)
+    assert result.values["value"].tolist() == pytest.approx([0.3, 1.0])
+    assert result.tagging["oracle_ES"].tolist() == pytest.approx([0.85])
+    for frame in (result.intervals, result.per_query):
         assert frame["measure"].unique().tolist() == ["ES(nil='NIL')@10"]
     with pytest.raises(ParameterError, match="share one nil="):
         evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')", "ES"])
     # The best ranking may show nothing, too.
     likely = intents.assign(prob=[0.2, 0.8, 1.0])
-    found = evaluated({"literal": LITERAL}, intents=likely, measures=["ES(nil='NIL')"])
-    assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.9])
+    result = evaluated({"literal": LITERAL}, intents=likely, measures=["ES(nil='NIL')"])
+    assert result.tagging["oracle_ES"].tolist() == pytest.approx([0.9])
 
 
 def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
@@ -437,19 +437,19 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
     measures = [f"ES({nil})", f"VB({nil},clip=True)", f"ES({nil},gain='dcg')", f"VB({nil},monotone=True)",
                 f"VB({nil},gain='dcg',variance='intent')", f"TopIntent({nil})", f"VarPenalty({nil})"]  # fmt: skip
     data = {"intents": pd.concat([intents, more]), "tagger": tags}
-    found = evaluated(runs, **data, measures=measures, cutoff=[1, 2, 4], n_replicas=2, perturb=[])
+    result = evaluated(runs, **data, measures=measures, cutoff=[1, 2, 4], n_replicas=2, perturb=[])
     keys = ["name", "qid", "measure"]
-    scores = found.values.set_index(keys)["value"]
-    replicated = found.per_query.set_index(keys)
+    scores = result.values.set_index(keys)["value"]
+    replicated = result.per_query.set_index(keys)
     assert len(replicated) == len(scores)
     for column in ("value", "mean"):
         assert replicated[column].to_numpy() == pytest.approx(scores.loc[replicated.index].to_numpy())
-    beside = found.tagging.set_index(["name", "cutoff"])
+    beside = result.tagging.set_index(["name", "cutoff"])
     assert beside["tagged"].unstack().to_dict("list") == {1: [0, 0.5], 2: [0.5, 0.5], 4: [0.75, 0.5]}
     # At cutoff 1: one entity or NIL for q1, one of two for q2.
     assert beside.loc[("a", 1), "oracle_ES"] == pytest.approx((0.25 + 0.5) / 2)
-    assert found.covered["place"].unique().tolist() == [1]
-    first = found.covered.set_index(["name", "qid", "entity_id"])["first_rank"]
+    assert result.covered["place"].unique().tolist() == [1]
+    first = result.covered.set_index(["name", "qid", "entity_id"])["first_rank"]
     assert first["a", "q1", "C"] == 4
     shallow = evaluated({"a": runs["a"]}, **data, cutoff=[3], measures=["ES"])
     assert shallow.covered["first_rank"].isna().tolist() == [False, True, True, True, False, True]
@@ -460,7 +460,7 @@ def test_level_and_seed_reach_every_interval():
     narrow, wide = (evaluated(inference=Inference(level=level), **options) for level in (0.5, 0.99))
     parts = [(narrow.per_query, wide.per_query), (narrow.comparisons, wide.comparisons)]
     for kind in ("topics", "replicas"):
-        parts += [[found.intervals[found.intervals["method"].str.startswith(kind)] for found in (narrow, wide)]]
+        parts += [[result.intervals[result.intervals["method"].str.startswith(kind)] for result in (narrow, wide)]]
     for first, second in parts:
         assert set(first.get("level", [0.5])) == {0.5}
         assert (second["low"].le(first["low"]) & first["high"].le(second["high"])).all()
@@ -489,17 +489,17 @@ def test_topics_and_systems_from_files(tmp_path):
     vbterrier.frames.write_tags(TAGS, tmp_path / "tags.tsv")
     (tmp_path / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TOPICS.to_dict("records")))
     files = [tmp_path / name for name in ("topics.jsonl", "intents.tsv", "tags.tsv")]
-    found = evaluated([tmp_path / "both.run"], *files)
-    assert found.means().to_dict("index") == {"both": {"ES@10": 1.0, "VB@10": 1.0}}
+    result = evaluated([tmp_path / "both.run"], *files)
+    assert result.means().to_dict("index") == {"both": {"ES@10": 1.0, "VB@10": 1.0}}
 
 
 def test_replicas_that_only_add_errors_are_not_intervals_of_the_score():
     message = r"4 of 4 intervals of replicas exclude the score itself \(both, ES@5: 1"
     with pytest.warns(DegenerateWarning, match=message):
-        found = evaluated({"both": BOTH}, cutoff=[5, 10], n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)])
-    assert (found.intervals.loc[found.intervals["method"].str.startswith("replicas"), "high"] < 1).all()
+        result = evaluated({"both": BOTH}, cutoff=[5, 10], n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)])
+    assert (result.intervals.loc[result.intervals["method"].str.startswith("replicas"), "high"] < 1).all()
     for style, mark in (("table", "‡"), ("markdown", "‡"), ("latex", r"\textsuperscript{\textdaggerdbl{}}")):
-        text = paper_table(found, style)
+        text = paper_table(result, style)
         assert mark in text
         assert "excludes the score: the perturbations add errors" in text
     assert "‡" not in paper_table(evaluated(n_replicas=60, perturb=[Dirichlet(20)]), "table")
@@ -549,11 +549,11 @@ def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
     intents, tags, runs = sensitive
     measures = ["ES@3", "VB(alpha=0.5)@2", "VB(variance='intent')@3", "TopIntent@3"]
     table = intent_sensitivity(runs, intents, tags=tags, measures=measures, n_intents=[1, 2])
-    given = vbterrier.score(
+    scores_of_setting = vbterrier.score(
         runs, measures=measures, intents=intents, tags=tags, inference=Inference(n_resamples=2)
     ).values
-    given = given.set_index(["name", "measure", "qid"])["value"]
-    start = given.groupby(["name", "measure"]).mean()
+    scores_of_setting = scores_of_setting.set_index(["name", "measure", "qid"])["value"]
+    start = scores_of_setting.groupby(["name", "measure"]).mean()
     n_settings = {"mass": 5, "n_intents": 3, "temperature": 5, "threshold": 5, "weight": 5}
     assert (table.groupby("parameter").size() / 8).to_dict() == n_settings
     for (parameter, setting), rows in table.groupby(["parameter", "setting"]):
@@ -561,11 +561,11 @@ def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
         scores = vbterrier.score(
             runs, measures=measures, intents=changed, tags=tags, inference=Inference(n_resamples=2)
         )
-        wanted = scores.values.set_index(["name", "measure", "qid"])["value"]
+        reference_values = scores.values.set_index(["name", "measure", "qid"])["value"]
         expected = scores.means()
         for row in rows.itertuples():
             assert row.value == pytest.approx(expected.loc[row.name, row.measure])
-            changes = (wanted - given).loc[row.name, row.measure]
+            changes = (reference_values - scores_of_setting).loc[row.name, row.measure]
             assert row.largest_change == pytest.approx(changes.abs().max(), abs=1e-9)
             assert row.change == pytest.approx(row.value - start[row.name, row.measure], abs=1e-9)
             before = np.sign(round(start["one", row.measure] - start["two", row.measure], 9))
@@ -617,8 +617,8 @@ class Searched(pt.Transformer):
 
     def transform(self, inp):
         self.seen += inp["query"].tolist()
-        found = [(topic.qid, enumerate(RANKED[topic.query][: self.depth])) for topic in inp.itertuples()]
-        rows = [(qid, docno, -rank) for qid, ranked in found for rank, docno in ranked]
+        results = [(topic.qid, enumerate(RANKED[topic.query][: self.depth])) for topic in inp.itertuples()]
+        rows = [(qid, docno, -rank) for qid, ranked in results for rank, docno in ranked]
         return pd.DataFrame(rows, columns=["qid", "docno", "score"])
 
 
@@ -629,37 +629,37 @@ def reworded(systems, **options):
 
 def test_pipelines_are_run_once_for_each_wording_and_each_replica_uses_the_ranking_of_its_own():
     system = Searched()
-    found = reworded({"pipeline": system})
+    result = reworded({"pipeline": system})
     assert sorted(system.seen) == sorted(MEANT)
     wordings = [["Jordan achievements", "Michael Jordan titles", "Jordan history"], list(MEANT)[3:]]
-    measures = list(map(str, found.replicas.statistics))
+    measures = list(map(str, result.replicas.statistics))
     for column, texts in enumerate(wordings):
         for at, text in enumerate(texts):
             topic = pd.DataFrame({"qid": ["q"], "query": [text]})
             with pytest.warns(DegenerateWarning, match="at least two"):
                 alone = vbterrier.score(Searched()(topic), measures=measures, intents=Linked(MEANT)(topic), tags=DOCS)
             expected = alone.means().loc["run", measures].to_numpy()
-            assert np.abs(found.replicas.values[0, :, at :: len(texts), column].T - expected).max() < 1e-12
-    assert found.replicas.point[0, 0].tolist() == pytest.approx([0.8, 0.2])
-    assert set(found.per_query["lists"]) == {"run again"}
-    replicated = found.intervals["method"].str.startswith("replicas")
-    assert found.intervals.loc[replicated, "lists"].unique().tolist() == ["run again"]
-    assert found.intervals.loc[~replicated, "lists"].isna().all()
+            assert np.abs(result.replicas.values[0, :, at :: len(texts), column].T - expected).max() < 1e-12
+    assert result.replicas.point[0, 0].tolist() == pytest.approx([0.8, 0.2])
+    assert set(result.per_query["lists"]) == {"run again"}
+    replicated = result.intervals["method"].str.startswith("replicas")
+    assert result.intervals.loc[replicated, "lists"].unique().tolist() == ["run again"]
+    assert result.intervals.loc[~replicated, "lists"].isna().all()
     for style in ("table", "markdown", "latex"):
-        assert "rankings of all systems: run again" in paper_table(found, style)
-    assert "rankings run again" in found._repr_html_()
+        assert "rankings of all systems: run again" in paper_table(result, style)
+    assert "rankings run again" in result._repr_html_()
 
 
 def test_given_lists_stay_fixed_and_the_table_says_so():
-    given = Searched()(TOPICS)
-    fixed = reworded({"list": given})
+    candidates = Searched()(TOPICS)
+    fixed = reworded({"list": candidates})
     assert set(fixed.per_query["lists"]) == {"fixed"}
     assert "rankings of all systems: fixed" in paper_table(fixed, "markdown")
     with pytest.warns(DegenerateWarning, match=r"run again for each wording \('pipeline'\) with lists that stay fixed"):
-        both = reworded({"list": given, "pipeline": Searched()})
+        both = reworded({"list": candidates, "pipeline": Searched()})
     assert "rankings fixed: list, run again: pipeline" in paper_table(both, "table")
-    own = both.per_query.query("name == 'list'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(own, fixed.per_query)
+    rows = both.per_query.query("name == 'list'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, fixed.per_query)
     # "Jordan history" retrieves other documents, which only the pipeline can show.
     of = {name: both.replicas.of(name, both.replicas.statistics[1])[:, 0] for name in ("list", "pipeline")}
     assert of["list"][2] == 0 < of["pipeline"][2] == 1
@@ -690,11 +690,11 @@ def test_processes_and_order_change_nothing():
 
     def searched(depth):
         # A local function is sent as it is; workers cannot import modules of tests.
-        def found(inp):
+        def search(inp):
             frame = inp[["qid"]].assign(docno=[RANKED[query][:depth] for query in inp["query"]]).explode("docno")
             return frame.assign(score=-frame.groupby("qid").cumcount())
 
-        return pt.apply.generic(found)
+        return pt.apply.generic(search)
 
     systems = {"two": searched(2), "one": searched(1)}
     one, two = (reworded(systems, execution=Execution(n_jobs=n), **options) for n in (1, 2))
@@ -711,9 +711,9 @@ def test_processes_and_order_change_nothing():
 
 
 def test_intents_that_are_given_hold_for_all_wordings():
-    asked = {"n_replicas": 6, "perturb": [Paraphrases(order="turn")], "measures": ["ES"]}
-    found = evaluated({"x": Searched()}, WORDED, INTENTS, DOCS, **asked)
-    scores = found.replicas.of("x", found.replicas.statistics[0])
+    options = {"n_replicas": 6, "perturb": [Paraphrases(order="turn")], "measures": ["ES"]}
+    result = evaluated({"x": Searched()}, WORDED, INTENTS, DOCS, **options)
+    scores = result.replicas.of("x", result.replicas.statistics[0])
     # A and C of the first query, P and S of the second, by what each wording retrieves.
     assert scores.T.tolist() == [pytest.approx([0.8, 1.0, 0.2] * 2), pytest.approx([0.2, 1.0] * 3)]
 
@@ -724,14 +724,14 @@ def test_wordings_without_results_are_told_and_two_rewordings_are_refused():
             return super().transform(inp[inp["query"] != "Jordan history"])
 
     with pytest.warns(DegenerateWarning, match=r"run 'x': nothing retrieved for 1 of 3 wordings of queries \('q1'\)"):
-        found = reworded({"x": Picky()}, measures=["ES"], cutoff=[2])
-    assert found.replicas.of("x", found.replicas.statistics[0])[:3, 0].tolist() == pytest.approx([0.8, 1, 0])
+        result = reworded({"x": Picky()}, measures=["ES"], cutoff=[2])
+    assert result.replicas.of("x", result.replicas.statistics[0])[:3, 0].tolist() == pytest.approx([0.8, 1, 0])
     with pytest.raises(ParameterError, match="both replace the candidates"):
         reworded({"x": Searched()}, perturb=[Paraphrases(), RerunPipeline()])
 
 
 def test_relaxed_queries_are_searched_without_their_constraints():
-    known = {"doe at:MIT": {"S": 1.0}, "doe": {"S": 0.2, "P": 0.8}}
+    scores = {"doe at:MIT": {"S": 1.0}, "doe": {"S": 0.2, "P": 0.8}}
     topics = pd.DataFrame({"qid": ["q2"], "query": ["doe at:MIT"]})
     docs = {"doe at:MIT": ["s1"], "doe": ["p1", "s1"]}
 
@@ -739,10 +739,10 @@ def test_relaxed_queries_are_searched_without_their_constraints():
         rows = [(row.qid, docno, -n) for row in inp.itertuples() for n, docno in enumerate(docs[row.query])]
         return pd.DataFrame(rows, columns=["qid", "docno", "score"])
 
-    asked = {"perturb": Paraphrases(vbterrier.intents.RelaxedQueries(), order="turn"), "n_replicas": 4, "cutoff": [1]}
+    options = {"perturb": Paraphrases(vbterrier.intents.RelaxedQueries(), order="turn"), "n_replicas": 4, "cutoff": [1]}
     with pytest.warns(DegenerateWarning, match="at least two"):
-        found = evaluated({"x": pt.apply.generic(exact)}, topics, Linked(known), TAGS, **asked)
-    by = {str(statistic): found.replicas.of("x", statistic)[:, 0].tolist() for statistic in found.replicas.statistics}
+        result = evaluated({"x": pt.apply.generic(exact)}, topics, Linked(scores), TAGS, **options)
+    by = {str(statistic): result.replicas.of("x", statistic)[:, 0].tolist() for statistic in result.replicas.statistics}
     assert by["ES@1"] == pytest.approx([1, 0.8] * 2)
     assert by["VB@1"] == pytest.approx([1, 0.4] * 2)
 
@@ -772,23 +772,23 @@ def projects():
     rng = np.random.default_rng(0)
     groups = {}
     for name, n in SERVED.items():
-        found = pd.DataFrame({"qid": qids, "docno": "unrelated", "score": 1.0})
+        table = pd.DataFrame({"qid": qids, "docno": "unrelated", "score": 1.0})
         served = rng.choice(N_PROJECTS, n, replace=False)
-        groups[name] = pd.concat([found, found.iloc[served].assign(docno=tags["docno"].iloc[served], score=0.5)])
+        groups[name] = pd.concat([table, table.iloc[served].assign(docno=tags["docno"].iloc[served], score=0.5)])
     return groups, topics, intents, tags
 
 
 @pytest.mark.slow
 def test_table_1_of_the_paper_is_a_pooled_evaluation():
     groups, topics, intents, tags = projects()
-    asked = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "inference": Inference(n_resamples=500)}
-    pooled = evaluated(groups, topics, intents, tags, pool="collection", **asked)
+    options = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "inference": Inference(n_resamples=500)}
+    pooled = evaluated(groups, topics, intents, tags, pool="collection", **options)
     table = pooled.means().round(3)
     assert list(table) == ["ES@10", "VB(alpha=0.0)@10", "VB(alpha=0.5)@10", "VB@10"]
     for group, (success, half, whole) in TABLE_1.items():
         assert table.loc[group].tolist() == pytest.approx([success, success, half, whole])
     # By query there is no penalty: each project has one intent.
-    alone = evaluated(groups, topics, intents, tags, **asked).means()
+    alone = evaluated(groups, topics, intents, tags, **options).means()
     assert np.ptp(alone.to_numpy(), axis=1).max() < 1e-12
     assert alone["VB@10"].round(3).tolist() == [success for success, _, _ in TABLE_1.values()]
     # Figure 3 without its text on groups 1 and 2, whose intervals lie below 0 for any number of projects that fits.
@@ -799,20 +799,20 @@ def test_table_1_of_the_paper_is_a_pooled_evaluation():
 
 @pytest.mark.slow
 def test_both_case_studies_pooled():
-    found = evaluated(pool="collection", measures=["ES", "VB(alpha=0.5)", "VB", "VarPenalty", "TopIntent"])
+    result = evaluated(pool="collection", measures=["ES", "VB(alpha=0.5)", "VB", "VarPenalty", "TopIntent"])
     # Success .8 and .2: one half over both, where the penalty is largest.
-    assert found.means().loc["literal"].tolist() == pytest.approx([0.5, 0.25, 0.0, 0.5, 0.5])
-    assert found.means().loc["both"].tolist() == pytest.approx([1, 1, 1, 0, 1])
-    by_query = found.values.query("name == 'literal' and measure == 'VB@10'")["value"]
+    assert result.means().loc["literal"].tolist() == pytest.approx([0.5, 0.25, 0.0, 0.5, 0.5])
+    assert result.means().loc["both"].tolist() == pytest.approx([1, 1, 1, 0, 1])
+    by_query = result.values.query("name == 'literal' and measure == 'VB@10'")["value"]
     assert by_query.tolist() == pytest.approx([0.4, -0.2])
-    assert found.pool == "collection"
-    assert found.intervals["n_qids"].unique().tolist() == [2]
-    assert found.comparisons["diff"].tolist() == pytest.approx([-0.5, -0.75, -1.0, 0.5, -0.5])
-    said = "ooled: scores of the joint intents of all topics", "Pooled scores, of the joint"
-    for style, words in (("table", said[0]), ("markdown", said[1]), ("latex", said[1])):
-        assert words in paper_table(found, style)
+    assert result.pool == "collection"
+    assert result.intervals["n_qids"].unique().tolist() == [2]
+    assert result.comparisons["diff"].tolist() == pytest.approx([-0.5, -0.75, -1.0, 0.5, -0.5])
+    message = "ooled: scores of the joint intents of all topics", "Pooled scores, of the joint"
+    for style, words in (("table", message[0]), ("markdown", message[1]), ("latex", message[1])):
+        assert words in paper_table(result, style)
         assert words not in paper_table(evaluated(), style)
-    assert "Scores of the joint intents of all queries" in found._repr_html_()
+    assert "Scores of the joint intents of all queries" in result._repr_html_()
 
 
 def joint(frame, column):
@@ -852,11 +852,11 @@ def test_pooled_replicas_are_pooled_one_by_one():
 def test_unperturbed_pooled_replicas_are_the_pooled_scores():
     half = TAGS.assign(weight=[1, 0.5, 0.5, 0.75, 1])
     measures = ["ES", "VB(variance='intent')", "VB(gain='dcg',alpha=0.5)", "VarPenalty(variance='intent')", "TopIntent"]
-    asked = {"pool": "collection", "n_replicas": 2, "perturb": [], "inference": Inference(interval="normal")}
-    found = evaluated(tagger=half, measures=measures, cutoff=[1, 2], **asked)
-    kinds = found.intervals["method"].str.partition(" ")[0]
+    options = {"pool": "collection", "n_replicas": 2, "perturb": [], "inference": Inference(interval="normal")}
+    result = evaluated(tagger=half, measures=measures, cutoff=[1, 2], **options)
+    kinds = result.intervals["method"].str.partition(" ")[0]
     keys = ["name", "measure"]
-    topics, replicas = (found.intervals[kinds == kind].set_index(keys) for kind in ("topics", "replicas"))
+    topics, replicas = (result.intervals[kinds == kind].set_index(keys) for kind in ("topics", "replicas"))
     for column in ("value", "mean"):
         assert replicas[column].to_numpy() == pytest.approx(topics.loc[replicas.index, "value"].to_numpy())
     spread = topics["value"].unstack()
@@ -867,14 +867,14 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["p1", "p2", "p3"], "prob": [0.8, 0.2, 1.0]})
     intents["parts"] = [["A", "C"], ["C"], ["P", "X"]]
     tags = pd.concat([TAGS, pd.DataFrame({"docno": ["a2"], "entity_id": ["C"]})])
-    found = {parts: evaluated(intents=intents, tagger=tags, parts=parts, cutoff=[1, 2]) for parts in ("all", "part")}
+    results = {parts: evaluated(intents=intents, tagger=tags, parts=parts, cutoff=[1, 2]) for parts in ("all", "part")}
     # The second document of the literal system has both ids of p1, and that of p2; P alone is half of p3.
-    values = {parts: one.values.set_index(["name", "qid", "measure"])["value"] for parts, one in found.items()}
+    values = {parts: one.values.set_index(["name", "qid", "measure"])["value"] for parts, one in results.items()}
     assert values["all"]["literal"][["q1"]].tolist() == pytest.approx([0, 1, 0, 1])
     assert values["part"]["literal"]["q1"].tolist() == pytest.approx([0.4, 1, 0.4 - 0.24**0.5, 1])
     assert values["all"]["both"]["q2"].tolist() == [0, 0, 0, 0]
     assert values["part"]["both"]["q2", "ES(parts='part')@2"] == 0.5
-    assert set(found["all"].tags["entity_id"]) == {"p1", "p2"}
+    assert set(results["all"].tags["entity_id"]) == {"p1", "p2"}
     with pytest.raises(ParameterError, match="parts='any': wanted one of"):
         evaluated(intents=intents, tagger=tags, parts="any")
     worded = TOPICS.assign(paraphrases="Jordan history")
@@ -884,9 +884,9 @@ def test_intents_of_several_ids_count_as_a_whole_or_in_part():
         return intents[intents["qid"].isin(inp["qid"])] if "Jordan achievements" in set(inp["query"]) else more
 
     for parts in ("all", "together", "split"):
-        asked = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn"), "parts": parts}
+        options = {"cutoff": [1], "n_replicas": 4, "perturb": Paraphrases(order="turn"), "parts": parts}
         with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
-            replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **asked).replicas
+            replicated = evaluated({"literal": LITERAL}, worded, pt.apply.generic(candidates), tags, **options).replicas
         # One of the two parts of p1, which has a probability of 0.8, is found.
         first = 0.4 if parts == "split" else 0
         assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([first, 1, first, 1])
@@ -909,23 +909,23 @@ def modelled(n=40):
     return {"a": run}, with_model | {"tagger_model": vbterrier.stats.fit_tagger(tags, sample, intents=intents)}
 
 
-def of_gold(found):
-    rows = found.intervals[found.intervals["method"] == "gold tags (tagger model)"]
+def of_gold(result):
+    rows = result.intervals[result.intervals["method"] == "gold tags (tagger model)"]
     return rows.set_index("measure")[["value", "low", "high", "mean"]].astype(float)
 
 
 @pytest.mark.slow
 def test_a_tagger_model_gives_an_interval_of_the_score_under_gold_tags():
     systems, options = modelled()
-    found = of_gold(evaluated(systems, n_replicas=200, perturb=[Dirichlet(20)], **options))
-    assert found["value"].to_dict() == pytest.approx({"ES@2": 0.7, "VB@2": 0.7 - 0.21**0.5})
+    result = of_gold(evaluated(systems, n_replicas=200, perturb=[Dirichlet(20)], **options))
+    assert result["value"].to_dict() == pytest.approx({"ES@2": 0.7, "VB@2": 0.7 - 0.21**0.5})
     # Under gold tags, both meanings of every name are covered.
-    assert (found["high"] > 0.97).all()
-    assert (found["low"] > found["value"]).all()
-    assert found.loc["ES@2", "mean"] > 0.9
+    assert (result["high"] > 0.97).all()
+    assert (result["low"] > result["value"]).all()
+    assert result.loc["ES@2", "mean"] > 0.9
     again = {key: one.sample(frac=1, random_state=1) if hasattr(one, "sample") else one for key, one in options.items()}
     shuffled = of_gold(evaluated({"b": systems["a"], "a": systems["a"][::-1]}, n_replicas=200, perturb=[], **again))
-    assert shuffled.iloc[2:].to_numpy().tolist() == found.to_numpy().tolist()
+    assert shuffled.iloc[2:].to_numpy().tolist() == result.to_numpy().tolist()
     assert "gold tags (tagger model): over gold tags of all documents for these topics (1000 replicas" in footing(
         evaluated(systems, **options)
     )
@@ -962,11 +962,11 @@ def test_options_that_a_tagger_model_cannot_estimate_are_refused(change, error, 
 def test_noise_on_noisy_tags_is_noticed_with_its_remedy():
     systems, options = modelled()
     model, noise = options.pop("tagger_model"), [TagConfusion(0.01)]
-    for given, remedy in (({}, "fit_tagger"), ({"tagger_model": model}, "see the interval of the tagger model")):
+    for settings, remedy in (({}, "fit_tagger"), ({"tagger_model": model}, "see the interval of the tagger model")):
         with pytest.warns(DegenerateWarning, match=f"to tags that have errors already .*{remedy}"):
-            evaluated(systems, n_replicas=60, perturb=noise, **options, **given)
+            evaluated(systems, n_replicas=60, perturb=noise, **options, **settings)
         with pytest.warns(DegenerateWarning, match=f"exclude the score itself.*{remedy}"):
-            evaluated(systems, n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)], **options, **given)
+            evaluated(systems, n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)], **options, **settings)
     # Other perturbations add no errors to tags; neither is wrong what gold tags confirm.
     evaluated(systems, n_replicas=60, perturb=[Dirichlet(20)], **options)
     assert evaluated(n_replicas=60, perturb=[TagConfusion(0.05)], gold=TAGS).quality.micro.f1 == 1

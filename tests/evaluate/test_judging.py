@@ -17,7 +17,9 @@ QRELS["label"] = [1, 0, 2, 1, 0, 1, 0, 2] * 8
 
 
 def a_run(q1, q2):
-    rows = [(qid, docno, -rank) for qid, found in (("q1", q1), ("q2", q2)) for rank, docno in enumerate(found.split())]
+    rows = [
+        (qid, docno, -rank) for qid, result in (("q1", q1), ("q2", q2)) for rank, docno in enumerate(result.split())
+    ]
     return pd.DataFrame(rows, columns=["qid", "docno", "score"])
 
 
@@ -29,11 +31,11 @@ def planned(runs=RUNS, qrels=QRELS, n=10, measure=MEASURE, **options):
 
 
 def test_the_width_is_that_of_the_interval_of_score():
-    found = planned({"mine": RUNS["mine"]}, inference=Inference(level=0.8))
+    result = planned({"mine": RUNS["mine"]}, inference=Inference(level=0.8))
     values = vbterrier.score({"mine": RUNS["mine"]}, QRELS, [MEASURE], inference=Inference(level=0.8)).intervals
     row = values[values["method"] == "unjudged (normal)"].iloc[0]
-    assert found.width_before == pytest.approx(row["high"] - row["low"])
-    assert found.measure == str(*vbterrier.measures_from(MEASURE))
+    assert result.width_before == pytest.approx(row["high"] - row["low"])
+    assert result.measure == str(*vbterrier.measures_from(MEASURE))
 
 
 def test_the_order_of_runs_changes_nothing_but_who_is_named():
@@ -55,15 +57,15 @@ def test_the_statistic_of_the_measure_counts_for_nothing():
 
 def test_a_difference_is_about_two_runs_alone():
     more = {**RUNS, "third": a_run("n9 n8", "n7")}
-    found = planned(more, difference=("other", "mine"))
-    assert found.documents.equals(planned(difference=("other", "mine")).documents)
-    assert "n9" not in set(found.documents["docno"])
-    assert found.difference == ("other", "mine")
-    reasons = dict(zip(found.documents["docno"], found.documents["reason"], strict=True))
+    result = planned(more, difference=("other", "mine"))
+    assert result.documents.equals(planned(difference=("other", "mine")).documents)
+    assert "n9" not in set(result.documents["docno"])
+    assert result.difference == ("other", "mine")
+    reasons = dict(zip(result.documents["docno"], result.documents["reason"], strict=True))
     assert reasons["n1"].startswith("rank 1 of mine, rank 2 of other; ")
     assert reasons["n4"].startswith("rank 4 of other, beyond the cutoff of mine; ")
     # n2 and n3 have the same rank in both runs; with infinite strength their judgments change nothing.
-    assert set(found.documents["docno"]) == {"n1", "n4"}
+    assert set(result.documents["docno"]) == {"n1", "n4"}
 
 
 def test_runs_with_different_topics_are_refused_unless_asked_for():
@@ -103,12 +105,12 @@ def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_web(shared
     condense = vbterrier.Condense(qrels)
     names = ("indri-ql-catb-filtered", "indri-ql-cata", "indri-rm-cata-filtered", "dssa-indri")
     runs = {name: condense.transform(vbterrier.read_run(folder / "runs" / f"{name}.2012.run.gz")) for name in names}
-    found = [
+    results = [
         ratios(runs[names[0]], left[["qid", "docno", "label"]], qrels)
         for _, left, names, _ in leave_group_out(runs, qrels, cutoff=10)
     ]
     # Measured under this prior: .91 and .80; random orders are at 1.27 and more.
-    assert (np.mean(found, axis=0) < (0.95, 0.87)).all()
+    assert (np.mean(results, axis=0) < (0.95, 0.87)).all()
 
 
 def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_covid(shared_data):

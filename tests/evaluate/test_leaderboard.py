@@ -57,10 +57,10 @@ def collections():
 def test_runs_with_the_same_rankings_are_one_system(track):
     runs, qrels, groups = track
     same = runs["s2"].sample(frac=1, random_state=0).assign(score=lambda run: run["score"] * 2)
-    found = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", inference=FEW)
-    assert sorted(found.systems["name"]) == ["s0", "s1", "s2 = twin = copy", "s3", "s4", "s5"]
+    board = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", inference=FEW)
+    assert sorted(board.systems["name"]) == ["s0", "s1", "s2 = twin = copy", "s3", "s4", "s5"]
     alone = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
-    assert found.systems["mean"].tolist() == alone.systems["mean"].tolist()
+    assert board.systems["mean"].tolist() == alone.systems["mean"].tolist()
     # A system of a group keeps its name, and so do two systems that differ in one document.
     members = {**groups, "twin": "g1"}
     left_out = leaderboard({**runs, "twin": same}, qrels, "nDCG@10", groups=members, inference=FEW)
@@ -72,24 +72,24 @@ def test_runs_with_the_same_rankings_are_one_system(track):
 
 def test_planted_groups_of_systems_are_found(track):
     runs, qrels, _ = track
-    found = leaderboard(runs, qrels, "nDCG@10")
-    letters = found.systems.set_index("name")["letters"]
+    board = leaderboard(runs, qrels, "nDCG@10")
+    letters = board.systems.set_index("name")["letters"]
     assert [letters[f"s{i}"] for i in range(6)] == [*"aabbcc"]
-    assert found.n_inseparable == 3
-    assert "12 of 15 pairs differ; 3 of 5 neighbouring pairs cannot be told apart" in repr(found)
+    assert board.n_inseparable == 3
+    assert "12 of 15 pairs differ; 3 of 5 neighbouring pairs cannot be told apart" in repr(board)
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"].sort_values(ascending=False)
-    assert found.systems["name"].tolist() == means.index.tolist()
-    assert found.systems["mean"].to_numpy() == pytest.approx(means.to_numpy())
-    assert found.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert board.systems["name"].tolist() == means.index.tolist()
+    assert board.systems["mean"].to_numpy() == pytest.approx(means.to_numpy())
+    assert board.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     runs, qrels, _ = track
-    found = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
-    first, second = found.systems["name"][:2]
-    said = list(found._verdict())
-    leader = found.systems.iloc[0]
-    assert (first, leader["mean"]) == ("s1", found.systems["mean"].max())
+    board = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
+    first, second = board.systems["name"][:2]
+    lines = list(board._verdict())
+    leader = board.systems.iloc[0]
+    assert (first, leader["mean"]) == ("s1", board.systems["mean"].max())
     assert (leader["rank_low"], leader["rank_high"]) == (1, 2)
     mean = f"{leader['mean']:.3f} ({leader['low']:.3f} to {leader['high']:.3f})"
     lead = f"{first} leads with a mean nDCG@10 of {mean} over 12 topics"
@@ -97,7 +97,7 @@ def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     pairs = (
         "12 of 15 pairs of systems differ significantly: those that share no letter; 90% confidence for all together."
     )
-    assert said == [f"{lead}, {tied}{second}.", pairs]
+    assert lines == [f"{lead}, {tied}{second}.", pairs]
 
 
 def orders(table):
@@ -116,8 +116,8 @@ def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_
         scores = skill[:, None] + rng.normal(0, 0.15, n_topics) + rng.normal(0, 0.15, (10, n_topics))
         names, qids = [f"s{i}" for i in range(10)], [f"q{i}" for i in range(n_topics)]
         values = pd.DataFrame({"name": np.repeat(names, n_topics), "qid": qids * 10, "value": scores.ravel()})
-        found = leaderboard(values.assign(measure="nDCG@10"), uncertainty="topics", inference=FEW).systems
-        pairs = orders(found)
+        systems = leaderboard(values.assign(measure="nDCG@10"), uncertainty="topics", inference=FEW).systems
+        pairs = orders(systems)
         # Of equal systems, each order is wrong.
         wrong += any(skill[int(a[1:])] <= skill[int(b[1:])] + 1e-9 for a, b in pairs)
         claimed += len(pairs)
@@ -128,53 +128,53 @@ def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_
 def test_ties_share_ranks_from_1():
     scores = {"a": [0.5, 0.7], "b": [0.7, 0.5], "c": [0.2, 0.4], "d": [0.4, 0.2], "e": [0.1, 0.1]}
     rows = [(name, f"q{i}", "AP", value) for name, row in scores.items() for i, value in enumerate(row)]
-    found = leaderboard(
+    board = leaderboard(
         pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]),
         uncertainty="topics",
         inference=FEW,
     )
-    assert found.systems.set_index("name")["rank"].to_dict() == {"a": 1, "b": 1, "c": 3, "d": 3, "e": 5}
-    assert found.systems["rank"].dtype == np.int64
-    assert found.collections["rank"].tolist() == found.systems["rank"].tolist()
-    assert found.systems["rank"].between(found.systems["rank_low"], found.systems["rank_high"]).all()
+    assert board.systems.set_index("name")["rank"].to_dict() == {"a": 1, "b": 1, "c": 3, "d": 3, "e": 5}
+    assert board.systems["rank"].dtype == np.int64
+    assert board.collections["rank"].tolist() == board.systems["rank"].tolist()
+    assert board.systems["rank"].between(board.systems["rank_low"], board.systems["rank_high"]).all()
 
 
 def test_draws_and_their_sources_are_those_of_rank_systems(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.6, random_state=1)
-    found = leaderboard(runs, some, inference=replace(FEW, seed=3))
+    board = leaderboard(runs, some, inference=replace(FEW, seed=3))
     ranking = vbterrier.rank_systems(runs, some, uncertainty="both", inference=replace(FEW, seed=3))
     ranked = ranking.systems.set_index("name")
-    own = found.systems.set_index("name")
+    systems = board.systems.set_index("name")
     for column in ("mean", "low", "high", "n_unjudged_share"):
-        assert own[column].to_numpy() == pytest.approx(ranked.loc[own.index, column].to_numpy())
-    widths = (found.ranks["rank_high"] - found.ranks["rank_low"]).groupby(found.ranks["uncertainty"]).sum()
+        assert systems[column].to_numpy() == pytest.approx(ranked.loc[systems.index, column].to_numpy())
+    widths = (board.ranks["rank_high"] - board.ranks["rank_low"]).groupby(board.ranks["uncertainty"]).sum()
     assert set(widths.index) == {"unjudged", "topics", "both"}
     assert widths["both"] >= max(widths["topics"], widths["unjudged"])
-    main = found.ranks[found.ranks["uncertainty"] == "both"].set_index("name").loc[own.index]
-    assert (main[["rank_low", "rank_high", "letters"]] == own[["rank_low", "rank_high", "letters"]]).all(axis=None)
+    main = board.ranks[board.ranks["uncertainty"] == "both"].set_index("name").loc[systems.index]
+    assert (main[["rank_low", "rank_high", "letters"]] == systems[["rank_low", "rank_high", "letters"]]).all(axis=None)
     pairs = ranking.pairs.set_index(["name_a", "name_b"])["p_a_beats_b"]
-    for a, b in pairwise(own.index):
-        assert own["p_beats_next"][a] == pytest.approx(pairs[a, b] if (a, b) in pairs else 1 - pairs[b, a])
-    assert math.isnan(own["p_beats_next"].iloc[-1])
+    for a, b in pairwise(systems.index):
+        assert systems["p_beats_next"][a] == pytest.approx(pairs[a, b] if (a, b) in pairs else 1 - pairs[b, a])
+    assert math.isnan(systems["p_beats_next"].iloc[-1])
 
 
 def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
     runs, qrels, groups = track
-    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, inference=FEW).reusability
-    assert found["name"].tolist() == sorted(runs)
+    result = leaderboard(runs, qrels, "nDCG@10", groups=groups, inference=FEW).reusability
+    assert result["name"].tolist() == sorted(runs)
     for reduced in leave_group_out(runs, qrels, groups=groups):
         means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], data=Data(on_topics="all")).means()["nDCG@10"]
         rank = means.rank(ascending=False)
-        own = found[found["group"] == reduced.name].set_index("name")
-        assert own["rank_without"].to_dict() == rank[list(reduced.runs)].to_dict()
-        assert (own["n_removed"] == len(qrels) - len(reduced.qrels)).all()
-        assert (own["n_runs"] == 2).all()
+        rows = result[result["group"] == reduced.name].set_index("name")
+        assert rows["rank_without"].to_dict() == rank[list(reduced.runs)].to_dict()
+        assert (rows["n_removed"] == len(qrels) - len(reduced.qrels)).all()
+        assert (rows["n_runs"] == 2).all()
     # Both systems of each planted pair share a letter.
-    place = found["letters"].map("abc".index)
+    place = result["letters"].map("abc".index)
     first, last = 2 * place + 1, 2 * place + 2
-    assert found["recovered"].tolist() == found["rank_without"].between(first, last).tolist()
-    assert found["covered"].tolist() == found["rank"].between(found["low"], found["high"]).tolist()
+    assert result["recovered"].tolist() == result["rank_without"].between(first, last).tolist()
+    assert result["covered"].tolist() == result["rank"].between(result["low"], result["high"]).tolist()
 
 
 def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
@@ -188,11 +188,11 @@ def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
     runs = {"new": run("123"), "old": run("abx"), "older": run("byx")}
     rows = [(qid, d, int(d in "123a" or (d == "b" and rng.random() < 0.5))) for qid in qids for d in "123abxy"]
     qrels = pd.DataFrame(rows, columns=["qid", "docno", "label"])
-    found = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, inference=FEW)
-    own = found.reusability.set_index("name")
-    assert own.loc["new", ["rank", "rank_without", "n_removed", "recovered"]].tolist() == [1, 3, 24, False]
-    assert own.loc["older", "recovered"]
-    assert not own.loc["new", "covered"]
+    board = leaderboard(runs, qrels, "nDCG@3", groups={n: n for n in runs}, inference=FEW)
+    reusability = board.reusability.set_index("name")
+    assert reusability.loc["new", ["rank", "rank_without", "n_removed", "recovered"]].tolist() == [1, 3, 24, False]
+    assert reusability.loc["older", "recovered"]
+    assert not reusability.loc["new", "covered"]
 
 
 @pytest.mark.slow
@@ -213,17 +213,17 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     runs, qrels, _ = track
     rng = np.random.default_rng(4)
     noisy = qrels.assign(label=np.where(rng.random(len(qrels)) < 0.3, 1 - qrels["label"], qrels["label"]))
-    found = leaderboard(runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, inference=FEW).judges
-    table = found.set_index(["judge", "statistic", "uncertainty"])
+    judges = leaderboard(runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, inference=FEW).judges
+    table = judges.set_index(["judge", "statistic", "uncertainty"])
     same = table.loc["same"]
     # Two systems tie in some resamples, of which τ_AP is below 1.
     assert same["value"].to_numpy() == pytest.approx(1)
     assert same["low"].drop("tau_ap", level="statistic").to_numpy() == pytest.approx(1)
     means = [vbterrier.score(runs, each, ["nDCG@10"]).means()["nDCG@10"].to_numpy() for each in (qrels, noisy)]
     expected = rank_correlations(*means)
-    own = table.xs("topics", level="uncertainty").loc["noisy"]
-    assert own["value"].tolist() == pytest.approx([expected.tau, expected.tau_ap, rank_biased_overlap(*means)])
-    assert ((own["low"] <= own["value"]) & (own["value"] <= own["high"]) & (own["high"] <= 1)).all()
+    row = table.xs("topics", level="uncertainty").loc["noisy"]
+    assert row["value"].tolist() == pytest.approx([expected.tau, expected.tau_ap, rank_biased_overlap(*means)])
+    assert ((row["low"] <= row["value"]) & (row["value"] <= row["high"]) & (row["high"] <= 1)).all()
 
 
 @pytest.mark.slow
@@ -235,19 +235,19 @@ def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
     few = ["t03", "t07", "t10", "t01"]
     judges = {"few": noisy[noisy["qid"].isin(few)], "all": noisy, "one": noisy[noisy["qid"] == "t05"]}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(runs, qrels, measure, automatic=judges, inference=FEW).judges.set_index("judge")
+        table = leaderboard(runs, qrels, measure, automatic=judges, inference=FEW).judges.set_index("judge")
     lines = [str(each.message) for each in told if "no label" in str(each.message)]
     assert lines[0].startswith(
         "judge 'few': no label for 8 of 12 topics ('t00', 't02', 't04', ...): its leaderboard is"
     )
     assert len(lines) == 2
-    assert found["n_qids"].groupby(level=0).unique().map(list).to_dict() == {"few": [4], "all": [12], "one": [1]}
-    assert set(found.loc["one", "uncertainty"]) == {"unjudged"}
+    assert table["n_qids"].groupby(level=0).unique().map(list).to_dict() == {"few": [4], "all": [12], "one": [1]}
+    assert set(table.loc["one", "uncertainty"]) == {"unjudged"}
     only = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
     part = leaderboard(
         only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, inference=FEW
     ).judges
-    pd.testing.assert_frame_equal(found.loc[["few"]].reset_index(), part)
+    pd.testing.assert_frame_equal(table.loc[["few"]].reset_index(), part)
 
 
 @pytest.mark.slow
@@ -255,13 +255,13 @@ def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track
     runs, qrels, _ = track
     values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
     judged = pd.Series([0.9, 0.5, 0.8, 0.4, 0.1, 0.2], values.index)
-    found = leaderboard(
+    row = leaderboard(
         runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, inference=replace(FEW, seed=5)
     ).judges.iloc[0]
     counts = np.array(list(ranking.resampled_counts(12, 200, 5)))
     taus = [rank_correlations(draw, judged.to_numpy()).tau for draw in (values.to_numpy() @ counts).T]
-    low, high = np.quantile(taus, [0.05, 0.95], method="inverted_cdf") - np.mean(taus) + found["value"]
-    assert found[["low", "high"]].tolist() == pytest.approx([low, min(high, 1)])
+    low, high = np.quantile(taus, [0.05, 0.95], method="inverted_cdf") - np.mean(taus) + row["value"]
+    assert row[["low", "high"]].tolist() == pytest.approx([low, min(high, 1)])
 
 
 @pytest.mark.slow
@@ -269,9 +269,9 @@ def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
     runs, qrels, _ = track
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"]
     frame = pd.DataFrame({"name": means.index, "value": means.to_numpy()})
-    for given in (means.to_dict(), frame):
-        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, inference=FEW).judges
-        assert found["value"].tolist() == pytest.approx([1] * 6)
+    for judge in (means.to_dict(), frame):
+        judges = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": judge}, inference=FEW).judges
+        assert judges["value"].tolist() == pytest.approx([1] * 6)
     with pytest.raises(InputError, match=r"'llm': 1 of 6 systems have no score \('s2'\)"):
         leaderboard(runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, inference=FEW)
 
@@ -291,20 +291,20 @@ def test_the_next_call_has_a_measure_that_plans_judgments(measure, call):
 def test_the_batch_is_that_of_judge_next(track):
     runs, qrels, _ = track
     some = qrels.sample(frac=0.5, random_state=2)
-    found = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), inference=FEW).batch
+    result = leaderboard(runs, some, budget=JudgingBudget(8, quota=2), inference=FEW).batch
     plan = vbterrier.judge_next(runs, some, budget=JudgingBudget(8, quota=2))
-    assert found["docno"].tolist() == plan.documents["docno"].tolist()
-    assert found["qid"].value_counts().max() == 2
+    assert result["docno"].tolist() == plan.documents["docno"].tolist()
+    assert result["qid"].value_counts().max() == 2
 
 
 def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge(collections):
     runs, qrels = collections
-    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", inference=FEW)
+    board = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", inference=FEW)
     parts = {name: vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).means()["nDCG@10"] for name in runs}
     means = (parts["a"] + parts["b"]) / 2
-    assert found.systems.set_index("name")["mean"].to_dict() == pytest.approx(means.to_dict())
-    assert (found.systems["n_qids"] == 17).all()
-    assert found.collections.set_index(["dataset", "name"])["mean"].to_dict() == pytest.approx(
+    assert board.systems.set_index("name")["mean"].to_dict() == pytest.approx(means.to_dict())
+    assert (board.systems["n_qids"] == 17).all()
+    assert board.collections.set_index(["dataset", "name"])["mean"].to_dict() == pytest.approx(
         {(name, system): part[system] for name, part in parts.items() for system in part.index}
     )
     # The order of collections or systems changes nothing.
@@ -316,8 +316,8 @@ def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge
         uncertainty="collections",
         inference=FEW,
     )
-    pd.testing.assert_frame_equal(found.systems, again.systems)
-    pd.testing.assert_frame_equal(found.ranks, again.ranks)
+    pd.testing.assert_frame_equal(board.systems, again.systems)
+    pd.testing.assert_frame_equal(board.ranks, again.ranks)
 
 
 def test_topics_of_several_collections_are_drawn_independently(track):
@@ -337,11 +337,11 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
     values = pd.concat(
         vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).values.assign(dataset=name) for name in runs
     )
-    found, expected = (
+    result, expected = (
         leaderboard(values, inference=FEW).systems,
         leaderboard(runs, qrels, "nDCG@10", inference=FEW).systems,
     )
-    pd.testing.assert_frame_equal(found.drop(columns="n_unjudged_share"), expected.drop(columns="n_unjudged_share"))
+    pd.testing.assert_frame_equal(result.drop(columns="n_unjudged_share"), expected.drop(columns="n_unjudged_share"))
     # A comparison pairs topics within the collections.
     compared = vbterrier.compare(runs, qrels, ["nDCG@10"], baseline="s0", inference=Inference(n_resamples=200))
     assert (compared.pairs["n_qids"] == 17).all()
@@ -357,17 +357,17 @@ def test_values_with_a_dataset_are_collections_and_agree_with_runs(collections):
 def test_groups_and_batches_of_several_collections(collections, track):
     (runs, judged), groups = collections, track[2]
     qrels = {name: each.sample(frac=0.6, random_state=1) for name, each in judged.items()}
-    found = leaderboard(runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, inference=FEW)
+    board = leaderboard(runs, qrels, groups=groups, budget=6, automatic={"llm": judged}, inference=FEW)
     removed = {
         reduced.name: len(qrels["a"]) - len(reduced.qrels)
         for reduced in leave_group_out(runs["a"], qrels["a"], groups=groups)
     }
-    assert (found.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
-    assert len(found.batch) == 6
-    assert set(found.batch["dataset"]) == {"a", "b"}
-    means = [found.systems, leaderboard(runs, judged, inference=FEW).systems]
+    assert (board.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
+    assert len(board.batch) == 6
+    assert set(board.batch["dataset"]) == {"a", "b"}
+    means = [board.systems, leaderboard(runs, judged, inference=FEW).systems]
     expected = rank_correlations(*(each.set_index("name")["mean"].sort_index().to_numpy() for each in means))
-    assert found.judges["value"].tolist()[:2] == pytest.approx([expected.tau, expected.tau_ap])
+    assert board.judges["value"].tolist()[:2] == pytest.approx([expected.tau, expected.tau_ap])
 
 
 def test_costs_and_quotas_of_judgments(track):
@@ -394,19 +394,19 @@ def test_costs_and_quotas_of_judgments(track):
 def test_a_judge_that_labelled_documents_of_some_systems_only(track):
     runs, qrels, _ = track
     some = qrels.merge(pd.concat([runs["s0"], runs["s1"]])[["qid", "docno"]].drop_duplicates())
-    own = runs["s5"].assign(docno="x" + runs["s5"]["docno"])
-    others = qrels.merge(pooled({"s5": own}, qrels.assign(docno="x" + qrels["docno"])), how="outer")
+    run = runs["s5"].assign(docno="x" + runs["s5"]["docno"])
+    others = qrels.merge(pooled({"s5": run}, qrels.assign(docno="x" + qrels["docno"])), how="outer")
     with pytest.raises(InputError, match=r"labelled no document of 1 of 6 systems \('s5'\)"):
-        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, inference=FEW)
+        leaderboard(runs | {"s5": run}, others, automatic={"llm": some}, inference=FEW)
 
 
 def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
     runs, qrels, _ = track
     extra = {name: pd.concat([run, run.head(1).assign(qid="u1")]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning) as told:
-        found = leaderboard(extra, qrels, "nDCG@10", inference=FEW)
+        board = leaderboard(extra, qrels, "nDCG@10", inference=FEW)
     assert [str(each.message) for each in told] == ["1 topic of the runs is not in the qrels and is left out ('u1')"]
-    pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", inference=FEW).systems)
+    pd.testing.assert_frame_equal(board.systems, leaderboard(runs, qrels, "nDCG@10", inference=FEW).systems)
 
 
 def test_the_page_is_html_with_its_own_script_and_escaped(track):

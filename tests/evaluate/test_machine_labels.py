@@ -22,30 +22,30 @@ QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcdabcd"], "l
 def test_kappas_are_those_of_the_collection(shared_data):
     folder = shared_data / "trec_dl19"
     files = {name: folder / f"labels.{name}.txt.gz" for name in KAPPAS}
-    found = label_quality(files, folder / "qrels.nist.txt.gz")
-    table = found.kappa.set_index(["name", "threshold"])
+    quality = label_quality(files, folder / "qrels.nist.txt.gz")
+    table = quality.kappa.set_index(["name", "threshold"])
     for name, (grades, relevant) in KAPPAS.items():
         assert table.loc[(name, "all grades"), "value"] == pytest.approx(grades, abs=6e-4)
         assert table.loc[(name, "2"), "value"] == pytest.approx(relevant, abs=6e-4)
     assert (table["low"] < table["value"]).all()
-    summary = found.summary.set_index("name")
+    summary = quality.summary.set_index("name")
     assert summary["auc"].idxmax() == summary["worth"].idxmax() == "llama3-70b-criteria"
     assert (summary["log_loss"] < summary["log_loss_rate"]).all()
-    assert (found.confusion.groupby(["name", "label"])["share"].sum().round(9) == 1).all()
+    assert (quality.confusion.groupby(["name", "label"])["share"].sum().round(9) == 1).all()
 
 
 def test_right_labels_agree_and_random_ones_do_not():
     rng = np.random.default_rng(0)
     qrels = pd.DataFrame([(f"q{i}", f"d{d}", rng.integers(3)) for i in range(40) for d in range(30)], columns=COLUMNS)
-    found = label_quality({"right": qrels, "random": qrels.assign(label=rng.random(len(qrels)))}, qrels)
-    right, random = found.summary.to_dict("records")
+    quality = label_quality({"right": qrels, "random": qrels.assign(label=rng.random(len(qrels)))}, qrels)
+    right, random = quality.summary.to_dict("records")
     assert (right["auc"], right["r2"]) == (1.0, pytest.approx(1, abs=1e-4))
     assert random["auc"] == pytest.approx(0.5, abs=0.05)
     assert random["worth"] == pytest.approx(1, abs=0.02)
     # Probabilities have no kappa of grades, and are shown in tenths.
-    assert set(found.kappa["name"]) == {"right"}
-    assert found.kappa["value"].tolist() == [1.0] * 3
-    tenths = found.calibration.query("name == 'random'")
+    assert set(quality.kappa["name"]) == {"right"}
+    assert quality.kappa["value"].tolist() == [1.0] * 3
+    tenths = quality.calibration.query("name == 'random'")
     assert len(tenths) == 10
     assert tenths["relevant"].between(0.5, 0.8).all()
 
@@ -74,9 +74,9 @@ def test_labels_of_other_documents_are_refused():
 
 def test_labels_of_relevant_documents_alone_have_no_auc():
     relevant = QRELS[QRELS["label"] > 0]
-    found = label_quality(relevant, relevant)
-    assert found.summary[["auc", "r2", "worth"]].isna().all(axis=None)
-    assert found.calibration["relevant"].tolist() == [1.0, 1.0]
+    quality = label_quality(relevant, relevant)
+    assert quality.summary[["auc", "r2", "worth"]].isna().all(axis=None)
+    assert quality.calibration["relevant"].tolist() == [1.0, 1.0]
 
 
 def collection(seed, n_topics=120):
@@ -99,10 +99,10 @@ def test_corrected_means_and_differences_are_those_of_human_judgments():
     for seed in range(20):
         runs, qrels, machine, topics = collection(seed)
         human = qrels[qrels["qid"].isin(np.random.default_rng(seed).choice(topics, 30, replace=False))]
-        found = corrected_scores(runs, human, "P@10", labels=machine, target="these")
+        result = corrected_scores(runs, human, "P@10", labels=machine, target="these")
         truth = vbterrier.score(runs, qrels, ["P@10"]).means()["P@10"]
-        inside += found["name"].map(truth).between(found["low"], found["high"]).tolist()
-        assert (found["predicted"].iloc[1] - truth["b"]) > 0.1
+        inside += result["name"].map(truth).between(result["low"], result["high"]).tolist()
+        assert (result["predicted"].iloc[1] - truth["b"]) > 0.1
         difference = corrected_scores(runs, human, "P@10", labels=machine, baseline="a", target="these")
         assert difference["name"].tolist() == ["b - a"]
         gaps.append(difference["value"].item() - (truth["b"] - truth["a"]))
@@ -115,5 +115,5 @@ RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
 
 def test_judgments_of_all_topics_need_no_labels():
     with pytest.warns(DegenerateWarning):
-        found = corrected_scores({"mine": RUN}, QRELS, "P@1", labels=QRELS, target="these")
-    assert found["value"].item() == found["labelled"].item()
+        result = corrected_scores({"mine": RUN}, QRELS, "P@1", labels=QRELS, target="these")
+    assert result["value"].item() == result["labelled"].item()

@@ -90,9 +90,9 @@ def test_workers_read_their_own_parts_with_the_values_of_one_process(remote, col
     run, qrels = collection
     folder = written(tmp_path / "run", DIVISIONS[division](run))
     one = vbterrier.score({"a": run}, qrels, MEASURES)
-    found = vbterrier.score({"a": folder}, qrels, MEASURES, execution=Execution(memory="64MiB", n_jobs=2))
+    result = vbterrier.score({"a": folder}, qrels, MEASURES, execution=Execution(memory="64MiB", n_jobs=2))
     for part, keys in (("values", ["measure", "qid"]), ("intervals", ["measure", "method"]), ("missing", ["name"])):
-        frames = [getattr(each, part).sort_values(keys, ignore_index=True) for each in (found, one)]
+        frames = [getattr(each, part).sort_values(keys, ignore_index=True) for each in (result, one)]
         pd.testing.assert_frame_equal(*frames, check_exact=True)
     paths = [folder / f"part-{number}.parquet" for number in range(3)]
     assert [item for task, item in remote.tasks if task == "counting"] == paths
@@ -128,10 +128,10 @@ def test_parts_of_datasets_are_read_by_the_workers(remote, collection, tmp_path)
         (arrow_dataset.dataset(dataset.to_table()), 0),
     ):
         remote.tasks.clear()
-        found = vbterrier.score(
+        table = vbterrier.score(
             {"a": source}, qrels, ["nDCG@10", "AP"], execution=Execution(memory="64MiB", n_jobs=2)
         ).to_frame()
-        pd.testing.assert_frame_equal(found, one, check_exact=True)
+        pd.testing.assert_frame_equal(table, one, check_exact=True)
         assert sum(task == "counting" for task, _ in remote.tasks) == n_tasks
 
 
@@ -141,10 +141,10 @@ def test_parts_that_divide_most_topics_are_read_by_the_caller(remote, collection
     folder = written(tmp_path / "run", [run[0::3], run[1::3], run[2::3]])
     one = vbterrier.score({"a": run}, qrels, ["nDCG@10", "AP"]).to_frame()
     with caplog.at_level("INFO"):
-        found = vbterrier.score(
+        table = vbterrier.score(
             {"a": folder}, qrels, ["nDCG@10", "AP"], execution=Execution(memory="64MiB", n_jobs=2)
         ).to_frame()
-    pd.testing.assert_frame_equal(found, one, check_exact=True)
+    pd.testing.assert_frame_equal(table, one, check_exact=True)
     assert not any(task == "scoring" for task, _ in remote.tasks)
     assert "its parts divide 8 topics, so that this process reads it; write the rows of a topic to one" in caplog.text
 
@@ -183,6 +183,6 @@ def test_interrupted_calls_resume_from_finished_parts_with_or_without_workers(
                     {"a": folder}, qrels, MEASURES, execution=Execution(resume=tmp_path / "done", n_jobs=n_jobs)
                 )
     assert done == ["place 0", "place 1"]
-    found = vbterrier.score({"a": folder}, qrels, MEASURES, execution=Execution(resume=tmp_path / "done")).to_frame()
-    frames = [frame.sort_values(["measure", "method"], ignore_index=True) for frame in (found, one)]
+    table = vbterrier.score({"a": folder}, qrels, MEASURES, execution=Execution(resume=tmp_path / "done")).to_frame()
+    frames = [frame.sort_values(["measure", "method"], ignore_index=True) for frame in (table, one)]
     pd.testing.assert_frame_equal(*frames, check_exact=True)

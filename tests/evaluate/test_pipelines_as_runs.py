@@ -61,20 +61,20 @@ def plain(mixed, frames):
 
 
 def test_score_runs_each_pipeline_once(mixed, plain, topics, qrels):
-    found = vbterrier.score(mixed, qrels, MEASURES, data=Data(topics=topics), inference=Inference(n_resamples=10))
+    result = vbterrier.score(mixed, qrels, MEASURES, data=Data(topics=topics), inference=Inference(n_resamples=10))
     expected = vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10))
-    pd.testing.assert_frame_equal(found.values, expected.values)
-    pd.testing.assert_frame_equal(found.intervals, expected.intervals)
+    pd.testing.assert_frame_equal(result.values, expected.values)
+    pd.testing.assert_frame_equal(result.intervals, expected.intervals)
     assert mixed["pipeline"].calls == 1
 
 
 @pytest.mark.parametrize("options", [{"execution": Execution(n_jobs=2)}, {"execution": Execution(memory="1 GiB")}])
 def test_score_in_processes_and_chunks_takes_pipelines(mixed, plain, topics, qrels, options):
-    found = vbterrier.score(
+    result = vbterrier.score(
         mixed, qrels, MEASURES, data=Data(topics=topics), inference=Inference(n_resamples=10), **options
     )
     pd.testing.assert_frame_equal(
-        found.values, vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10)).values
+        result.values, vbterrier.score(plain, qrels, MEASURES, inference=Inference(n_resamples=10)).values
     )
     assert mixed["pipeline"].calls == 1
 
@@ -84,21 +84,21 @@ def test_topics_may_be_a_path_and_unnamed_pipelines_are_called_by_their_text(fra
     path.write_text(topics.to_csv(sep="\t", index=False, header=False))
     pipeline = Counting(frames["dense"])
     for runs in ([pipeline], pipeline):
-        found = vbterrier.score(
+        averages = vbterrier.score(
             runs, qrels, MEASURES, data=Data(topics=path), inference=Inference(n_resamples=2)
         ).means()
-        assert found.index.tolist() == ["Counting()"]
+        assert averages.index.tolist() == ["Counting()"]
     expected = vbterrier.score(frames["dense"], qrels, MEASURES, inference=Inference(n_resamples=2)).means()
-    assert found.to_numpy().tolist() == expected.to_numpy().tolist()
+    assert averages.to_numpy().tolist() == expected.to_numpy().tolist()
 
 
 def test_rerankers_get_all_rows_of_their_topics(frames, topics, qrels):
     retrieved = frames["lexical"].merge(topics, on="qid")
     first = pt.apply.generic(lambda frame: frame, required_columns=["docno"])
-    found = vbterrier.score(
+    result = vbterrier.score(
         {"a": first}, qrels, MEASURES, data=Data(topics=retrieved), inference=Inference(n_resamples=2)
     )
-    assert found.means().loc["a"].tolist() == (
+    assert result.means().loc["a"].tolist() == (
         vbterrier.score({"a": frames["lexical"]}, qrels, MEASURES, inference=Inference(n_resamples=2))
         .means()
         .loc["a"]
@@ -109,20 +109,20 @@ def test_rerankers_get_all_rows_of_their_topics(frames, topics, qrels):
 @pytest.mark.filterwarnings("ignore:.*which score as empty rankings:vbterrier.errors.DegenerateWarning")
 def test_topics_that_the_pipelines_do_not_get_score_as_empty_rankings(frames, topics, qrels):
     pipeline = Counting(frames["dense"])
-    found = vbterrier.score(
+    result = vbterrier.score(
         {"a": pipeline}, qrels, MEASURES, data=Data(topics=topics[:5]), inference=Inference(n_resamples=10)
     )
-    assert found.missing.to_numpy().tolist() == [["a", 12, 7]]
+    assert result.missing.to_numpy().tolist() == [["a", 12, 7]]
     with pytest.raises(InputError, match="run 'a' has 5 of the 12 topics"):
         vbterrier.score({"a": pipeline, "b": frames["dense"]}, qrels, MEASURES, data=Data(topics=topics[:5]))
 
 
 def test_compare_runs_each_pipeline_once(mixed, plain, topics, qrels):
     few = Inference(n_resamples=50)
-    found = vbterrier.compare(mixed, qrels, "nDCG@10", data=Data(topics=topics), inference=few)
+    comparison = vbterrier.compare(mixed, qrels, "nDCG@10", data=Data(topics=topics), inference=few)
     expected = vbterrier.compare(plain, qrels, "nDCG@10", inference=few)
-    pd.testing.assert_frame_equal(found.pairs, expected.pairs)
-    pd.testing.assert_frame_equal(found.systems, expected.systems)
+    pd.testing.assert_frame_equal(comparison.pairs, expected.pairs)
+    pd.testing.assert_frame_equal(comparison.systems, expected.systems)
     assert mixed["pipeline"].calls == 1
 
 
@@ -130,9 +130,9 @@ def test_compare_takes_the_topics_of_each_collection(mixed, plain, frames, topic
     both = {"one": topics, "two": topics}
     judged = {"one": qrels, "two": qrels}
     runs = {"one": mixed, "two": {**mixed, "pipeline": Counting(frames["dense"])}}
-    found = vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=both), inference=Inference(n_resamples=50))
+    comparison = vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=both), inference=Inference(n_resamples=50))
     expected = vbterrier.compare({"one": plain, "two": plain}, judged, "nDCG@10", inference=Inference(n_resamples=50))
-    pd.testing.assert_frame_equal(found.pairs, expected.pairs)
+    pd.testing.assert_frame_equal(comparison.pairs, expected.pairs)
     for wrong in (topics, {"one": topics}):
         with pytest.raises(InputError, match=r"topics: .*wanted those of"):
             vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=wrong))
@@ -153,8 +153,8 @@ def test_compare_checks_everything_else_before_it_runs_pipelines(mixed, topics, 
 
 
 def test_fit_runs_each_pipeline_once(mixed, plain, topics, qrels):
-    found = vbterrier.unjudged.fit(mixed, qrels, topics=topics)
-    assert found.digest == vbterrier.unjudged.fit(plain, qrels).digest
+    result = vbterrier.unjudged.fit(mixed, qrels, topics=topics)
+    assert result.digest == vbterrier.unjudged.fit(plain, qrels).digest
     assert mixed["pipeline"].calls == 1
 
 

@@ -100,9 +100,9 @@ def tiny():
 
 def test_expected_ranks_are_those_of_all_worlds(tiny):
     expected = pd.DataFrame({"mean": CHANCE @ SCORES, "expected_rank": CHANCE @ ranks_of(SCORES)}, index=list(TINY))
-    found = tiny.systems.set_index("name").loc[list(TINY)]
-    assert found["mean"].tolist() == pytest.approx(expected["mean"].tolist())
-    assert found["expected_rank"].tolist() == pytest.approx(expected["expected_rank"].tolist(), abs=NEAR_RANK)
+    row = tiny.systems.set_index("name").loc[list(TINY)]
+    assert row["mean"].tolist() == pytest.approx(expected["mean"].tolist())
+    assert row["expected_rank"].tolist() == pytest.approx(expected["expected_rank"].tolist(), abs=NEAR_RANK)
     assert tiny.systems["name"].tolist() == expected.sort_values("expected_rank").index.tolist()
 
 
@@ -134,8 +134,8 @@ def test_probabilities_of_ranks_are_those_of_all_worlds(tiny):
     expected = np.zeros((3, 3))
     for row, p in zip(SCORES.round(9).tolist(), CHANCE, strict=True):
         ordered = sorted(row, reverse=True)
-        for system, own in enumerate(row):
-            held = [rank for rank, other in enumerate(ordered) if other == own]
+        for system, value in enumerate(row):
+            held = [rank for rank, other in enumerate(ordered) if other == value]
             expected[system, held] += p / len(held)
     wide = tiny.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[list(TINY)]
     assert wide.columns.tolist() == [1, 2, 3]
@@ -174,8 +174,8 @@ def identical(one, other):
 
 @pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_parts_agree_with_each_other(many, over):
-    found = rank_systems(*many, uncertainty=over, inference=Inference(n_draws=500))
-    systems, pairs = found.systems.set_index("name"), found.pairs
+    result = rank_systems(*many, uncertainty=over, inference=Inference(n_draws=500))
+    systems, pairs = result.systems.set_index("name"), result.pairs
     beaten = dict.fromkeys(systems.index, 1.0)
     for pair in pairs.itertuples():
         beaten[pair.name_b] += pair.p_a_beats_b
@@ -184,7 +184,7 @@ def test_parts_agree_with_each_other(many, over):
     assert systems["expected_rank"].tolist() == pytest.approx(list(beaten.values()))
     assert systems["expected_rank"].is_monotonic_increasing
     assert list(zip(pairs["name_a"], pairs["name_b"], strict=True)) == list(itertools.combinations(systems.index, 2))
-    wide = found.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[systems.index]
+    wide = result.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[systems.index]
     assert wide.sum(axis=0).tolist() == pytest.approx([1] * 6)
     assert wide.sum(axis=1).tolist() == pytest.approx([1] * 6)
     assert (wide.to_numpy() @ np.arange(1, 7)).tolist() == pytest.approx(systems["expected_rank"].tolist())
@@ -193,19 +193,19 @@ def test_parts_agree_with_each_other(many, over):
     assert systems[["p_best_unjudged", "p_best_both"]].sum().tolist() == pytest.approx([1, 1])
     assert (systems["low"] < systems["mean"]).all()
     assert (systems["mean"] < systems["high"]).all()
-    for frame in (found.systems, pairs):
+    for frame in (result.systems, pairs):
         about = frame[["method", "n_qids", "measure", "level"]].drop_duplicates()
         assert about.to_numpy().tolist() == [[ranking.UNCERTAINTY[over], 12, "ENDCG@10", 0.9]]
 
 
 def test_means_and_shares_are_those_of_score(many):
-    found = rank_systems(*many, inference=Inference(n_draws=10))
-    measure, n_qids = found.systems[["measure", "n_qids"]].iloc[0]
-    assert repr(found) == f"SystemRanking({len(many[0])} systems, {measure}, {n_qids} topics; unjudged (draws))"
-    found = found.systems.set_index("name")
+    result = rank_systems(*many, inference=Inference(n_draws=10))
+    measure, n_qids = result.systems[["measure", "n_qids"]].iloc[0]
+    assert repr(result) == f"SystemRanking({len(many[0])} systems, {measure}, {n_qids} topics; unjudged (draws))"
+    result = result.systems.set_index("name")
     expected = score(*many, ["ENDCG@10", "Unjudged@10"], inference=Inference(n_resamples=2)).means()
-    assert found["mean"].to_dict() == pytest.approx(expected["ENDCG@10"].to_dict())
-    assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
+    assert result["mean"].to_dict() == pytest.approx(expected["ENDCG@10"].to_dict())
+    assert result["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
 
 
 @pytest.mark.parametrize("over", ranking.UNCERTAINTY)
@@ -223,39 +223,39 @@ def test_order_of_systems_rows_and_topics_changes_nothing_and_the_seed_all_draws
 @pytest.mark.parametrize("measure", ["ENDCG@10", "BNDCG(prior='pool')@3"])
 def test_identical_systems_are_never_apart(many, over, measure):
     runs, qrels = many
-    found = rank_systems(
+    result = rank_systems(
         {**runs, "copy": runs["r2"].copy()}, qrels, measure, uncertainty=over, inference=Inference(n_draws=200)
     )
-    pair = found.pairs[found.pairs["name_a"].isin(["r2", "copy"]) & found.pairs["name_b"].isin(["r2", "copy"])]
+    pair = result.pairs[result.pairs["name_a"].isin(["r2", "copy"]) & result.pairs["name_b"].isin(["r2", "copy"])]
     assert pair[["diff", "low", "high", "p_a_beats_b"]].to_numpy().tolist() == [[0.0, 0.0, 0.0, 0.5]]
-    same = found.systems.set_index("name").loc[["r2", "copy"]]
+    same = result.systems.set_index("name").loc[["r2", "copy"]]
     assert same.nunique().eq(1).all()
     assert pair[["name_a", "name_b"]].to_numpy().tolist() == [["copy", "r2"]]
 
 
 def test_all_alike_share_all_ranks(many):
     runs, qrels = many
-    found = rank_systems(dict.fromkeys("abcd", runs["r0"]), qrels, inference=Inference(n_draws=20))
-    assert found.systems["expected_rank"].tolist() == [2.5] * 4
-    assert found.systems["rank_low"].tolist() == found.systems["rank_high"].tolist() == [2.5] * 4
-    assert found.systems["p_best_unjudged"].tolist() == [0.25] * 4
-    assert found.rank_probabilities["prob"].tolist() == pytest.approx([0.25] * 16)
+    result = rank_systems(dict.fromkeys("abcd", runs["r0"]), qrels, inference=Inference(n_draws=20))
+    assert result.systems["expected_rank"].tolist() == [2.5] * 4
+    assert result.systems["rank_low"].tolist() == result.systems["rank_high"].tolist() == [2.5] * 4
+    assert result.systems["p_best_unjudged"].tolist() == [0.25] * 4
+    assert result.rank_probabilities["prob"].tolist() == pytest.approx([0.25] * 16)
 
 
 def test_all_judged_is_certain(many):
     runs, qrels = many
     every = pd.concat(runs.values())[["qid", "docno"]].drop_duplicates()
     full = every.merge(qrels, how="left").fillna({"label": 0}).astype({"label": int})
-    found = rank_systems(runs, full, inference=Inference(n_draws=50))
+    result = rank_systems(runs, full, inference=Inference(n_draws=50))
     for columns in (["low", "high", "mean"], ["rank_low", "rank_high", "expected_rank"]):
-        assert (np.ptp(found.systems[columns].to_numpy(), axis=1) == 0).all()
-    assert found.systems["expected_rank"].tolist() == [1, 2, 3, 4, 5, 6]
-    assert found.systems["p_best_unjudged"].tolist() == [1, 0, 0, 0, 0, 0]
-    assert found.pairs["p_a_beats_b"].tolist() == [1.0] * 15
-    assert found.pairs["low"].tolist() == found.pairs["high"].tolist()
+        assert (np.ptp(result.systems[columns].to_numpy(), axis=1) == 0).all()
+    assert result.systems["expected_rank"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert result.systems["p_best_unjudged"].tolist() == [1, 0, 0, 0, 0, 0]
+    assert result.pairs["p_a_beats_b"].tolist() == [1.0] * 15
+    assert result.pairs["low"].tolist() == result.pairs["high"].tolist()
     expected = score(runs, full, ["nDCG@10"], inference=Inference(n_resamples=2)).means()["nDCG@10"]
-    assert found.systems["name"].tolist() == expected.sort_values(ascending=False).index.tolist()
-    wide = found.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[found.systems["name"]]
+    assert result.systems["name"].tolist() == expected.sort_values(ascending=False).index.tolist()
+    wide = result.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[result.systems["name"]]
     np.testing.assert_array_equal(wide, np.eye(6))
 
 
@@ -264,10 +264,10 @@ def test_scores_that_differ_by_rounding_alone_are_tied():
     qids = [f"q{i:02}" for i in range(40)]
     # The same scores, summed in another order.
     turned = {f"r{i}": run(dict(zip(qids, [*lists[i:], *lists[:i]], strict=True))) for i in range(5)}
-    found = rank_systems(turned, qrels_of(*qids), MEASURE, inference=Inference(n_draws=5))
-    assert len(set(found.systems["mean"])) > 1
-    assert found.systems["expected_rank"].tolist() == [3.0] * 5
-    assert set(found.pairs["p_a_beats_b"]) == {0.5}
+    result = rank_systems(turned, qrels_of(*qids), MEASURE, inference=Inference(n_draws=5))
+    assert len(set(result.systems["mean"])) > 1
+    assert result.systems["expected_rank"].tolist() == [3.0] * 5
+    assert set(result.pairs["p_a_beats_b"]) == {0.5}
 
 
 @pytest.mark.slow
@@ -296,10 +296,10 @@ def test_resampled_topics_are_multinomial():
 
 def spreads(many, over, measure="BNDCG(prior='pool')@10"):
     """Standard deviations from wide intervals: for this many topics means are nearly normal."""
-    found = rank_systems(
+    table = rank_systems(
         *many, measure, uncertainty=over, inference=Inference(n_draws=8000, level=0.6827)
     ).systems.set_index("name")
-    return (found["high"] - found["low"]).loc[sorted(found.index)].to_numpy() / 2
+    return (table["high"] - table["low"]).loc[sorted(table.index)].to_numpy() / 2
 
 
 def test_variances_of_topics_and_of_unjudged_documents(many):
@@ -344,8 +344,8 @@ def test_repeated_documents_are_dropped_with_a_warning_before_ranking(many):
     runs, qrels = many
     twice = {**runs, "r0": pd.concat([runs["r0"], runs["r0"].head(1).assign(score=-50.0)])}
     with pytest.warns(UserWarning, match="1 repeated documents dropped"):
-        found = rank_systems(twice, qrels, data=Data(duplicates="first"), inference=Inference(n_draws=30))
-    identical(found, rank_systems(runs, qrels, inference=Inference(n_draws=30)))
+        result = rank_systems(twice, qrels, data=Data(duplicates="first"), inference=Inference(n_draws=30))
+    identical(result, rank_systems(runs, qrels, inference=Inference(n_draws=30)))
 
 
 # Options.
@@ -358,19 +358,23 @@ def test_pairs_with_a_baseline(many):
     pd.testing.assert_frame_equal(every.systems, against.systems)
     assert against.pairs["name_b"].tolist() == ["r3"] * 5
     assert against.pairs["name_a"].tolist() == [name for name in every.systems["name"] if name != "r3"]
-    known = every.pairs.set_index(["name_a", "name_b"])["p_a_beats_b"]
+    probabilities = every.pairs.set_index(["name_a", "name_b"])["p_a_beats_b"]
     for pair in against.pairs.itertuples():
-        expected = known[pair.name_a, "r3"] if (pair.name_a, "r3") in known else 1 - known["r3", pair.name_a]
+        expected = (
+            probabilities[pair.name_a, "r3"]
+            if (pair.name_a, "r3") in probabilities
+            else 1 - probabilities["r3", pair.name_a]
+        )
         assert pair.p_a_beats_b == pytest.approx(expected)
 
 
 def test_one_system_has_rank_1_and_no_pair():
-    found = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=100))
-    ranks = found.systems[["name", "expected_rank", "rank_low", "rank_high", "p_best_unjudged"]]
+    result = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, inference=Inference(n_draws=100))
+    ranks = result.systems[["name", "expected_rank", "rank_low", "rank_high", "p_best_unjudged"]]
     assert ranks.to_numpy().tolist() == [["run", 1, 1, 1, 1]]
-    assert found.pairs.empty
+    assert result.pairs.empty
     columns = "name_a name_b measure diff low high level p_a_beats_b p_a_beats_b_unjudged p_a_beats_b_both"
-    assert found.pairs.columns.tolist() == [*columns.split(), "method", "n_qids", "n_draws", "seed"]
+    assert result.pairs.columns.tolist() == [*columns.split(), "method", "n_qids", "n_draws", "seed"]
 
 
 def test_one_topic_is_enough_to_rank_systems():
@@ -386,7 +390,7 @@ def test_one_topic_is_enough_to_rank_systems():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (lambda: {"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family"),
         (lambda: {"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
@@ -400,7 +404,7 @@ def test_one_topic_is_enough_to_rank_systems():
         (lambda: {"inference": Inference(seed=-1)}, "seed=-1"),
     ],
 )
-def test_illegal_options_of_rank_systems_are_refused(many, options, said):
+def test_illegal_options_of_rank_systems_are_refused(many, options, message):
     with pytest.raises(ParameterError) as caught:
         rank_systems(*many, **options())
-    assert said in str(caught.value)
+    assert message in str(caught.value)

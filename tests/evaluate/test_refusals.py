@@ -104,16 +104,16 @@ def test_an_empty_list_of_measures_is_the_default_of_score_and_compare(n_systems
     runs = dict(list(RUNS.items())[:n_systems])
     empty, left_out = score(runs, QRELS, []), score(runs, QRELS)
     pd.testing.assert_frame_equal(empty.values, left_out.values)
-    wanted = ["ENDCG@10", "nDCG@10", "Unjudged@10", *["BNDCG@10"] * (n_systems == 1)]
-    assert sorted(empty.values["measure"].unique()) == sorted(wanted)
+    expected = ["ENDCG@10", "nDCG@10", "Unjudged@10", *["BNDCG@10"] * (n_systems == 1)]
+    assert sorted(empty.values["measure"].unique()) == sorted(expected)
     if n_systems > 1:
         both = [compare(runs, QRELS, *measures).pairs for measures in ([[]], [])]
         pd.testing.assert_frame_equal(*both)
 
 
 def over_intents(**options):
-    given = {"runs": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]}
-    return evaluate_intents(**given | options)
+    arguments = {"runs": RUNS, "topics": TOPICS, "intents": INTENTS, "tagger": TAGS, "measures": ["ES"]}
+    return evaluate_intents(**arguments | options)
 
 
 def before_work(**options):
@@ -138,13 +138,13 @@ def reranked(grid, entity_runs=None, n_jobs=1):
 
 
 def settings(**options):
-    given = {"runs": RUNS, "links": TAGS, "entities": ENTITIES, "options": ReachOptions(pool=GOOD)}
-    return evaluate_settings(qrels=QRELS, measures=["AP"], **given | options)
+    arguments = {"runs": RUNS, "links": TAGS, "entities": ENTITIES, "options": ReachOptions(pool=GOOD)}
+    return evaluate_settings(qrels=QRELS, measures=["AP"], **arguments | options)
 
 
 def closed_open(system=lambda entities: OverlapReranker(TAGS, entities), **options):
-    given = {"pool": GOOD, "links": TAGS, "entities": {"closed": ENTITIES, "open": ENTITIES}}
-    return evaluate_closed_open(system, QRELS, ["AP"], **given | options)
+    arguments = {"pool": GOOD, "links": TAGS, "entities": {"closed": ENTITIES, "open": ENTITIES}}
+    return evaluate_closed_open(system, QRELS, ["AP"], **arguments | options)
 
 
 def labelled(change):
@@ -631,10 +631,10 @@ REFUSALS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("call", "given", "error", "message"), REFUSALS)
-def test_bad_input_has_this_message(request, call, given, error, message, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), REFUSALS)
+def test_bad_input_has_this_message(request, call, arguments, error, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    check_message(request, call, given, error, message)
+    check_message(request, call, arguments, error, message)
 
 
 SYSTEM_CALLS = {

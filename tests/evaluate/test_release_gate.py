@@ -39,8 +39,8 @@ def gate(new, old, qrels, measure="nDCG@4", margin=0.05, **options):
 def test_a_small_difference_passes_a_large_one_fails_and_a_few_queries_tell_nothing():
     assert gate(*collection()).decision == "PASS"
     assert gate(*collection(loss=0.6)).decision == "FAIL"
-    found = gate(*collection(n=8, loss=0.3))
-    assert (found.decision, found.exit_code) == ("UNKNOWN", 3)
+    decision = gate(*collection(n=8, loss=0.3))
+    assert (decision.decision, decision.exit_code) == ("UNKNOWN", 3)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,17 @@ def test_harmless_releases_pass_with_enough_queries():
 def test_several_baselines_are_one_family():
     new, old, qrels = collection(n=60)
     bad = old.assign(score=-old["score"])
-    found = release_gate(
+    decision = release_gate(
         {"new": new}, qrels, "nDCG@4", baseline={"old": old, "bad": bad}, margin=0.2, options=GateOptions(max_share=0.1)
     )
     alone = gate(new, old, qrels, margin=0.2, inference=Inference(level=0.975), options=GateOptions(max_share=0.1))
-    assert found.pairs["n_tests"].tolist() == [2, 2]
-    assert found.pairs.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.pairs.loc[0, ["low", "high"]].tolist())
-    assert (found.decision, found.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
+    assert decision.pairs["n_tests"].tolist() == [2, 2]
+    assert decision.pairs.loc[0, ["low", "high"]].tolist() == pytest.approx(
+        alone.pairs.loc[0, ["low", "high"]].tolist()
+    )
+    assert (decision.decision, decision.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
     for other, last, decisions in ((new, bad, ["UNKNOWN", "PASS"]), (bad, bad[::-1], ["FAIL", "UNKNOWN"])):
-        found = release_gate(
+        decision = release_gate(
             {"new": other},
             qrels,
             "nDCG@4",
@@ -148,7 +150,7 @@ def test_several_baselines_are_one_family():
             margin=0.0,
             options=GateOptions(max_share=1),
         )
-        assert (found.decision, found.pairs["decision"].tolist()) == (decisions[0], decisions)
+        assert (decision.decision, decision.pairs["decision"].tolist()) == (decisions[0], decisions)
 
 
 def test_numbers_do_not_depend_on_the_order_of_rows():
@@ -161,15 +163,15 @@ def test_segments_are_corrected_and_those_of_one_query_are_counted():
     new, old, qrels = collection(n=60)
     qids = qrels["qid"].unique()
     traffic = pd.DataFrame({"qid": qids, "segment": ["only"] + ["head"] * 30 + ["tail"] * 28 + [""], "weight": 2.0})
-    found = gate(new, old, qrels, data=Data(queries=traffic))
-    assert found.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 28, 2]]
-    assert found.segments["weight"].sum() == pytest.approx(58 / 60)
-    counts = found.excluded.set_index("reason")["n"].to_dict()
+    decision = gate(new, old, qrels, data=Data(queries=traffic))
+    assert decision.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 28, 2]]
+    assert decision.segments["weight"].sum() == pytest.approx(58 / 60)
+    counts = decision.excluded.set_index("reason")["n"].to_dict()
     assert counts == {"queries without a segment": 1, "segments with one query, without limits": 1}
     rows = qrels["qid"].isin(qids[1:31])
     alone = gate(new[rows], old[rows], qrels[rows], inference=Inference(level=0.975, n_resamples=200_000))
-    wanted = alone.pairs.loc[0, ["diff", "low", "high"]].tolist()
-    assert found.segments.loc[0, ["diff", "low", "high"]].tolist() == pytest.approx(wanted, abs=0.005)
+    expected = alone.pairs.loc[0, ["diff", "low", "high"]].tolist()
+    assert decision.segments.loc[0, ["diff", "low", "high"]].tolist() == pytest.approx(expected, abs=0.005)
 
 
 def differences(new, old, qrels, measure="nDCG@4"):
@@ -183,10 +185,10 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
     new, old, qrels = collection(n=40, loss=0.3)
     weight = np.arange(40.0)
     traffic = pd.DataFrame({"qid": [*qrels["qid"].unique(), "other"], "weight": [*weight, 5.0]})
-    found = gate(new, old, qrels, data=Data(queries=traffic))
-    assert found.pairs.loc[0, "n_qids"] == 39
-    assert found.pairs.loc[0, "diff"] == pytest.approx(np.average(differences(new, old, qrels), weights=weight))
-    counts = found.excluded.set_index("reason")["n"].to_dict()
+    decision = gate(new, old, qrels, data=Data(queries=traffic))
+    assert decision.pairs.loc[0, "n_qids"] == 39
+    assert decision.pairs.loc[0, "diff"] == pytest.approx(np.average(differences(new, old, qrels), weights=weight))
+    counts = decision.excluded.set_index("reason")["n"].to_dict()
     assert counts == {"queries of weight 0": 1, "queries without ratings": 1}
 
 
@@ -194,12 +196,12 @@ def test_weights_are_those_of_the_mean_and_zero_leaves_a_query_out():
 @pytest.mark.slow
 def test_daily_limits_are_those_of_the_sequence_in_the_order_of_the_ratings(step):
     new, old, qrels = collection(n=50, loss=0.3)
-    found = gate(new, old, qrels.iloc[::step], options=GateOptions(daily=True)).pairs.loc[0]
-    wanted = confidence_sequence(differences(new, old, qrels)[::step], level=0.9, bounds=(-1, 1)).iloc[-1]
-    assert found["method"] == "one-sided, confidence sequence"
-    assert found[["diff", "low"]].tolist() == pytest.approx(wanted[["value", "low"]].tolist())
+    row = gate(new, old, qrels.iloc[::step], options=GateOptions(daily=True)).pairs.loc[0]
+    expected = confidence_sequence(differences(new, old, qrels)[::step], level=0.9, bounds=(-1, 1)).iloc[-1]
+    assert row["method"] == "one-sided, confidence sequence"
+    assert row[["diff", "low"]].tolist() == pytest.approx(expected[["value", "low"]].tolist())
     half = confidence_sequence(differences(new, old, qrels)[::step], level=0.95, bounds=(-1, 1)).iloc[-1]
-    assert found["high"] == pytest.approx(half["high"])
+    assert row["high"] == pytest.approx(half["high"])
 
 
 def test_looks_spend_the_level():
@@ -225,17 +227,17 @@ def undecided(new, old, qrels, measure="ENDCG@4", **options):
 
 def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
     new, old, qrels = unjudged()
-    found = undecided(new, old, qrels, budget=3)
-    row = found.pairs.loc[0]
+    result = undecided(new, old, qrels, budget=3)
+    row = result.pairs.loc[0]
     assert row["unjudged"] > 0
     assert row["method"] == "one-sided, t, unseen losses and prediction"
     d = differences(new, old, qrels, "ENDCG@4")
     low = float(lower_limit(moments(d[:, None]), 0.05, 1.0, special.stdtrit)[0])
     assert row["diff"] == pytest.approx(d.mean())
     assert row["low"] < low - 1e-6
-    assert found.decision == "UNKNOWN"
-    assert len(found.judge) == 3
-    assert set(found.judge["docno"]) == {"d"}
+    assert result.decision == "UNKNOWN"
+    assert len(result.judge) == 3
+    assert set(result.judge["docno"]) == {"d"}
 
 
 @pytest.mark.parametrize("measure", ["nDCG@4", "ENDCG@4"])
@@ -246,8 +248,8 @@ def test_shares_of_unjudged_documents_are_those_of_each_system(measure):
     new, old, qrels = collection(n=40)
     # Half of the documents of the new run have no judgment.
     new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])
-    found = gate(new, old, qrels, measure)
-    row = found.pairs.loc[0]
+    decision = gate(new, old, qrels, measure)
+    row = decision.pairs.loc[0]
     shares = {
         name: score(run, qrels, "Unjudged@4", inference=Inference(n_resamples=2)).means().iloc[0, 0]
         for name, run in {"new": new, "old": old}.items()
@@ -255,7 +257,7 @@ def test_shares_of_unjudged_documents_are_those_of_each_system(measure):
     assert row["unjudged_baseline"] == shares["old"] == 0.0
     assert row["unjudged"] == pytest.approx(shares["new"])
     assert 0.3 < row["unjudged"] < 0.7
-    assert f"{100 * row['unjudged']:.1f}% / 0.0%" in gate_report(found, "table")
+    assert f"{100 * row['unjudged']:.1f}% / 0.0%" in gate_report(decision, "table")
 
 
 @pytest.mark.parametrize("measure", ["ENDCG@2", "BNDCG(prior='pool')@2"])
@@ -269,9 +271,9 @@ def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
     heavy, none = rest[-2:], rest[0]
     weights = {qid: 10.0 if qid in heavy else 0.0 if qid == none else 1.0 for qid in qrels["qid"].unique()}
     traffic = pd.DataFrame({"qid": list(weights), "weight": list(weights.values())})
-    found = undecided(new, old, qrels, measure, budget=40, data=Data(queries=traffic)).judge
-    assert set(found["qid"].head(2)) == set(heavy)
-    assert none not in set(found["qid"])
+    result = undecided(new, old, qrels, measure, budget=40, data=Data(queries=traffic)).judge
+    assert set(result["qid"].head(2)) == set(heavy)
+    assert none not in set(result["qid"])
     # Equal weights are no weights, and their unit does not matter.
     same = undecided(new, old, qrels, measure, budget=40, data=Data(queries=traffic.assign(weight=7.0))).judge
     pd.testing.assert_frame_equal(same, plain)
@@ -279,9 +281,9 @@ def test_documents_of_queries_with_much_traffic_are_judged_first(measure):
 
 @pytest.mark.slow
 def test_daily_limits_are_withheld_while_documents_are_unjudged():
-    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.5, options=GateOptions(daily=True))
-    assert found.pairs.loc[0, ["low", "high", "decision"]].tolist() == [-1.0, 1.0, "UNKNOWN"]
-    assert len(found.judge)
+    decision = gate(*unjudged(n=120), "ENDCG@4", margin=0.5, options=GateOptions(daily=True))
+    assert decision.pairs.loc[0, ["low", "high", "decision"]].tolist() == [-1.0, 1.0, "UNKNOWN"]
+    assert len(decision.judge)
 
 
 def test_other_measures_warn_of_unjudged_documents():
@@ -299,22 +301,24 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         }
         (tmp_path / f"{name}.json").write_text(json.dumps({"details": details}))
     paths = tmp_path / "new.json", tmp_path / "ratings.csv"
-    wanted = undecided(new, old, qrels, budget=5)
-    found = release_gate(
+    expected = undecided(new, old, qrels, budget=5)
+    decision = release_gate(
         *paths,
         "ENDCG@4",
         baseline=tmp_path / "old.json",
-        margin=wanted.pairs.loc[0, "margin"],
+        margin=expected.pairs.loc[0, "margin"],
         budget=5,
         options=GateOptions(max_share=1),
         data=Data(scale=(0, 3)),
     )
-    assert found.pairs.loc[0, ["diff", "low"]].tolist() == pytest.approx(wanted.pairs.loc[0, ["diff", "low"]].tolist())
-    found.write_judging(tmp_path / "next.csv")
+    assert decision.pairs.loc[0, ["diff", "low"]].tolist() == pytest.approx(
+        expected.pairs.loc[0, ["diff", "low"]].tolist()
+    )
+    decision.write_judging(tmp_path / "next.csv")
     lines = (tmp_path / "next.csv").read_text().splitlines()
     assert lines[0] == "Query Text,Doc ID,Rating"
-    assert lines[1:] == [f"{qid},{docno}," for qid, docno in wanted.judge[["qid", "docno"]].to_numpy()]
-    assert set(found.judge["index"]) <= {"new", "old"}
+    assert lines[1:] == [f"{qid},{docno}," for qid, docno in expected.judge[["qid", "docno"]].to_numpy()]
+    assert set(decision.judge["index"]) <= {"new", "old"}
 
 
 @pytest.mark.parametrize(
@@ -405,30 +409,30 @@ def test_bad_options_and_tables_are_named(options, error, message):
 def test_queries_without_ratings_or_documents_are_counted():
     new, old, qrels = collection(n=20)
     some = qrels[~qrels["qid"].isin(["query 1", "query 2"])]
-    found = gate(new[new["qid"] != "query 3"], old, some)
-    counts = found.excluded.set_index("reason")["n"].to_dict()
+    decision = gate(new[new["qid"] != "query 3"], old, some)
+    counts = decision.excluded.set_index("reason")["n"].to_dict()
     assert counts == {
         "queries of new without ratings": 2,
         "queries of old without ratings": 2,
         "queries for which new has no document, scored as empty rankings": 1,
     }
-    assert found.pairs.loc[0, "n_qids"] == 18
+    assert decision.pairs.loc[0, "n_qids"] == 18
 
 
-def reason(found):
-    return found.pairs.loc[0, ["decision", "reason"]].tolist()
+def reason(result):
+    return result.pairs.loc[0, ["decision", "reason"]].tolist()
 
 
 def test_too_few_queries_are_counted_and_with_them_the_gate_decides():
     new, old, qrels = collection(n=30)
-    found = gate(new, old, qrels)
-    assert reason(found) == ["UNKNOWN", "more queries"]
-    needed = int(found.pairs.loc[0, "n_needed"])
+    decision = gate(new, old, qrels)
+    assert reason(decision) == ["UNKNOWN", "more queries"]
+    needed = int(decision.pairs.loc[0, "n_needed"])
     text = (
         f"more queries are needed: about {needed} such as these would give PASS or FAIL with probability 0.8 (now 30)"
     )
-    assert text in found.advice()[0]
-    assert not len(found.judge)
+    assert text in decision.advice()[0]
+    assert not len(decision.judge)
     # The same queries again have the observed spread.
     copies = [[frame.assign(qid=frame["qid"] + f" {copy}") for copy in range(3)] for frame in (new, old, qrels)]
     assert needed < 90
@@ -450,10 +454,10 @@ def test_releases_too_close_to_the_margin_are_said_to_be():
 
 
 def test_ratings_are_asked_for_only_if_they_can_decide():
-    found = gate(*unjudged(n=120), "ENDCG@4", margin=0.025, budget=5)
-    assert reason(found) == ["UNKNOWN", "ratings"]
-    assert len(found.judge) == 5
-    assert "40 unjudged documents" in found.advice()[0]
+    decision = gate(*unjudged(n=120), "ENDCG@4", margin=0.025, budget=5)
+    assert reason(decision) == ["UNKNOWN", "ratings"]
+    assert len(decision.judge) == 5
+    assert "40 unjudged documents" in decision.advice()[0]
     # With 20 queries no ratings show that few queries lose much.
     few = gate(*unjudged(n=20), "ENDCG@4", margin=0.05, budget=5)
     assert reason(few) == ["UNKNOWN", "more queries"]
@@ -467,9 +471,9 @@ def test_ratings_decide_as_often_as_predicted():
     for seed in range(12):
         new, old, every = collection(n=80, seed=seed)
         hidden = every.sample(frac=0.3, random_state=seed).index
-        found = undecided(new, old, every.drop(hidden), budget=1)
-        stated.append(int(found.advice()[0].split(" with probability ")[-1].split("%")[0]) / 100)
-        rated = gate(new, old, every, margin=found.pairs.loc[0, "margin"], options=GateOptions(max_share=1))
+        result = undecided(new, old, every.drop(hidden), budget=1)
+        stated.append(int(result.advice()[0].split(" with probability ")[-1].split("%")[0]) / 100)
+        rated = gate(new, old, every, margin=result.pairs.loc[0, "margin"], options=GateOptions(max_share=1))
         decided.append(rated.decision != "UNKNOWN")
     assert 0.1 < np.mean(stated) < 0.9
     assert np.mean(decided) == pytest.approx(np.mean(stated), abs=0.3)
@@ -478,22 +482,22 @@ def test_ratings_decide_as_often_as_predicted():
 def test_the_effect_of_ratings_on_ndcg_is_predicted_by_its_estimate():
     new, old, qrels = unjudged(n=120)
     with pytest.warns(DegenerateWarning, match="treats unjudged documents as non-relevant"):
-        found = undecided(new, old, qrels, "nDCG@4")
-    assert "unjudged documents would change the difference by up to" in found.advice()[0]
+        result = undecided(new, old, qrels, "nDCG@4")
+    assert "unjudged documents would change the difference by up to" in result.advice()[0]
     with pytest.warns(DegenerateWarning, match="treats unjudged"):
-        found = gate(new, old, qrels, "Success@4", margin=0.001)
-    assert "unknown effect on Success@4" in found.advice()[0]
-    assert not len(found.judge)
+        result = gate(new, old, qrels, "Success@4", margin=0.001)
+    assert "unknown effect on Success@4" in result.advice()[0]
+    assert not len(result.judge)
 
 
 def test_several_undecided_baselines_have_a_reason_each():
     new, old, qrels = collection(n=30)
-    found = release_gate(
+    decision = release_gate(
         {"new": new}, qrels, "nDCG@4", baseline={"old": old, "older": old.assign(score=-old["score"])}, margin=0.05
     )
-    assert found.advice()[0].startswith("old: more queries are needed")
-    assert found.pairs["reason"].tolist() == [
-        "more queries" if each == "UNKNOWN" else "" for each in found.pairs["decision"]
+    assert decision.advice()[0].startswith("old: more queries are needed")
+    assert decision.pairs["reason"].tolist() == [
+        "more queries" if each == "UNKNOWN" else "" for each in decision.pairs["decision"]
     ]
 
 
@@ -505,7 +509,7 @@ def test_the_guarantee_is_stated_in_one_line():
         "and at most 5% of queries lose more than 0.5."
     )
     sure = "95% confidence"
-    said = {
+    lines = {
         "PASS": f"With {sure}: {criteria}",
         "FAIL": f"With {sure}, this does not hold: {criteria}",
         "UNKNOWN": f"Neither shown nor refuted with {sure}: {criteria}",
@@ -515,8 +519,8 @@ def test_the_guarantee_is_stated_in_one_line():
         gate(old.assign(score=-old["score"]), old, qrels),
         gate(*collection(n=30)),
     )
-    assert [each.decision for each in (passing, failing, open_)] == [*said]
-    assert [each.guarantee() for each in (passing, failing, open_)] == [*said.values()]
+    assert [each.decision for each in (passing, failing, open_)] == [*lines]
+    assert [each.guarantee() for each in (passing, failing, open_)] == [*lines.values()]
     assert gate(new, old, qrels, options=GateOptions(guarantee="any", look=2)).guarantee() == (
         "Neither shown nor refuted with 95% confidence, for all looks together: the mean loss over queries drawn as "
         "these were is below 0.05, for any differences."
@@ -532,10 +536,10 @@ def test_large_losses_fail_a_release_with_a_higher_mean():
     # Half of the queries gain, a quarter loses: the old run is right for the last quarter.
     old.loc[old.index >= 3 * n // 2, "score"] = [1.0, 0.0] * (n // 4)
     new = old.assign(score=np.r_[[1.0, 0.0] * (n // 2), [0.0, 1.0] * (n // 2)])
-    found = gate(new, old, qrels, "P@1")
-    row = found.pairs.loc[0]
+    decision = gate(new, old, qrels, "P@1")
+    row = decision.pairs.loc[0]
     assert (row["diff"], row["losses"]) == (0.25, 0.25)
-    assert found.decision == "FAIL"
+    assert decision.decision == "FAIL"
     assert row["losses_low"] == pytest.approx(stats.binomtest(50, 200).proportion_ci(0.95, "exact").low)
     assert gate(new, old, qrels, "P@1", options=GateOptions(max_share=1)).decision == "PASS"
     assert gate(new, old, qrels, "P@1", options=GateOptions(guarantee="any")).decision == "PASS"
@@ -562,15 +566,15 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
 
 
 def test_the_page_of_a_gate_begins_with_its_decision_and_reason():
-    found = gate(*collection(n=30))
-    first, reason, last = found._verdict()
-    row = found.pairs.loc[0]
+    decision = gate(*collection(n=30))
+    first, reason, last = decision._verdict()
+    row = decision.pairs.loc[0]
     assert first == (
         "UNKNOWN: 30 queries do not show whether new is at most 0.05 worse than old by nDCG@4: mean difference "
         f"{row['diff']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})."
     )
-    assert reason.casefold() == f"{found.advice()[0]}.".casefold()
-    assert last == found.guarantee()
+    assert reason.casefold() == f"{decision.advice()[0]}.".casefold()
+    assert last == decision.guarantee()
 
 
 def test_the_verdict_has_the_mean_that_its_limits_are_of():
@@ -578,13 +582,13 @@ def test_the_verdict_has_the_mean_that_its_limits_are_of():
     # Some queries lose all.
     new = new[~new["qid"].isin(new["qid"].unique()[:6]) | (new["docno"] == "b")]
     options = GateOptions(worst_loss=0.2, max_share=1)
-    found = gate(new, old, qrels, "nDCG@4", margin=0.1, options=options)
-    row, d = found.pairs.loc[0], differences(new, old, qrels, "nDCG@4")
+    decision = gate(new, old, qrels, "nDCG@4", margin=0.1, options=options)
+    row, d = decision.pairs.loc[0], differences(new, old, qrels, "nDCG@4")
     assert row["diff"] == pytest.approx(d.mean())
     assert row["counted"] == pytest.approx(np.maximum(d, -0.2).mean())
     assert row["low"] < row["counted"] < row["high"]
     verdict = f"mean difference {row['diff']:+.4f}, or {row['counted']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}) "
-    assert f"{verdict}where no query counts for more than 0.2" in found.answer().verdict
-    assert f"{row['counted']:.4f}" in gate_report(found, "table")
+    assert f"{verdict}where no query counts for more than 0.2" in decision.answer().verdict
+    assert f"{row['counted']:.4f}" in gate_report(decision, "table")
     whole = gate(new, old, qrels, "nDCG@4", margin=0.1, options=GateOptions(max_share=1)).pairs.loc[0]
     assert whole["counted"] == whole["diff"]

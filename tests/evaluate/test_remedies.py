@@ -51,14 +51,16 @@ def in_files(tmp_path, monkeypatch):
 def scoring(*runs, qrels="qrels.csv", measure="nDCG@2"):
     """The same problem for a call and a command."""
     return (
-        lambda qrels=qrels, **own: vbterrier.score([*runs], qrels, [measure], **own),
+        lambda qrels=qrels, **options: vbterrier.score([*runs], qrels, [measure], **options),
         ("score", *runs, "-q", qrels, "-m", measure),
     )
 
 
 def gating(qrels):
     return (
-        lambda **own: release_gate({"a": "whole.csv"}, qrels, "nDCG@2", baseline={"b": "whole.csv"}, margin=0.1, **own),
+        lambda **options: release_gate(
+            {"a": "whole.csv"}, qrels, "nDCG@2", baseline={"b": "whole.csv"}, margin=0.1, **options
+        ),
         ("gate", "new=whole.csv", "-b", "old=whole.csv", "-q", qrels, "-m", "nDCG@2", "--margin", "0.1"),
     )
 
@@ -72,7 +74,7 @@ PROBLEMS = {
     "common topics": ("COMMON_TOPICS", None, *scoring("whole.csv", "part.csv")),
     "all topics": ("ALL_TOPICS", None, *scoring("whole.csv", "part.csv")),
     "half a run": ("COMMON_TOPICS", None, *scoring("half.csv", qrels="ten.csv")),
-    "values": ("COMMON_TOPICS", None, lambda **own: vbterrier.compare(VALUES, **own), None),
+    "values": ("COMMON_TOPICS", None, lambda **options: vbterrier.compare(VALUES, **options), None),
     "subtopics": ("SUBTOPICS", "topics.xml", *scoring("part.csv", qrels="aspects.csv", measure="ES@2")),
     "negative": ("NEGATIVE", None, *scoring("whole.csv", qrels="negative.csv", measure=CONDENSED)),
     "contradictions": ("FIRST_LABEL", None, *scoring("whole.csv", qrels="twofold.csv")),
@@ -87,7 +89,9 @@ PROBLEMS = {
     "pipeline": (
         "TOPICS",
         pd.DataFrame({"qid": ["q1"], "query": "words"}),
-        lambda **own: vbterrier.score({"a": pt.Transformer.from_df(PART)}, PART.assign(label=1), ["nDCG@2"], **own),
+        lambda **options: vbterrier.score(
+            {"a": pt.Transformer.from_df(PART)}, PART.assign(label=1), ["nDCG@2"], **options
+        ),
         None,
     ),
 }
@@ -113,15 +117,15 @@ def test_each_remedy_has_a_problem():
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_call_takes_the_remedies_that_it_names(problem, in_files):
     remedy, value, call, _ = PROBLEMS[problem]
-    name, own = getattr(remedies, remedy).name, getattr(remedies, remedy).value
+    name, legal = getattr(remedies, remedy).name, getattr(remedies, remedy).value
     before = messages(call)
     (place,) = {
         place
-        for place, wanted in re.findall(rf"(data=Data\(|read_qrels\(path, |){name}=(?:'([\w.]+)')?", before)
-        if wanted == (own or (value if isinstance(value, str) and wanted else ""))
+        for place, expected in re.findall(rf"(data=Data\(|read_qrels\(path, |){name}=(?:'([\w.]+)')?", before)
+        if expected == (legal or (value if isinstance(value, str) and expected else ""))
     } or {None}
     assert place is not None, before
-    setting = {name: own or value}
+    setting = {name: legal or value}
     if place.startswith("data"):
         after = messages(call, data=Data(**setting))
     elif place:
@@ -138,17 +142,17 @@ def test_a_call_takes_the_remedies_that_it_names(problem, in_files):
 @pytest.mark.parametrize("problem", [name for name, (*_, command) in PROBLEMS.items() if command])
 def test_a_command_takes_the_remedies_that_it_names(problem, in_files, command):
     remedy, value, _, arguments = PROBLEMS[problem]
-    own = getattr(remedies, remedy).value
+    legal = getattr(remedies, remedy).value
     option = f"--{getattr(remedies, remedy).name.replace('_', '-')}"
 
-    def said(*words):
+    def output_of(*words):
         # Warnings are caveats of a table; the next step repeats options.
         _, out, err = command(*words)
         return err + out.partition("\nNext: ")[0]
 
-    before = said(*arguments)
-    assert re.search(rf"{option}(?![\w=-])" + (f" {own}" if own else ""), before), before
-    after = said(*arguments, option, own or value)
+    before = output_of(*arguments)
+    assert re.search(rf"{option}(?![\w=-])" + (f" {legal}" if legal else ""), before), before
+    after = output_of(*arguments, option, legal or value)
     assert "error" not in after
     assert option not in after
 

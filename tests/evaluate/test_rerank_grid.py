@@ -52,17 +52,17 @@ class World:
             self.runs[name] = pd.DataFrame(listed, columns=["qid", "docno", "score"])
         self.vectors = {name: rng.normal(size=3) for name in names}
 
-    def found(self, grid=None, *, n_jobs=1, resume=None, embeddings=None, texts=None, **given):
-        given = {
+    def evaluate(self, grid=None, *, n_jobs=1, resume=None, embeddings=None, texts=None, **arguments):
+        arguments = {
             "links": self.tags, "pool": self.pool, "entity_runs": self.runs, "grid": GRID if grid is None else grid,
             "measures": MEASURES, "qrels": self.qrels
-        } | given  # fmt: skip
+        } | arguments  # fmt: skip
         options = GridOptions(embeddings=self.vectors if embeddings is None else embeddings, texts=texts)
         execution = Execution(n_jobs=n_jobs, resume=resume, progress=False)
         with warnings.catch_warnings():
             # Few documents share evidence.
             warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
-            return rerank_grid(options=options, execution=execution, **given).runs
+            return rerank_grid(options=options, execution=execution, **arguments).runs
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def expected(world):
-    return world.found()
+    return world.evaluate()
 
 
 def one_by_one(world):
@@ -120,10 +120,10 @@ def test_grid_is_the_stages_scored_one_by_one(world, expected):
 @pytest.mark.slow
 def test_two_processes_say_the_same_to_the_bit(world, expected):
     grid = {family: values for family, values in GRID.items() if family != "overlap"}
-    found = world.found(grid, n_jobs=2)
-    assert len(found) == (1 + 2 * 8) * len(MEASURES)
-    same = expected[expected["configuration"].isin(found["configuration"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(found, same[found.columns], check_exact=True)
+    result = world.evaluate(grid, n_jobs=2)
+    assert len(result) == (1 + 2 * 8) * len(MEASURES)
+    same = expected[expected["configuration"].isin(result["configuration"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(result, same[result.columns], check_exact=True)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -131,8 +131,8 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
     thin = world.qrels.sample(frac=0.6, random_state=1)
     model = fit({"pool": world.pool, "other": world.pool.assign(score=-world.pool["score"])}, thin).register("grid")
     measures, grid = ["ENDCG(model='grid')@5", "EP@5"], {"overlap": {"weight": [0.2, 0.8], "cutoff": 3}}
-    given = {"grid": grid, "entity_runs": {"one": world.runs["one"]}, "measures": measures, "qrels": thin}
-    found = world.found(**given, n_jobs=n_jobs, resume=tmp_path / "grid.jsonl")
+    arguments = {"grid": grid, "entity_runs": {"one": world.runs["one"]}, "measures": measures, "qrels": thin}
+    result = world.evaluate(**arguments, n_jobs=n_jobs, resume=tmp_path / "grid.jsonl")
     runs = {"pool": world.pool}
     for weight in (0.2, 0.8):
         runs[f"weight {weight}"] = OverlapReranker(world.tags, world.runs["one"], cutoff=3, weight=weight)(world.pool)
@@ -141,22 +141,24 @@ def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path
     unnamed = vbterrier.score(
         runs, thin, ["EP@5"], data=Data(model=fit({"pool": world.pool}, thin, cutoff=5, pool_cutoff=9))
     ).means()["EP@5"]
-    values = found.pivot(index="configuration", columns="measure", values="value").loc[found["configuration"].unique()]
+    values = result.pivot(index="configuration", columns="measure", values="value").loc[
+        result["configuration"].unique()
+    ]
     assert values[measures[0]].tolist() == pytest.approx(named.tolist(), abs=1e-12)
     assert values["EP@5"].tolist() == pytest.approx(unnamed.tolist(), abs=1e-12)
     assert values.nunique().tolist() == [3, 3]
     # Another model of the same name does not continue the results of the first.
     assert fit({"pool": world.pool}, thin).register("grid").digest != model.digest
     with pytest.raises(FileError, match="other inputs"):
-        world.found(**given, resume=tmp_path / "grid.jsonl")
+        world.evaluate(**arguments, resume=tmp_path / "grid.jsonl")
 
 
 @pytest.mark.nightly
 def test_links_and_order_of_rows_change_nothing(world, expected):
     pool = link_pool(world.pool, world.tags)
-    pd.testing.assert_frame_equal(world.found(links=pool), expected)
-    pd.testing.assert_frame_equal(world.found(links=pool.to_frame()), expected)
-    mixed = world.found(
+    pd.testing.assert_frame_equal(world.evaluate(links=pool), expected)
+    pd.testing.assert_frame_equal(world.evaluate(links=pool.to_frame()), expected)
+    mixed = world.evaluate(
         pool=world.pool.sample(frac=1, random_state=1),
         links=world.tags.sample(frac=1, random_state=2),
         entity_runs={name: run.sample(frac=1, random_state=3) for name, run in world.runs.items()},
@@ -187,38 +189,38 @@ def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(world, expecte
     with monkeypatch.context() as patch:
         first = dying(patch, 7)
         with pytest.raises(KilledError):
-            world.found(resume=path)
+            world.evaluate(resume=path)
     lines = path.read_text().splitlines()
     assert [json.loads(line)["name"] for line in lines[1:]] == first
     # Interrupted while writing.
     path.write_text("\n".join([*lines, lines[-1][:30]]))
     with monkeypatch.context() as patch:
         second = dying(patch, 10_000)
-        found = world.found(resume=path)
+        result = world.evaluate(resume=path)
     assert len(first) == 7
     assert not set(first) & set(second)
     assert len(first) + len(second) == len(expected) // len(MEASURES) == len(path.read_text().splitlines()) - 1
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    pd.testing.assert_frame_equal(result, expected, check_exact=True)
     # The third call evaluates nothing.
     dying(monkeypatch, 0)
-    pd.testing.assert_frame_equal(world.found(resume=path), expected, check_exact=True)
+    pd.testing.assert_frame_equal(world.evaluate(resume=path), expected, check_exact=True)
 
 
 def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
     path = tmp_path / "grid.jsonl"
     path.touch()
-    world.found({"overlap": {"cutoff": 1, "weight": [0.2, 0.5]}}, resume=path)
-    asked = dying(monkeypatch, 10_000)
+    world.evaluate({"overlap": {"cutoff": 1, "weight": [0.2, 0.5]}}, resume=path)
+    grids = dying(monkeypatch, 10_000)
     larger = {"overlap": {"cutoff": [1, 3], "weight": [0.2, 0.5]}, "embedding": {}}
-    grown = world.found(larger, resume=path)
-    assert len(asked) == 6
-    pd.testing.assert_frame_equal(grown, world.found(larger), check_exact=True)
+    grown = world.evaluate(larger, resume=path)
+    assert len(grids) == 6
+    pd.testing.assert_frame_equal(grown, world.evaluate(larger), check_exact=True)
 
 
 def test_file_of_other_inputs_is_refused(world, tmp_path):
     path = tmp_path / "grid.jsonl"
     small = {"overlap": {"cutoff": 1}, "embedding": {}, "expansion": {}}
-    world.found(small, resume=path)
+    world.evaluate(small, resume=path)
     before = path.read_bytes()
     for name, changed in (
         ("pool", world.pool.assign(score=world.pool["score"] + 1)),
@@ -231,7 +233,7 @@ def test_file_of_other_inputs_is_refused(world, tmp_path):
         ("texts", {"e0": "another name"}),
     ):
         with pytest.raises(FileError, match="holds results of other inputs"):
-            world.found(small, resume=path, **{name: changed})
+            world.evaluate(small, resume=path, **{name: changed})
         assert path.read_bytes() == before
 
 
@@ -249,34 +251,34 @@ def test_file_of_other_inputs_is_refused(world, tmp_path):
 )
 def test_results_that_are_none_are_refused(world, tmp_path, result):
     path = tmp_path / "grid.jsonl"
-    world.found({"overlap": {}}, measures=["AP"], resume=path)
+    world.evaluate({"overlap": {}}, measures=["AP"], resume=path)
     head = path.read_text().splitlines()[0]
     path.write_text(head + "\n" + json.dumps({"name": "pool", "result": result}) + "\n")
     with pytest.raises(FileError, match=r"grid\.jsonl: has no valid values of 'pool'; remove its line"):
-        world.found({"overlap": {}}, measures=["AP"], resume=path)
+        world.evaluate({"overlap": {}}, measures=["AP"], resume=path)
 
 
 def test_repeated_configurations_count_once(world):
-    found = world.found({"overlap": [{"cutoff": [5, 5]}, {"cutoff": 5, "weight": 0.5}]}, measures=["AP"])
-    said = (
+    result = world.evaluate({"overlap": [{"cutoff": [5, 5]}, {"cutoff": 5, "weight": 0.5}]}, measures=["AP"])
+    message = (
         "overlap(cutoff=5, weight=0.5, entity_weight='uniform', link_weight='uniform', confidence=False, norm='minmax')"
     )
-    assert found["configuration"].tolist() == ["pool", f"{said} on one", f"{said} on other"]
+    assert result["configuration"].tolist() == ["pool", f"{message} on one", f"{message} on other"]
 
 
 def test_a_list_of_grids_is_the_union_of_their_configurations(world):
     grids = [{"overlap": {"weight": [0.2, 0.8]}}, {"overlap": {"weight": 0.8}, "propagation": {"damping": 0.5}}]
-    found = world.found(grids, measures=["AP"])
-    expected = world.found({"overlap": {"weight": [0.2, 0.8]}, "propagation": {"damping": 0.5}}, measures=["AP"])
-    pd.testing.assert_frame_equal(found, expected)
+    result = world.evaluate(grids, measures=["AP"])
+    expected = world.evaluate({"overlap": {"weight": [0.2, 0.8]}, "propagation": {"damping": 0.5}}, measures=["AP"])
+    pd.testing.assert_frame_equal(result, expected)
 
 
 def test_topics_without_judgments_are_left_out(world):
     with pytest.warns(DegenerateWarning, match="1 topic is not in qrels and is left out"):
-        found = world.found({"overlap": {}}, qrels=world.qrels[world.qrels["qid"] != "q0"])
+        result = world.evaluate({"overlap": {}}, qrels=world.qrels[world.qrels["qid"] != "q0"])
     expected = World()
     expected.pool, expected.qrels = (frame[frame["qid"] != "q0"] for frame in (world.pool, world.qrels))
-    pd.testing.assert_frame_equal(found, expected.found({"overlap": {}}))
+    pd.testing.assert_frame_equal(result, expected.evaluate({"overlap": {}}))
 
 
 def test_what_configurations_warn_of_is_said_once(world, tmp_path):
@@ -296,26 +298,26 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
 
 @pytest.mark.slow
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):
-    assert sum(len(list(reranking.combined(given))) for given in reranking.RERANK_GRID.values()) == 437
+    assert sum(len(list(reranking.combined(grid))) for grid in reranking.RERANK_GRID.values()) == 437
     resources = {**dict.fromkeys(reranking.RESOURCES), "embeddings": {}}
     assert len(reranking.configurations(reranking.RERANK_GRID, ["one"], resources)) == 438
     runs = {"one": world.runs["one"].assign(score=world.runs["one"]["score"] + 9)}
     with pytest.warns(DegenerateWarning, match="176 of 437 configurations are omitted.*'embedding' needs embeddings"):
-        found = rerank_grid(
+        grid = rerank_grid(
             world.pool.drop(columns="text"),
             world.qrels,
             links=world.tags,
             entity_runs=runs,
             execution=Execution(progress=False),
         )
-    assert found.omitted == ("expansion", "embedding", "similarity")
-    families = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
+    assert grid.omitted == ("expansion", "embedding", "similarity")
+    families = grid.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
     assert families == {"overlap": 181, "propagation": 80, "pool": 1}
 
 
 def test_values_of_topics_and_configurations_with_the_same_rankings(world):
     grid = {"overlap": {"weight": [0.0, 0.1, 0.9], "cutoff": [6, 50]}}
-    found = rerank_grid(
+    result = rerank_grid(
         world.pool,
         world.qrels,
         ["AP"],
@@ -324,10 +326,10 @@ def test_values_of_topics_and_configurations_with_the_same_rankings(world):
         grid=grid,
         execution=Execution(progress=False),
     )
-    table = found.runs.set_index("configuration")
-    means = found.values.groupby("name", sort=False)["value"].mean()
+    table = result.runs.set_index("configuration")
+    means = result.values.groupby("name", sort=False)["value"].mean()
     pd.testing.assert_series_equal(means, table["value"].loc[means.index], check_names=False)
-    assert found.values["qid"].nunique() == 4
+    assert result.values["qid"].nunique() == 4
     # Without evidence the pool remains, and the lists have six entities.
     same = table["duplicate_of"].dropna()
     assert (same[table["weight"] == 0] == "pool").all()
@@ -339,11 +341,11 @@ def test_values_of_topics_and_configurations_with_the_same_rankings(world):
         for weight, cutoff in product((0.0, 0.1, 0.9), (6, 50)):
             made = OverlapReranker(world.tags, run, weight=weight, cutoff=cutoff).transform(world.pool)
             rankings[tuple(made.sort_values(["qid", "rank"])["docno"])] = name
-    assert found.n_distinct == len(rankings)
-    assert repr(found) == f"RerankGrid(13 configurations, {len(rankings)} with different rankings; AP)"
+    assert result.n_distinct == len(rankings)
+    assert repr(result) == f"RerankGrid(13 configurations, {len(rankings)} with different rankings; AP)"
 
 
 def test_entity_runs_of_other_ids_are_reported(world):
     other = {"one": world.runs["one"].assign(docno="Q" + world.runs["one"]["docno"])}
     with pytest.warns(DegenerateWarning, match="run 'one': no document of the links mentions any of its 24 entities"):
-        world.found({"overlap": {}}, entity_runs=other)
+        world.evaluate({"overlap": {}}, entity_runs=other)

@@ -45,34 +45,34 @@ def of_replicas(tags, intents=INTENTS):
                 sum(
                     intent.prob
                     for intent in intents[intents["qid"] == qid].itertuples()
-                    if any(intent.entity_id in own.get(docno, ()) for docno in run.loc[run["qid"] == qid, "docno"])
+                    if any(intent.entity_id in tag.get(docno, ()) for docno in run.loc[run["qid"] == qid, "docno"])
                 )
                 for qid in TOPICS["qid"]
             ]
-            for own in tags
+            for tag in tags
         ]
         for run in RUNS.values()
     ]
 
 
 def test_replicas_take_the_tags_of_each_run_in_turn_for_all_systems():
-    draw, asked = np.random.default_rng(5), []
+    draw, requests = np.random.default_rng(5), []
 
     def tag(text):
-        asked.append((text, draw.choice(["A", "B", "C"])))
-        return asked[-1][1]
+        requests.append((text, draw.choice(["A", "B", "C"])))
+        return requests[-1][1]
 
-    found = evaluated(TagEntities(tag), [RerunTagger(2)])
+    result = evaluated(TagEntities(tag), [RerunTagger(2)])
     # Each run of the tagger reads each text once, whatever the cache, and the systems share its tags.
-    assert [text for text, _ in asked] == ["x", "z", "y"] * 3
+    assert [text for text, _ in requests] == ["x", "z", "y"] * 3
     docno = {"x": "d1", "y": "d2", "z": "d3"}
-    tags = [{docno[text]: {name} for text, name in asked[at : at + 3]} for at in (0, 3, 6)]
+    tags = [{docno[text]: {name} for text, name in requests[at : at + 3]} for at in (0, 3, 6)]
     expected = np.array(of_replicas(tags))
     assert len(np.unique(expected, axis=1)[0]) > 1
-    values = found.replicas.values[:, 0]
+    values = result.replicas.values[:, 0]
     assert values == pytest.approx(np.concatenate([expected, expected], axis=1))
     # The score itself is that of the first run, which is among the replicas.
-    assert found.values["value"].to_numpy().reshape(2, 2) == pytest.approx(expected[:, 0])
+    assert result.values["value"].to_numpy().reshape(2, 2) == pytest.approx(expected[:, 0])
 
 
 @pytest.mark.slow
@@ -113,22 +113,25 @@ def test_further_runs_keep_the_options_of_the_tagger():
     assert stage.uncached() == stage
     message = r"exclude the score itself .*: the first run, whose score it is, is an extreme one .*n_runs="
     with pytest.warns(DegenerateWarning, match=message):
-        found = evaluated(stage, [RerunTagger(1)], n_replicas=2)
+        result = evaluated(stage, [RerunTagger(1)], n_replicas=2)
     # The first run tags all documents with A, the second with B alone: each of weight .9 and .4.
-    assert found.replicas.values[0, 0].tolist() == [pytest.approx([0.9 * 0.75, 0.45]), pytest.approx([0.4 * 0.25, 0.2])]
+    assert result.replicas.values[0, 0].tolist() == [
+        pytest.approx([0.9 * 0.75, 0.45]),
+        pytest.approx([0.4 * 0.25, 0.2]),
+    ]
 
 
 def test_tags_of_runs_are_those_of_intents_with_parts():
-    given = INTENTS[INTENTS["qid"] == "q1"].assign(entity_id=["w", "v"], parts=[["A", "B"], ["A"]])
-    given = pd.concat([given, given.assign(qid="q2", prob=[0.5, 0.5])])
-    for reading, wanted in (("all", (1.0, 0.25)), ("together", (1.0, 0.25)), ("split", (1.0, 0.625))):
+    intents = INTENTS[INTENTS["qid"] == "q1"].assign(entity_id=["w", "v"], parts=[["A", "B"], ["A"]])
+    intents = pd.concat([intents, intents.assign(qid="q2", prob=[0.5, 0.5])])
+    for reading, expected in (("all", (1.0, 0.25)), ("together", (1.0, 0.25)), ("split", (1.0, 0.625))):
         cycle = itertools.cycle([["A", "B"]] * 2 + [["A"]] * 2)
 
         def tag(_text, cycle=cycle):
             return next(cycle)
 
-        found = evaluated(tag, [RerunTagger(1)], intents=given, runs={"one": RUNS["one"]}, parts=reading)
-        assert found.replicas.values[0, 0, :2, 0].tolist() == pytest.approx(wanted), reading
+        result = evaluated(tag, [RerunTagger(1)], intents=intents, runs={"one": RUNS["one"]}, parts=reading)
+        assert result.replicas.values[0, 0, :2, 0].tolist() == pytest.approx(expected), reading
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -138,13 +141,13 @@ def test_replicas_have_a_wording_and_a_tagging(fixed):
     shown = {"jordan": "d1", "paris": "d2", "jordan nba": "d3", "paris texas": "d4"}
     topics = TOPICS.assign(paraphrases=["jordan nba", "paris texas"])
     frame = topics.assign(docno=topics["query"].map(shown), score=1.0)
-    system = pt.apply.generic(lambda asked: asked.assign(docno=asked["query"].map(shown), score=1.0, rank=0))
+    system = pt.apply.generic(lambda queries: queries.assign(docno=queries["query"].map(shown), score=1.0, rank=0))
     runs = {"one": frame[["qid", "docno", "score"]] if fixed else system}
     prob = {"jordan": 0.75, "paris": 0.5, "jordan nba": 0.5, "paris texas": 1.0}
 
-    def candidates(asked):
-        tables = [asked[["qid"]].assign(entity_id="A", prob=asked["query"].map(prob)),
-                  asked[["qid"]].assign(entity_id="B", prob=1 - asked["query"].map(prob))]  # fmt: skip
+    def candidates(queries):
+        tables = [queries[["qid"]].assign(entity_id="A", prob=queries["query"].map(prob)),
+                  queries[["qid"]].assign(entity_id="B", prob=1 - queries["query"].map(prob))]  # fmt: skip
         return pd.concat(tables, ignore_index=True)
 
     taggings = [{"d1": "A", "d2": "B", "d3": "A", "d4": "A"}, {"d1": "B", "d2": "B", "d3": "B", "d4": "A"},
@@ -155,7 +158,7 @@ def test_replicas_have_a_wording_and_a_tagging(fixed):
         tags = taggings[next(number)]
         return documents[["docno"]].assign(entity_id=documents["docno"].map(tags))
 
-    found = vbterrier.evaluate_intents(
+    evaluation = vbterrier.evaluate_intents(
         runs,
         topics,
         intents=pt.apply.generic(candidates),
@@ -166,12 +169,12 @@ def test_replicas_have_a_wording_and_a_tagging(fixed):
     wordings = [["jordan", "paris"], ["jordan nba", "paris texas"]]
     expected = []
     for b in range(12):
-        asked, tags = wordings[b % 2], taggings[b % 3]
-        listed = wordings[0] if fixed else asked
+        wording, tags = wordings[b % 2], taggings[b % 3]
+        listed = wordings[0] if fixed else wording
         expected.append([
-            prob[text] if tags[shown[of]] == "A" else 1 - prob[text] for text, of in zip(asked, listed, strict=True)
+            prob[text] if tags[shown[of]] == "A" else 1 - prob[text] for text, of in zip(wording, listed, strict=True)
         ])  # fmt: skip
-    assert found.replicas.values[0, 0].tolist() == [pytest.approx(row) for row in expected]
-    (note,) = (note for note in found.notes if "RerunTagger" in note)
+    assert evaluation.replicas.values[0, 0].tolist() == [pytest.approx(row) for row in expected]
+    (note,) = (note for note in evaluation.notes if "RerunTagger" in note)
     assert note.startswith("RerunTagger(n_runs=2): 12 replicas hold 3 taggings")
     assert note.endswith("RerunTagger(11) makes one for each replica")

@@ -76,9 +76,9 @@ def test_weights_and_clusters_enter_the_limits_of_the_gate():
 )
 def test_too_few_clusters_or_heavy_queries_decide_nothing(columns, words):
     for worse in ((), range(N)):
-        found = gate(*collection(worse=worse), table(**columns))
-        assert found.decision == "UNKNOWN"
-        assert words in found.advice()[0]
+        decision = gate(*collection(worse=worse), table(**columns))
+        assert decision.decision == "UNKNOWN"
+        assert words in decision.advice()[0]
 
 
 @pytest.mark.parametrize(
@@ -91,23 +91,23 @@ def test_too_few_clusters_or_heavy_queries_decide_nothing(columns, words):
     ],
 )
 def test_the_promise_for_weights_without_draws_by_traffic_excludes_heavier_queries(columns, misses):
-    found = gate(*collection(), table(**columns))
-    assert found.pairs["misses_heavy"].tolist() == [misses]
-    assert ("unless they weigh more than the heaviest of the sample" in found.guarantee()) == misses
-    assert ("or sample by traffic" in gate_report(found, "markdown")) == misses
+    decision = gate(*collection(), table(**columns))
+    assert decision.pairs["misses_heavy"].tolist() == [misses]
+    assert ("unless they weigh more than the heaviest of the sample" in decision.guarantee()) == misses
+    assert ("or sample by traffic" in gate_report(decision, "markdown")) == misses
 
 
 def test_a_heavy_query_that_is_not_rated_prevents_a_pass_until_it_is_rated():
     new, old, qrels = collection()
     weight = np.where(np.arange(N) == 7, 60.0, 1.0)
     rated = qrels[qrels["qid"] != "q007"]
-    found = gate(new, old, rated, table(weight=weight))
-    assert (found.decision, found.pairs.loc[0, "reason"]) == ("UNKNOWN", "more queries")
-    advice = found.advice()[0]
+    decision = gate(new, old, rated, table(weight=weight))
+    assert (decision.decision, decision.pairs.loc[0, "reason"]) == ("UNKNOWN", "more queries")
+    advice = decision.advice()[0]
     assert "up to 33.5% of the weight may be unrated queries of the table without one among the 119 queries" in advice
     assert "sample by traffic (design.sample_by_traffic)" in advice
     assert "or rate the 1 heaviest unrated query as well" in advice
-    assert "unless they weigh more" not in found.guarantee()
+    assert "unless they weigh more" not in decision.guarantee()
     # Two light queries remain without ratings; the heavy one is known for certain.
     light = qrels[~qrels["qid"].isin(["q001", "q002"])]
     decided = gate(new, old, light, table(weight=weight))
@@ -124,21 +124,21 @@ def test_a_heavy_query_that_is_not_rated_prevents_a_pass_until_it_is_rated():
 def test_the_heaviest_queries_alone_are_no_sample_of_the_others():
     new, old, qrels = collection()
     weight = np.where(np.arange(N) < 100, 5.0, 1.0)
-    found = gate(new, old, qrels[qrels["qid"] < "q100"], table(weight=weight), margin=0.5)
-    assert found.decision == "UNKNOWN"
-    assert "weigh more than the 20 unrated queries of the table: rate a random sample of these" in found.advice()[0]
+    decision = gate(new, old, qrels[qrels["qid"] < "q100"], table(weight=weight), margin=0.5)
+    assert decision.decision == "UNKNOWN"
+    assert "weigh more than the 20 unrated queries of the table: rate a random sample of these" in decision.advice()[0]
 
 
 def test_unequal_weights_ask_for_draws_by_traffic():
     new, old, qrels = collection()
     w = np.random.default_rng(2).lognormal(0, 1, N)
-    found = gate(new, old, qrels, table(weight=w), margin=0.06)
-    row = found.pairs.loc[0]
-    assert (found.decision, row["reason"]) == ("UNKNOWN", "more queries")
+    decision = gate(new, old, qrels, table(weight=w), margin=0.06)
+    row = decision.pairs.loc[0]
+    assert (decision.decision, row["reason"]) == ("UNKNOWN", "more queries")
     assert row["unseen"] == pytest.approx(1 - 0.05 ** (w.max() / w.sum()))
-    assert "may be queries that weigh as much as the heaviest without one among the 120 queries" in found.advice()[0]
+    assert "may be queries that weigh as much as the heaviest without one among the 120 queries" in decision.advice()[0]
     assert 30 < row["n_needed"] < 2000
-    assert "heaviest unrated" not in found.advice()[0]
+    assert "heaviest unrated" not in decision.advice()[0]
 
 
 def test_a_covariate_has_a_weighted_mean_if_weights_are_unequal():
@@ -146,10 +146,10 @@ def test_a_covariate_has_a_weighted_mean_if_weights_are_unequal():
     d = differences(new, old, qrels).to_numpy()
     w = np.where(np.arange(N) % 2, 1.0, 2.0)
     more = pd.DataFrame({"qid": [f"other {i}" for i in range(N)], "covariate": d, "weight": w[::-1]})
-    known = pd.concat([table(covariate=d, weight=w), more], ignore_index=True)
-    found = gate(new, old, qrels, known, covariate="earlier").pairs.loc[0]
+    population = pd.concat([table(covariate=d, weight=w), more], ignore_index=True)
+    row = gate(new, old, qrels, population, covariate="earlier").pairs.loc[0]
     # The covariate is the difference itself, so that the mean of all queries is known.
-    assert found["diff"] == pytest.approx(np.average(np.r_[d, d], weights=np.r_[w, w[::-1]]))
+    assert row["diff"] == pytest.approx(np.average(np.r_[d, d], weights=np.r_[w, w[::-1]]))
     rows = qrels[qrels["qid"] < "q060"]
     with pytest.raises(InputError, match="covariate: known for 60 queries without a weight"):
         gate(new, old, rows, table(weight=w)[:60], labels=qrels, covariate="labels")
@@ -161,13 +161,13 @@ def test_queries_taken_for_certain_have_no_error_in_the_gate():
     sample = sample_by_traffic(traffic, 60, seed=3)
     rows = [frame[frame["qid"].isin(sample["qid"])] for frame in (new, old, qrels)]
     d = differences(*rows).loc[sample["qid"]].to_numpy()
-    found = gate(*rows, sample).pairs.loc[0]
-    assert found["diff"] == pytest.approx(sample["weight"] @ d)
+    row = gate(*rows, sample).pairs.loc[0]
+    assert row["diff"] == pytest.approx(sample["weight"] @ d)
     certain, drawn = sample["drawn"] == 0, sample["drawn"]
     left = 1 - sample.loc[certain, "weight"].sum()
     rest = pd.Series(np.repeat(d, drawn))
     assert 0 < certain.sum() <= 30
-    assert found["low"] == pytest.approx(sample.loc[certain, "weight"] @ d[certain] + left * limit(rest))
+    assert row["low"] == pytest.approx(sample.loc[certain, "weight"] @ d[certain] + left * limit(rest))
     # Without one of the drawn queries, the others are no sample by traffic.
     with pytest.raises(InputError, match=r"1 of .* drawn queries are not rated .*; rate them"):
         gate(new, old, rows[2][rows[2]["qid"] != sample["qid"].iloc[-1]], sample)
@@ -179,16 +179,16 @@ def test_samples_by_traffic_estimate_the_weighted_mean_without_bias():
     traffic = pd.DataFrame({"qid": [f"q{i}" for i in range(500)], "weight": rng.lognormal(0, 1.5, 500)})
     value = pd.Series(rng.random(500) + 0.2 * (traffic["weight"].to_numpy() > 5), index=traffic["qid"])
     truth = np.average(value, weights=traffic["weight"])
-    found = [sample_by_traffic(traffic, 60, seed=seed) for seed in range(300)]
-    estimates = [each["weight"] @ value.loc[each["qid"]].to_numpy() for each in found]
+    results = [sample_by_traffic(traffic, 60, seed=seed) for seed in range(300)]
+    estimates = [each["weight"] @ value.loc[each["qid"]].to_numpy() for each in results]
     assert stats.ttest_1samp(estimates, truth).pvalue > 1e-3
-    assert all(each["weight"].sum() == pytest.approx(1) for each in found)
-    assert all((each["drawn"] == 0).sum() + each["drawn"].sum() == 60 for each in found)
+    assert all(each["weight"].sum() == pytest.approx(1) for each in results)
+    assert all((each["drawn"] == 0).sum() + each["drawn"].sum() == 60 for each in results)
     # The heaviest are in all samples; rows in any order give the same sample.
     heaviest = traffic.nlargest(3, "weight")["qid"]
-    assert all(set(heaviest) <= set(each["qid"][each["drawn"] == 0]) for each in found)
-    pd.testing.assert_frame_equal(sample_by_traffic(traffic[::-1], 60, seed=5), found[5])
-    assert not found[5].equals(found[6])
+    assert all(set(heaviest) <= set(each["qid"][each["drawn"] == 0]) for each in results)
+    pd.testing.assert_frame_equal(sample_by_traffic(traffic[::-1], 60, seed=5), results[5])
+    assert not results[5].equals(results[6])
 
 
 def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
@@ -196,13 +196,13 @@ def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
     d = differences(new, old, qrels)
     noise = np.random.default_rng(5).normal(0, 0.02, N)
     more = pd.DataFrame({"qid": [f"other {i}" for i in range(600)], "covariate": np.tile(d + noise, 5)})
-    known = pd.concat([table(covariate=d.to_numpy() + noise), more], ignore_index=True)
-    found = gate(new, old, qrels, known, covariate="earlier").pairs.loc[0]
+    population = pd.concat([table(covariate=d.to_numpy() + noise), more], ignore_index=True)
+    row = gate(new, old, qrels, population, covariate="earlier").pairs.loc[0]
     plain = gate(new, old, qrels).pairs.loc[0]
-    assert found["correlation"] > 0.9
-    assert found["low_without"] == pytest.approx(plain["low"])
-    assert found["low"] > plain["low"] + 0.003
-    assert found["method"] == "one-sided, t, unseen losses, covariate"
+    assert row["correlation"] > 0.9
+    assert row["low_without"] == pytest.approx(plain["low"])
+    assert row["low"] > plain["low"] + 0.003
+    assert row["method"] == "one-sided, t, unseen losses, covariate"
     with pytest.warns(DegenerateWarning, match="known for the rated queries alone, for which it has no use"):
         gate(new, old, qrels, table(covariate=d.to_numpy()), covariate="earlier")
 
@@ -210,27 +210,27 @@ def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
 def test_labels_of_a_machine_are_a_covariate_of_unrated_queries():
     new, old, every = collection(worse=range(0, N, 6))
     rated = every[every["qid"] < "q060"]
-    found = gate(new, old, rated, labels=every, covariate="labels").pairs.loc[0]
+    row = gate(new, old, rated, labels=every, covariate="labels").pairs.loc[0]
     # Labels that agree with the ratings know the mean of all queries.
-    assert found["correlation"] == pytest.approx(1)
-    assert found["diff"] == pytest.approx(differences(new, old, every).mean())
-    assert found["n_qids"] == 60
+    assert row["correlation"] == pytest.approx(1)
+    assert row["diff"] == pytest.approx(differences(new, old, every).mean())
+    assert row["n_qids"] == 60
 
 
 def test_guardrails_must_pass_and_fail_the_gate():
     runs = collection()
-    found = gate(*runs, guardrails={"P@1": 0.2})
-    assert found.pairs[["measure", "role", "margin"]].to_numpy().tolist() == [
+    decision = gate(*runs, guardrails={"P@1": 0.2})
+    assert decision.pairs[["measure", "role", "margin"]].to_numpy().tolist() == [
         ["nDCG@4", "decision", 0.1],
         ["P@1", "guardrail", 0.2],
     ]
-    assert found.decision == "PASS"
-    assert "P@1 PASS" in found.summary()
-    assert "by P@1 below 0.2" in found.guarantee()
+    assert decision.decision == "PASS"
+    assert "P@1 PASS" in decision.summary()
+    assert "by P@1 below 0.2" in decision.guarantee()
     alone = gate(*runs).pairs.loc[0]
     # PASS needs no correction; FAIL by one of two measures does.
-    assert found.pairs.loc[0, "low"] == alone["low"]
-    assert found.pairs.loc[0, "high"] > alone["high"]
+    assert decision.pairs.loc[0, "low"] == alone["low"]
+    assert decision.pairs.loc[0, "high"] > alone["high"]
     narrow = gate(*runs, guardrails={"P@1": 0.001})
     assert (narrow.decision, narrow.pairs["decision"].tolist()) == ("UNKNOWN", ["PASS", "UNKNOWN"])
     assert narrow.advice()[0].startswith("P@1: ")
@@ -265,11 +265,11 @@ def test_scores_and_comparisons_honour_weights_and_clusters():
     values = plain.values.pivot(index="qid", columns="name", values="value")
     for queries, about in ((table(weight=w), {"weights": w}), (table(cluster=code), {"clusters": code})):
         data = Data(queries=queries)
-        found = vbterrier.score({"new": new, "old": old}, qrels, ["nDCG@4"], data=data).intervals.set_index("name")
+        result = vbterrier.score({"new": new, "old": old}, qrels, ["nDCG@4"], data=data).intervals.set_index("name")
         of = moments(values.to_numpy(), **about)
-        assert found["value"].tolist() == pytest.approx(of.mean.tolist())
+        assert result["value"].tolist() == pytest.approx(of.mean.tolist())
         low = lower_limit(of, 0.025, 0.0, special.stdtrit)
-        assert found["low"].tolist() == pytest.approx(low.tolist())
+        assert result["low"].tolist() == pytest.approx(low.tolist())
         pairs = vbterrier.compare(
             {"new": new, "old": old}, qrels, "nDCG@4", data=data, inference=Inference(margin=0.1)
         ).pairs.loc[0]
@@ -292,10 +292,10 @@ def test_ranks_honour_weights_and_clusters():
         ({"weight": w, "cluster": code}, {"weights": w, "clusters": code}),
     ):
         data = Data(queries=table(**columns).sample(frac=1, random_state=1))
-        found = vbterrier.rank_systems(
+        ranking = vbterrier.rank_systems(
             BOTH, qrels, "ENDCG@4", uncertainty="topics", baseline="old", data=data, inference=inference
         )
-        systems, pair = found.systems.set_index("name"), found.pairs.loc[0]
+        systems, pair = ranking.systems.set_index("name"), ranking.pairs.loc[0]
         expected = vbterrier.score(BOTH, qrels, ["ENDCG@4"], data=data).intervals.set_index("name")
         for ours, theirs in (("mean", "value"), ("low", "low"), ("high", "high")):
             assert systems[ours].to_dict() == pytest.approx(expected[theirs].to_dict())
@@ -311,7 +311,7 @@ def test_ranks_over_labels_have_weighted_means_and_intervals_that_contain_those_
     qrels = collection()[2]
     rated = qrels[np.random.default_rng(3).random(len(qrels)) < 0.8]
     w = np.random.default_rng(7).lognormal(0, 0.5, N)
-    found = {
+    results = {
         uncertainty: vbterrier.rank_systems(
             BOTH,
             rated,
@@ -323,11 +323,11 @@ def test_ranks_over_labels_have_weighted_means_and_intervals_that_contain_those_
         for uncertainty in ("unjudged", "topics", "both")
     }
     values = vbterrier.score(BOTH, rated, ["ENDCG@4"]).values.pivot(index="qid", columns="name", values="value")
-    for frame in found.values():
+    for frame in results.values():
         assert frame["mean"].to_dict() == pytest.approx({name: np.average(values[name], weights=w) for name in BOTH})
     for part in ("unjudged", "topics"):
-        assert (found["both"]["low"] < found[part]["low"]).all()
-        assert (found["both"]["high"] > found[part]["high"]).all()
+        assert (results["both"]["low"] < results[part]["low"]).all()
+        assert (results["both"]["high"] > results[part]["high"]).all()
 
 
 def test_a_table_of_topics_counts_as_one_of_queries():
@@ -350,14 +350,14 @@ def test_a_table_of_topics_counts_as_one_of_queries():
 def test_segments_of_scores_are_a_table():
     new, _, qrels = collection()
     part = np.where(np.arange(N) < 30, "head", "tail")
-    found = vbterrier.score({"new": new}, qrels, ["nDCG@4"], data=Data(queries=table(segment=part)))
-    assert found.segments[["segment", "n_qids", "weight"]].to_numpy().tolist() == [
+    result = vbterrier.score({"new": new}, qrels, ["nDCG@4"], data=Data(queries=table(segment=part)))
+    assert result.segments[["segment", "n_qids", "weight"]].to_numpy().tolist() == [
         ["head", 30, 0.25],
         ["tail", 90, 0.75],
     ]
     rows = qrels["qid"] < "q030"
     alone = vbterrier.score({"new": new[rows]}, qrels[rows], ["nDCG@4"]).intervals
-    assert found.segments.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.loc[0, ["low", "high"]].tolist())
+    assert result.segments.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.loc[0, ["low", "high"]].tolist())
 
 
 def test_segments_of_comparisons_are_corrected_for_their_number():
@@ -365,9 +365,12 @@ def test_segments_of_comparisons_are_corrected_for_their_number():
     part = np.where(np.arange(N) < 30, "head", "tail")
     part[-1] = ""
     weighted = Data(queries=table(segment=part, weight=1.0))
-    found = vbterrier.compare(BOTH, qrels, "nDCG@4", baseline="old", data=weighted)
-    assert found.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 89, 2]]
-    assert found.segments["weight"].tolist() == pytest.approx([30 / N, 89 / N])
+    comparison = vbterrier.compare(BOTH, qrels, "nDCG@4", baseline="old", data=weighted)
+    assert comparison.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [
+        ["head", 30, 2],
+        ["tail", 89, 2],
+    ]
+    assert comparison.segments["weight"].tolist() == pytest.approx([30 / N, 89 / N])
     rows = qrels["qid"] < "q030"
     alone = vbterrier.compare(
         {"new": new[rows], "old": old[rows]},
@@ -376,20 +379,20 @@ def test_segments_of_comparisons_are_corrected_for_their_number():
         baseline="old",
         inference=Inference(level=0.975),
     ).pairs.loc[0]
-    head = found.segments.loc[0]
+    head = comparison.segments.loc[0]
     assert head[["diff", "low", "high"]].tolist() == pytest.approx(alone[["diff", "low", "high"]].tolist())
     assert head["p_adjusted"] == pytest.approx(min(2 * alone["p_adjusted"], 1))
-    assert head["level"] == found.pairs["level"].iloc[0] == 0.95
-    for report in (comparison_report(found, "table"), comparison_report(found, "markdown")):
+    assert head["level"] == comparison.pairs["level"].iloc[0] == 0.95
+    for report in (comparison_report(comparison, "table"), comparison_report(comparison, "markdown")):
         assert "corrected for 2 segments" in report
         assert "24.8%" in report or "25.0%" in report
-    assert "head" in comparison_report(found, "csv")
-    assert len(json.loads(comparison_report(found, "json"))["segments"]) == 2
+    assert "head" in comparison_report(comparison, "csv")
+    assert len(json.loads(comparison_report(comparison, "json"))["segments"]) == 2
     assert comparison_report(vbterrier.compare(BOTH, qrels, "nDCG@4"), "csv").startswith("name_a,")
     part[0] = "one"
     with pytest.warns(DegenerateWarning, match="'one': segments of one query"):
-        found = vbterrier.compare(BOTH, qrels, "nDCG@4", data=Data(queries=table(segment=part)))
-    assert set(found.segments["segment"]) == {"head", "tail"}
+        comparison = vbterrier.compare(BOTH, qrels, "nDCG@4", data=Data(queries=table(segment=part)))
+    assert set(comparison.segments["segment"]) == {"head", "tail"}
 
 
 def test_tables_of_queries_are_checked_before_runs_are_scored(monkeypatch):

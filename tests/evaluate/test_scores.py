@@ -268,9 +268,9 @@ def test_the_seed_decides_intervals_and_nothing_else():
 
 
 def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_is_unjudged():
-    with pytest.warns(DegenerateWarning, match="at least two") as said:
+    with pytest.warns(DegenerateWarning, match="at least two") as record:
         intervals = score(RUN.iloc[:4], QRELS.iloc[:3], [BNDCG]).intervals.set_index("method")
-    assert len(said) == 1
+    assert len(record) == 1
     assert intervals.loc["topics (unseen)", ["low", "high"]].isna().all()
     assert intervals.loc["unjudged (normal)", "low"] == 1.0
 
@@ -288,20 +288,20 @@ def evidence():
 def test_estimates_are_those_of_one_model_of_all_runs_and_labels(labelled):
     qrels, runs = evidence()
     labels = {"judge": collection(3)[0]} if labelled else None
-    found = score(
+    result = score(
         runs, qrels, ["ENDCG@10", "EP@5", "nDCG@10"], data=Data(labels=labels), inference=Inference(level=0.9)
     )
     model = fit(runs, qrels, cutoff=10, labels=labels)
-    assert found.model.digest == model.digest
-    models = found.values.groupby("measure")["model"].unique().map(list).to_dict()
+    assert result.model.digest == model.digest
+    models = result.values.groupby("measure")["model"].unique().map(list).to_dict()
     assert models == {"ENDCG@10": [model.digest], "EP@5": [model.digest], "nDCG@10": [""]}
     judgments = Judgments(qrels)
     for measure, cutoff, metric in (("ENDCG@10", 10, metrics.NDCG()), ("EP@5", 5, metrics.Precision(1))):
-        of_mean = found.intervals.query("measure == @measure and method == 'unjudged (normal)'").set_index("name")
+        of_mean = result.intervals.query("measure == @measure and method == 'unjudged (normal)'").set_index("name")
         for name, run in runs.items():
             distribution = model.distribution(judgments.judge(Run(run), cutoff), metric)
             expected = dict(zip(distribution.topics, distribution.mean, strict=True))
-            assert per_topic(found, name, measure) == pytest.approx(expected, abs=1e-12)
+            assert per_topic(result, name, measure) == pytest.approx(expected, abs=1e-12)
             # Topics share the errors of the model, so the variance is that of the mean of each draw.
             reach = 1.6448536269514722 * distribution.draws.mean(axis=1).std()
             mean = distribution.mean.mean()
@@ -313,11 +313,11 @@ def test_a_fitted_model_gives_a_run_the_same_estimate_in_any_company(tmp_path):
     together = score(runs, qrels, ["ENDCG@10"]).means()
     model = fit(runs, qrels).register("scores")
     folder = model.save(tmp_path / "model")
-    for given in (model, "scores", model.digest, folder, str(folder)):
-        alone = score({"b": runs["b"]}, qrels, ["ENDCG@10"], data=Data(model=given))
+    for source in (model, "scores", model.digest, folder, str(folder)):
+        alone = score({"b": runs["b"]}, qrels, ["ENDCG@10"], data=Data(model=source))
         assert alone.means().loc["b"].tolist() == together.loc["b"].tolist()
-        named = f"ENDCG(model='{given}')@10"
-        if isinstance(given, str):
+        named = f"ENDCG(model='{source}')@10"
+        if isinstance(source, str):
             assert score({"b": runs["b"]}, qrels, [named]).means().loc["b"].tolist() == together.loc["b"].tolist()
     # Without it, another run is no evidence.
     assert score({"b": runs["b"]}, qrels, ["ENDCG@10"]).means().loc["b"].tolist() != together.loc["b"].tolist()
@@ -328,10 +328,10 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
     qrels, runs = evidence()
     judged = qrels.groupby("qid").head(12).drop(columns="label")
     runs = {"odd\u202e name": judged.assign(score=-np.arange(len(judged), dtype=float)), **runs}
-    found = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], inference=Inference(n_resamples=2))
-    means = found.means()
+    result = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], inference=Inference(n_resamples=2))
+    means = result.means()
     assert means.iloc[0]["Unjudged@10"] == 0 < means.iloc[1]["Unjudged@10"]
-    first, second = found.notes
+    first, second = result.notes
     assert first.startswith("ENDCG@10 estimates nDCG@10, judged to depth ")
     assert second.startswith(
         "the first 10 documents of odd\\u202e name are all judged, and still ENDCG@10 is "
@@ -365,9 +365,9 @@ def test_a_topic_that_all_runs_lack_is_no_difference():
 
 def test_topics_without_judgments_are_no_difference_either():
     extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
-    with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topic is not in qrels and is left out \('q9'\)") as said:
+    with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topic is not in qrels and is left out \('q9'\)") as record:
         means = score({"a": RUN, "b": extra}, QRELS, [BNDCG, "nDCG@10"]).means()
-    assert len(said) == 1
+    assert len(record) == 1
     assert means.nunique().tolist() == [1, 1]
 
 
@@ -387,8 +387,8 @@ def subtopic_scores(qrels, run, measure, **options):
     judged = [pyndeval.SubtopicQrel(*row) for row in qrels.itertuples(index=False)]
     rows = run.sort_values(["qid", "score"], ascending=[True, False])
     listed = [pyndeval.ScoredDoc(*row) for row in rows.itertuples(index=False)]
-    found = pyndeval.RelevanceEvaluator(judged, [measure], **options).evaluate(listed)
-    return {qid: values[measure] for qid, values in found.items()}
+    result = pyndeval.RelevanceEvaluator(judged, [measure], **options).evaluate(listed)
+    return {qid: values[measure] for qid, values in result.items()}
 
 
 def test_two_settings_of_a_diversity_measure_in_one_call_are_both_right_although_rows_are_interleaved():
@@ -435,12 +435,12 @@ def test_the_best_share_of_the_systems():
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = score(runs, qrels, ["nDCG@10", "P@1"], inference=Inference(n_resamples=2))
-    assert found.best() == ["good", "middle", "bad"]
-    assert found.best(0.01) == ["good"]
-    assert found.best(1, "P@1") == ["good", "bad", "middle", "also bad"]
+        result = score(runs, qrels, ["nDCG@10", "P@1"], inference=Inference(n_resamples=2))
+    assert result.best() == ["good", "middle", "bad"]
+    assert result.best(0.01) == ["good"]
+    assert result.best(1, "P@1") == ["good", "bad", "middle", "also bad"]
     with pytest.raises(ParameterError, match="measure='AP'"):
-        found.best(measure="AP")
+        result.best(measure="AP")
 
 
 @pytest.mark.parametrize(
@@ -451,19 +451,19 @@ def test_means_and_their_variances_over_unjudged_documents_are_computed_together
     moments = distribution.moments
     monkeypatch.setattr(distribution, "moments", lambda *args, **how: calls.append(how) or moments(*args, **how))
     qrels, run = collection()
-    found = score({"mine": run}, qrels, [text])
+    result = score({"mine": run}, qrels, [text])
     # The mean is that of independent draws; intervals have another strength unless one is given.
     expected = [{"with_variance": True}, {"with_variance": False}]
     assert calls == (expected[:1] if "strength" in text else expected)
-    assert "unjudged (normal)" in set(found.intervals["method"])
+    assert "unjudged (normal)" in set(result.intervals["method"])
 
 
 def test_intervals_without_a_seed_are_those_of_the_documented_seed_0():
     qrels, run = collection()
-    found, zero, other = (
+    result, zero, other = (
         score({"mine": run}, qrels, ["nDCG@10"], inference=Inference(interval="percentile", **seed)).intervals
         for seed in ({}, {"seed": 0}, {"seed": 1})
     )
-    assert_frame_equal(found, zero, check_exact=True)
-    assert found["seed"].tolist() == [0]
-    assert found[["low", "high"]].to_numpy().tolist() != other[["low", "high"]].to_numpy().tolist()
+    assert_frame_equal(result, zero, check_exact=True)
+    assert result["seed"].tolist() == [0]
+    assert result[["low", "high"]].to_numpy().tolist() != other[["low", "high"]].to_numpy().tolist()

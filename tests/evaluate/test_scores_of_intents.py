@@ -24,9 +24,9 @@ def means(*args, **kwargs):
 
 
 def test_intents_and_tags_alone():
-    found = means({"mine": RUN}, measures=["ES@1", "ES@2", "VB@2"], intents=INTENTS, tags=TAGS)
+    averages = means({"mine": RUN}, measures=["ES@1", "ES@2", "VB@2"], intents=INTENTS, tags=TAGS)
     # q1: half of the mass at rank 1, all of it at 2; q2: C alone, .1, penalty .3.
-    assert found == pytest.approx({"ES@1": 0.3, "ES@2": 0.55, "VB@2": (1 + 0.1 - 0.3) / 2})
+    assert averages == pytest.approx({"ES@1": 0.3, "ES@2": 0.55, "VB@2": (1 + 0.1 - 0.3) / 2})
 
 
 @pytest.mark.parametrize("names", [["QID", "ENTITY_ID", "PROB"], ["Query ID", "Entity", "probabilities"]])
@@ -43,8 +43,8 @@ def test_intents_without_rows_are_refused_by_their_name():
 
 
 def test_judgments_and_intents_in_one_call():
-    found = means({"mine": RUN}, QRELS, ["nDCG@2", "ES@2"], intents=INTENTS, tags=TAGS)
-    assert found == pytest.approx({"nDCG@2": 0.5, "ES@2": 0.55})
+    averages = means({"mine": RUN}, QRELS, ["nDCG@2", "ES@2"], intents=INTENTS, tags=TAGS)
+    assert averages == pytest.approx({"nDCG@2": 0.5, "ES@2": 0.55})
 
 
 def test_given_tags_come_before_those_of_the_run_and_of_diversity_judgments():
@@ -60,8 +60,8 @@ def test_given_tags_come_before_those_of_the_run_and_of_diversity_judgments():
 
 def test_parameters_of_a_measure_come_before_what_is_given_beside():
     vbterrier.register_tags("beside", pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]}), replace=True)
-    found = means({"mine": RUN}, measures=["ES(tags='beside')@2", "ES@2"], intents=INTENTS, tags=TAGS)
-    assert found == pytest.approx({"ES(tags='beside')@2": 0.25, "ES@2": 0.55})
+    averages = means({"mine": RUN}, measures=["ES(tags='beside')@2", "ES@2"], intents=INTENTS, tags=TAGS)
+    assert averages == pytest.approx({"ES(tags='beside')@2": 0.25, "ES@2": 0.55})
 
 
 def test_diversity_measures_judge_by_the_same_tags():
@@ -87,20 +87,20 @@ def test_measures_of_others_keep_runs_apart():
         runs[name] = pd.DataFrame({"qid": ["q1"] * 9 + ["q2"] * 9, "docno": listed, "score": [*range(9)] * 2})
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "label": [1, 2, 1]})
     diverse = ["alpha_nDCG@3", "ERR_IA@5", "StRecall@2", "P_IA@5", "alpha_nDCG(judged_only=True)@3"]
-    for judged, measures, given in (
+    for judged, measures, options in (
         (None, diverse, {"intents": INTENTS.assign(prob=0.5), "tags": tags}),
         (qrels, ["nDCG@5", "AP", "RR", "Judged@5"], {}),
     ):
-        together = vbterrier.score(runs, judged, measures, **given, data=Data(on_topics="all")).values
-        alone = [vbterrier.score({name: run}, judged, measures, **given).values for name, run in runs.items()]
+        together = vbterrier.score(runs, judged, measures, **options, data=Data(on_topics="all")).values
+        alone = [vbterrier.score({name: run}, judged, measures, **options).values for name, run in runs.items()]
         pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
 def test_names_and_paths_stand_for_intents_and_tags(tmp_path):
     vbterrier.frames.write_intents(INTENTS, tmp_path / "intents.tsv")
     vbterrier.register_tags("by name", TAGS, replace=True)
-    found = means({"mine": RUN}, measures="ES@2", intents=tmp_path / "intents.tsv", tags="by name")
-    assert found == pytest.approx({"ES@2": 0.55})
+    averages = means({"mine": RUN}, measures="ES@2", intents=tmp_path / "intents.tsv", tags="by name")
+    assert averages == pytest.approx({"ES@2": 0.55})
 
 
 def test_systems_tagged_in_different_ways_are_not_compared():
@@ -119,8 +119,8 @@ def test_joint_intents_by_hand():
     assert scores.means().loc["mine"].tolist() == pytest.approx([0.55, 0.55 - (0.55 * 0.45) ** 0.5])
     # Values remain those of each query.
     values = scores.values.set_index(["measure", "qid"])["value"].to_dict()
-    wanted = {("ES@2", "q1"): 1.0, ("ES@2", "q2"): 0.1, ("VB@2", "q1"): 1.0, ("VB@2", "q2"): 0.1 - 0.3}
-    assert values == pytest.approx(wanted, abs=1e-12)
+    expected = {("ES@2", "q1"): 1.0, ("ES@2", "q2"): 0.1, ("VB@2", "q1"): 1.0, ("VB@2", "q2"): 0.1 - 0.3}
+    assert values == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca", "normal"])
@@ -149,8 +149,8 @@ def test_joint_intents_are_those_of_the_command_and_of_evaluate_intents(tmp_path
 
 def test_joint_intents_do_not_depend_on_memory(tmp_path):
     vbterrier.frames.write_run(RUN.assign(rank=[0, 1, 0]), tmp_path / "mine.run")
-    asked = {"measures": POOLED, "intents": INTENTS, "tags": TAGS, "pool": "collection"}
-    whole = vbterrier.score(tmp_path / "mine.run", **asked).intervals
+    options = {"measures": POOLED, "intents": INTENTS, "tags": TAGS, "pool": "collection"}
+    whole = vbterrier.score(tmp_path / "mine.run", **options).intervals
     pd.testing.assert_frame_equal(
-        vbterrier.score(tmp_path / "mine.run", execution=Execution(memory="64 MiB"), **asked).intervals, whole
+        vbterrier.score(tmp_path / "mine.run", execution=Execution(memory="64 MiB"), **options).intervals, whole
     )

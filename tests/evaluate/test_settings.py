@@ -36,10 +36,10 @@ def collection(seed=0, *, n_topics=12, n_docs=20, share=0.6):
     return {"runs": systems, "qrels": qrels, "links": tags, "pool": pool, "entities": entities}
 
 
-def evaluated(made, measures=MEASURES, *, reach=None, **given):
-    given = {**made, **given}
-    options = ReachOptions(pool=given.pop("pool"), **(reach or {}))
-    return evaluate_settings(measures=measures, options=options, **given)
+def evaluated(made, measures=MEASURES, *, reach=None, **settings):
+    settings = {**made, **settings}
+    options = ReachOptions(pool=settings.pop("pool"), **(reach or {}))
+    return evaluate_settings(measures=measures, options=options, **settings)
 
 
 def table(values, setting=None):
@@ -49,34 +49,34 @@ def table(values, setting=None):
 
 def test_both_settings_are_pt_experiment_when_all_is_reachable():
     data = collection(share=1.1)
-    found, systems, qrels = evaluated(data), data["runs"], data["qrels"]
+    result, systems, qrels = evaluated(data), data["runs"], data["qrels"]
     runs, topics = [frame.assign(rank=0) for frame in systems.values()], qrels[["qid"]].drop_duplicates()
     measures = vbterrier.measures_from(*MEASURES)
     plain = pt.Experiment(runs, topics.assign(query="x"), qrels, measures, names=list(systems), perquery=True)
     scored = vbterrier.score(systems, qrels, MEASURES)
     for setting in ("conditional", "open-world"):
-        values = table(found.values, setting)
+        values = table(result.values, setting)
         assert values.index.equals(table(plain).index)
         np.testing.assert_allclose(values, table(plain), rtol=0, atol=1e-12)
         np.testing.assert_allclose(values, table(scored.values), rtol=0, atol=1e-12)
-        pd.testing.assert_frame_equal(found.means()[setting], scored.means(), check_names=False, atol=1e-12)
-    assert (found.gaps["gap"] == 0).all()
-    assert (found.coverage[["RelCov", "NonRelCov"]] == 1).all(axis=None)
+        pd.testing.assert_frame_equal(result.means()[setting], scored.means(), check_names=False, atol=1e-12)
+    assert (result.gaps["gap"] == 0).all()
+    assert (result.coverage[["RelCov", "NonRelCov"]] == 1).all(axis=None)
 
 
 def test_settings_are_plain_scores_of_frames_filtered_by_hand():
     data = collection(1)
     systems, qrels, tags = data["runs"], data["qrels"], data["links"]
-    reach, found = set(tags.loc[tags["entity_id"] == "wanted", "docno"]), evaluated(data)
+    reach, result = set(tags.loc[tags["entity_id"] == "wanted", "docno"]), evaluated(data)
     cut = {name: run[run["docno"].isin(reach)] for name, run in systems.items()}
     expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, data=Data(on_topics="all"))
     # The stage keeps the same documents.
     stage = EntityReachable(tags, data["entities"])
     assert {name: set(stage.transform(run)["docno"]) for name, run in systems.items()} == dict.fromkeys(cut, reach)
-    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected.values), atol=1e-12)
+    pd.testing.assert_series_equal(table(result.values, "conditional"), table(expected.values), atol=1e-12)
     plain = vbterrier.score(systems, qrels, MEASURES)
-    pd.testing.assert_series_equal(table(found.values, "open-world"), table(plain.values), atol=1e-12)
-    row = found.gaps.set_index(["name", "measure"]).loc["other", "AP"]
+    pd.testing.assert_series_equal(table(result.values, "open-world"), table(plain.values), atol=1e-12)
+    row = result.gaps.set_index(["name", "measure"]).loc["other", "AP"]
     difference = table(expected.values)["other"].xs("AP", level=1) - table(plain.values)["other"].xs("AP", level=1)
     assert row["gap"] == pytest.approx(difference.mean(), abs=1e-12)
     assert row["low"] < row["gap"] < row["high"]
@@ -92,20 +92,20 @@ def hand():
 
 
 def test_hand_case_with_a_topic_that_cannot_be_reached():
-    with pytest.warns(DegenerateWarning) as said:
-        found = evaluated(hand(), ["AP", "SetR"])
-    told = [str(one.message) for one in said if "relevant documents" in str(one.message)]
+    with pytest.warns(DegenerateWarning) as record:
+        result = evaluated(hand(), ["AP", "SetR"])
+    told = [str(one.message) for one in record if "relevant documents" in str(one.message)]
     assert len(told) == 1
     assert "1 of 2 topics have relevant documents, but no reachable one ('q2'); they are left out" in told[0]
     # q1: the ranking is b, c and the only relevant reachable document is b.
-    assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q1", "SetR"): 1.0}
-    assert table(found.values, "open-world").to_dict() == {
+    assert table(result.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q1", "SetR"): 1.0}
+    assert table(result.values, "open-world").to_dict() == {
         ("s", "q1", "AP"): 0.5, ("s", "q1", "SetR"): 1.0, ("s", "q2", "AP"): 1.0, ("s", "q2", "SetR"): 1.0
     }  # fmt: skip
-    gap = found.gaps.set_index("measure").loc["AP"]
+    gap = result.gaps.set_index("measure").loc["AP"]
     assert (gap["conditional"], gap["open_world"], gap["gap"], gap["n_qids"]) == (1.0, 0.5, 0.5, 1)
     assert (gap["RelCov"], gap["NonRelCov"]) == (0.25, 0.75)
-    assert found.coverage.to_dict("records") == [
+    assert result.coverage.to_dict("records") == [
         {"qid": "q1", "RelCov": 0.5, "NonRelCov": 0.5, "n_pool": 4, "n_reachable": 2, "n_relevant": 2,
          "n_relevant_pool": 2, "n_relevant_reachable": 1, "unreached": False},
         {"qid": "q2", "RelCov": 0.0, "NonRelCov": 1.0, "n_pool": 2, "n_reachable": 1, "n_relevant": 1,
@@ -118,10 +118,10 @@ def test_unreached_topics_may_count_as_zero():
     # Also if no judged document of the topic is left.
     for qrels in (data["qrels"], data["qrels"].query("label > 0")):
         with pytest.warns(DegenerateWarning, match="they count as topics without relevant documents"):
-            found = evaluated(data, ["AP", "R@5"], qrels=qrels, reach={"unreached": "zero"})
-        values = table(found.values, "conditional")["s"].unstack()
+            result = evaluated(data, ["AP", "R@5"], qrels=qrels, reach={"unreached": "zero"})
+        values = table(result.values, "conditional")["s"].unstack()
         assert values.to_dict() == {"AP": {"q1": 1.0, "q2": 0.0}, "R@5": {"q1": 1.0, "q2": 0.0}}
-        assert found.gaps.set_index("measure")["gap"].to_dict() == {"AP": -0.25, "R@5": -0.5}
+        assert result.gaps.set_index("measure")["gap"].to_dict() == {"AP": -0.25, "R@5": -0.5}
 
 
 def test_nothing_relevant_within_reach_is_an_error():
@@ -135,9 +135,9 @@ def test_topics_that_never_had_a_relevant_document_stay_in_both_settings():
     data = hand()
     qrels = data["qrels"].assign(label=[1, 1, 0, 0])
     for judged in (qrels, qrels[qrels["docno"] != "f"]):
-        found = evaluated(data, ["AP"], qrels=judged)
-        assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
-        assert not found.coverage["unreached"].any()
+        result = evaluated(data, ["AP"], qrels=judged)
+        assert table(result.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
+        assert not result.coverage["unreached"].any()
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -150,9 +150,9 @@ def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
     )
     assert table(kept.values, "open-world")["s", "q1", "AP"] == pytest.approx((1 / 3 + 2 / 5) / 3)
     assert table(dropped.values, "open-world")["s", "q1", "AP"] == 0.5
-    for found in (kept, dropped):
-        assert table(found.values, "conditional")["s", "q1", "AP"] == 1.0
-        assert found.coverage.loc[0, ["n_relevant", "n_relevant_pool"]].tolist() == [3, 2]
+    for result in (kept, dropped):
+        assert table(result.values, "conditional")["s", "q1", "AP"] == 1.0
+        assert result.coverage.loc[0, ["n_relevant", "n_relevant_pool"]].tolist() == [3, 2]
 
 
 def test_coverage_is_that_of_the_measures():
@@ -168,12 +168,12 @@ def test_links_of_three_shapes_and_their_labels_change_nothing():
     data = collection(3)
     expected, pool, tags = evaluated(data), data["pool"], data["links"]
     for links in (link_pool(pool, tags), link_pool(pool, tags, data["qrels"].assign(label=1)).to_frame()):
-        found = evaluated(data, links=links, pool=None)
-        pd.testing.assert_frame_equal(found.values, expected.values)
-        pd.testing.assert_frame_equal(found.coverage, expected.coverage)
+        result = evaluated(data, links=links, pool=None)
+        pd.testing.assert_frame_equal(result.values, expected.values)
+        pd.testing.assert_frame_equal(result.coverage, expected.coverage)
     with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
-        found = evaluated(data, links=links, pool=pool.head(1))
-    pd.testing.assert_frame_equal(found.values, expected.values)
+        result = evaluated(data, links=links, pool=pool.head(1))
+    pd.testing.assert_frame_equal(result.values, expected.values)
 
 
 def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
@@ -182,50 +182,50 @@ def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
     qrels = run[["qid", "docno"]].assign(label=[1, 1, 1, 0, 1])
     tags = pd.DataFrame({"docno": docnos, "entity_id": list("EFFEE")})
     entities = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "E", "score": 1.0})
-    with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but no reachable one") as said:
-        found = evaluate_settings(
+    with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but no reachable one") as record:
+        evaluation = evaluate_settings(
             {"s": run}, qrels, ["AP", "R@2"], links=tags, entities=entities, options=ReachOptions(pool=run)
         )
-    assert len(said) == 1, [str(one.message) for one in said]
-    assert found.gaps["n_qids"].tolist() == [2, 2]
+    assert len(record) == 1, [str(one.message) for one in record]
+    assert evaluation.gaps["n_qids"].tolist() == [2, 2]
 
 
 def test_order_of_rows_changes_nothing():
     data = collection(4)
     mixed = {name: data[name].sample(frac=1, random_state=6) for name in ("qrels", "links", "pool", "entities")}
     systems = {name: run.sample(frac=1, random_state=5) for name, run in data["runs"].items()}
-    found, expected = evaluated({"runs": systems, **mixed}), evaluated(data)
+    result, expected = evaluated({"runs": systems, **mixed}), evaluated(data)
     for setting in ("conditional", "open-world"):
-        pd.testing.assert_series_equal(table(found.values, setting), table(expected.values, setting))
+        pd.testing.assert_series_equal(table(result.values, setting), table(expected.values, setting))
 
 
 def test_pipelines_are_run_on_the_topics():
     data = collection(5)
     topics = data["pool"][["qid"]].drop_duplicates().assign(query="x")
     pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in data["runs"].items()}
-    found = evaluated(data, runs=pipelines, data=Data(topics=topics))
-    pd.testing.assert_series_equal(table(found.values), table(evaluated(data).values))
+    result = evaluated(data, runs=pipelines, data=Data(topics=topics))
+    pd.testing.assert_series_equal(table(result.values), table(evaluated(data).values))
     with pytest.raises(InputError, match=r"run 'pool': found the pipeline .*needs queries: give .*its results"):
         evaluated(data, runs=pipelines)
 
 
 def test_baseline_gives_comparisons_in_each_setting():
-    found = evaluated(collection(7), ["AP"], baseline="pool")
-    assert found.comparisons[["name_a", "name_b", "setting", "measure"]].values.tolist() == [
+    result = evaluated(collection(7), ["AP"], baseline="pool")
+    assert result.comparisons[["name_a", "name_b", "setting", "measure"]].values.tolist() == [
         ["other", "pool", "conditional", "AP"],
         ["other", "pool", "open-world", "AP"],
     ]
-    means = found.means()
-    for setting, diff in zip(found.comparisons["setting"], found.comparisons["diff"], strict=True):
+    means = result.means()
+    for setting, diff in zip(result.comparisons["setting"], result.comparisons["diff"], strict=True):
         assert diff == pytest.approx(means.loc["other", (setting, "AP")] - means.loc["pool", (setting, "AP")])
     assert not len(evaluated(collection(7), ["AP"]).comparisons)
 
 
 def test_measures_of_this_package_and_graded_ones_are_restricted_too():
-    found = evaluated(collection(8), ["ENDCG@5", "nDCG@5", "P(rel=2)@5"])
+    result = evaluated(collection(8), ["ENDCG@5", "nDCG@5", "P(rel=2)@5"])
     # The pool is completely judged: the bootstrapped measure equals the plain one in both settings.
     for setting in ("conditional", "open-world"):
-        values = table(found.values, setting).unstack()
+        values = table(result.values, setting).unstack()
         np.testing.assert_allclose(values["ENDCG@5"], values["nDCG@5"], atol=1e-9)
 
 
@@ -239,38 +239,38 @@ def test_ambiguous_names_of_news(shared_data):
     qrels.columns = ["qid", "docno", "label"]
     run, tags = read_run(folder / "runs" / "bm25.run.gz"), read_spans(folder / "links.wat.jsonl.gz", nil="drop")
     entities = ConsensusEntities(tags, cutoff=20).transform(run)
-    found = evaluate_settings(
+    evaluation = evaluate_settings(
         {"bm25": run}, qrels, ["AP"], links=tags, entities=entities, options=ReachOptions(pool=run)
     )
 
-    own = {docno: set(group) for docno, group in tags.groupby("docno")["entity_id"]}
+    entities_of = {docno: set(group) for docno, group in tags.groupby("docno")["entity_id"]}
     listed = {qid: set(group) for qid, group in entities.groupby("qid")["docno"]}
 
     def reachable(frame):
         pairs = zip(frame["qid"], frame["docno"], strict=True)
-        return frame[[bool(own.get(docno, set()) & listed.get(qid, set())) for qid, docno in pairs]]
+        return frame[[bool(entities_of.get(docno, set()) & listed.get(qid, set())) for qid, docno in pairs]]
 
     pooled = qrels.merge(run[["qid", "docno"]])
     relevant = pooled.groupby("qid").size()
     share = reachable(pooled).groupby("qid").size().reindex(relevant.index, fill_value=0) / relevant
-    coverage = found.coverage.set_index("qid")
+    coverage = evaluation.coverage.set_index("qid")
     found_share = coverage["RelCov"].dropna().sort_index()
     pd.testing.assert_series_equal(found_share, share, check_names=False, check_index_type=False)
     both = coverage[["RelCov", "NonRelCov"]].dropna()
     assert len(both) == 184
     assert both.mean().tolist() == pytest.approx([0.929, 0.790], abs=6e-4)
     expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], data=Data(on_topics="all")).values
-    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected), rtol=0, atol=1e-12)
+    pd.testing.assert_series_equal(table(evaluation.values, "conditional"), table(expected), rtol=0, atol=1e-12)
     assert coverage["unreached"].sum() == 199 - len(expected)
 
 
 def test_poisson_draws_topics_by_their_ids():
-    found = evaluated(collection(), ["AP"], inference=Inference(interval="poisson", n_resamples=200))
-    values = found.values.pivot_table(index=["name", "qid"], columns="setting", values="value").loc["other"]
+    result = evaluated(collection(), ["AP"], inference=Inference(interval="poisson", n_resamples=200))
+    values = result.values.pivot_table(index=["name", "qid"], columns="setting", values="value").loc["other"]
     differences = values["conditional"] - values["open-world"]
     shuffled = differences.sample(frac=1, random_state=1)
     ends = topics_interval(shuffled.to_numpy(), method="poisson", n_resamples=200, qids=list(shuffled.index))
-    gap = found.gaps.set_index("name").loc["other"]
+    gap = result.gaps.set_index("name").loc["other"]
     np.testing.assert_allclose(gap[["low", "high"]].astype(float), [ends.low, ends.high], rtol=1e-12)
     assert gap["method"] == ends.method == "topics (poisson)"
     by_row = topics_interval(differences.to_numpy(), method="poisson", n_resamples=200)

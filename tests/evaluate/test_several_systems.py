@@ -181,9 +181,9 @@ def test_extra_columns_pass_through():
     by_document = RUNS["BM25"].assign(name="title of " + RUNS["BM25"]["docno"])
     results = ir_measures.calc_aggregate(map(ir_measures.parse_measure, MEASURES), *_for_ir_measures(by_document))
     np.testing.assert_allclose([results[ir_measures.parse_measure(one)] for one in MEASURES], EXPECTED.loc["BM25"])
-    own = vbterrier.measures_from("BNDCG@5")
-    means = ir_measures.calc_aggregate(own, *_for_ir_measures(by_document))
-    assert means == ir_measures.calc_aggregate(own, *_for_ir_measures(RUNS["BM25"]))
+    measures = vbterrier.measures_from("BNDCG@5")
+    means = ir_measures.calc_aggregate(measures, *_for_ir_measures(by_document))
+    assert means == ir_measures.calc_aggregate(measures, *_for_ir_measures(RUNS["BM25"]))
 
 
 def _for_ir_measures(run):
@@ -209,11 +209,11 @@ def test_hosts_refuse_documents_of_several_systems():
     merged = pd.concat([a.assign(system="A"), b.assign(system="B")], ignore_index=True)
     merged.loc[merged["rank"] == 8, "docno"] = "common"
     measures = vbterrier.measures_from("BNDCG@2")
-    wanted = r"document 'common' is duplicated .*column 'system' has several values \('A', 'B'\): if they are systems"
-    with pytest.raises(InputError, match=wanted):
+    expected = r"document 'common' is duplicated .*column 'system' has several values \('A', 'B'\): if they are systems"
+    with pytest.raises(InputError, match=expected):
         ir_measures.calc_aggregate(measures, *_for_ir_measures(merged))
     topics = pd.DataFrame({"qid": QIDS, "query": "x"})
-    with pytest.raises(InputError, match=wanted):
+    with pytest.raises(InputError, match=expected):
         pt.Experiment([merged], topics, QRELS, measures)
 
 

@@ -49,7 +49,7 @@ LOWER = {"lower": "nDCG@10"}
 
 
 @pytest.fixture(scope="module")
-def found(runs, complete):
+def simulations(runs, complete):
     return simulate(runs, complete, incomplete=thinned(complete))
 
 
@@ -60,74 +60,74 @@ def values(runs, qrels, measure):
 
 
 @pytest.mark.slow
-def test_truth_and_estimates_are_those_of_score(found, runs, complete):
+def test_truth_and_estimates_are_those_of_score(simulations, runs, complete):
     truth = values(runs, complete, "nDCG@10")
-    assert found.truth.set_index(["name", "qid"])["truth"].sort_index().equals(truth.sort_index())
-    asked = found.estimates.query("simulation in ('30% #1', '50% #2')")
-    for (left, name), rows in asked.groupby(["simulation", "estimator"]):
+    assert simulations.truth.set_index(["name", "qid"])["truth"].sort_index().equals(truth.sort_index())
+    estimates = simulations.estimates.query("simulation in ('30% #1', '50% #2')")
+    for (left, name), rows in estimates.groupby(["simulation", "estimator"]):
         group = rows.set_index(["name", "qid"])
         assert len(group) == len(truth)
         expected = values(runs, dict(thinned(complete))[left], STANDARD[name])
         assert group["estimate"].to_numpy() == pytest.approx(expected[group.index].to_numpy(), abs=1e-12)
         assert group["truth"].to_numpy() == pytest.approx(truth[group.index].to_numpy())
-    assert asked["n_unjudged"].max() > 5
-    assert not asked["n_unknown"].any()
+    assert estimates["n_unjudged"].max() > 5
+    assert not estimates["n_unknown"].any()
 
 
-def test_measures_with_levels_get_their_intervals(found, runs, complete):
+def test_measures_with_levels_get_their_intervals(simulations, runs, complete):
     left = dict(thinned(complete))["30% #2"]
-    group = found.intervals.query("simulation == '30% #2' and estimator == 'mean, pool' and level == 0.8")
+    group = simulations.intervals.query("simulation == '30% #2' and estimator == 'mean, pool' and level == 0.8")
     group = group.set_index(["name", "qid"])
     for end in ("low", "high"):
         expected = values(runs, left, f"BNDCG(prior='pool',stat='{end[:2]}',level=0.8)@10")
         assert group[end].to_numpy() == pytest.approx(expected[group.index].to_numpy())
     with_levels = {name for name, text in STANDARD.items() if text.startswith(("BNDCG", "ENDCG"))}
-    assert set(found.intervals["estimator"]) == with_levels
-    assert sorted(found.intervals["level"].unique()) == [0.5, 0.8, 0.9, 0.95]
+    assert set(simulations.intervals["estimator"]) == with_levels
+    assert sorted(simulations.intervals["level"].unique()) == [0.5, 0.8, 0.9, 0.95]
 
 
 def test_complete_judgments_leave_nothing_to_estimate(runs, complete):
-    found = simulate(runs, complete, incomplete=[("all", complete)])
-    assert found.errors()[["bias", "rmse"]].abs().to_numpy().max() < 1e-12
-    coverage = found.coverage().set_index("topics")
+    result = simulate(runs, complete, incomplete=[("all", complete)])
+    assert result.errors()[["bias", "rmse"]].abs().to_numpy().max() < 1e-12
+    coverage = result.coverage().set_index("topics")
     assert (coverage.loc["all", "covered"] == 1).all()
     assert (coverage.loc["unjudged", "n"] == 0).all()
-    assert found.correlations()[["tau", "rho", "tau_ap"]].to_numpy() == pytest.approx(1)
-    assert found.preferences()[["precision", "recall", "f1"]].to_numpy() == pytest.approx(1)
-    assert (found.tests()["p_adjusted"] == 1).all()
-    nothing = found.unjudged()
+    assert result.correlations()[["tau", "rho", "tau_ap"]].to_numpy() == pytest.approx(1)
+    assert result.preferences()[["precision", "recall", "f1"]].to_numpy() == pytest.approx(1)
+    assert (result.tests()["p_adjusted"] == 1).all()
+    nothing = result.unjudged()
     for table in (nothing.errors(), nothing.coverage(), nothing.correlations(), nothing.preferences()):
         assert not len(table)
         assert "estimator" in table
 
 
-def test_errors_of_estimators_are_grouped_by_simulation(found):
-    table = found.errors(["simulation"]).set_index(["simulation", "estimator"])
-    group = found.estimates.query("simulation == '50% #0' and estimator == 'condensed'")
+def test_errors_of_estimators_are_grouped_by_simulation(simulations):
+    table = simulations.errors(["simulation"]).set_index(["simulation", "estimator"])
+    group = simulations.estimates.query("simulation == '50% #0' and estimator == 'condensed'")
     error = group["estimate"] - group["truth"]
     assert table.loc[("50% #0", "condensed"), "rmse"] == pytest.approx((error**2).mean() ** 0.5)
     assert table.loc[("50% #0", "condensed"), "bias"] == pytest.approx(error.mean())
     assert (table["n"] == len(QIDS) * 4).all()
-    pd.testing.assert_frame_equal(found.errors("simulation"), found.errors(["simulation"]))
-    everything = found.errors().set_index("estimator")
+    pd.testing.assert_frame_equal(simulations.errors("simulation"), simulations.errors(["simulation"]))
+    everything = simulations.errors().set_index("estimator")
     assert (everything["n"] == len(QIDS) * 4 * 6).all()
     assert everything.loc["lower", "rmse_under"] > 0.1
     assert everything.loc["naive upper", "rmse_over"] > 0.1
 
 
-def test_labels_of_simulations_are_columns_to_group_by(found):
-    table = found.labelled(share=lambda name: name.split()[0]).errors(["share"])
+def test_labels_of_simulations_are_columns_to_group_by(simulations):
+    table = simulations.labelled(share=lambda name: name.split()[0]).errors(["share"])
     assert table["share"].unique().tolist() == ["30%", "50%"]
-    parts = found.errors(["simulation"]).groupby("estimator")["bias"].mean()
+    parts = simulations.errors(["simulation"]).groupby("estimator")["bias"].mean()
     assert table.groupby("estimator")["bias"].mean().to_numpy() == pytest.approx(parts.to_numpy())
     for taken in ("qid", "covered", "rmse"):
         with pytest.raises(ParameterError, match=f"{taken!r} is already a column"):
-            found.labelled(**{taken: str})
+            simulations.labelled(**{taken: str})
 
 
-def test_coverage_counts_what_is_held(found):
-    table = found.coverage().set_index(["estimator", "level", "topics"])
-    group = found.intervals.query("estimator == 'mean, run' and level == 0.9")
+def test_coverage_counts_what_is_held(simulations):
+    table = simulations.coverage().set_index(["estimator", "level", "topics"])
+    group = simulations.intervals.query("estimator == 'mean, run' and level == 0.9")
     held = (group["low"] - 1e-9 <= group["truth"]) & (group["truth"] <= group["high"] + 1e-9)
     for topics, part in (("all", held), ("unjudged", held[group["n_unjudged"] > 0])):
         row = table.loc["mean, run", 0.9, topics]
@@ -140,15 +140,17 @@ def test_coverage_counts_what_is_held(found):
     assert 0 < wide.min() < wide.max()
 
 
-def test_an_end_that_is_the_truth_holds_it(found):
-    intervals = found.intervals.assign(low=found.intervals["truth"] + 1e-12, high=1.0)
-    assert (replace(found, intervals=intervals).coverage()["covered"] == 1).all()
-    assert (replace(found, intervals=intervals.assign(low=intervals["truth"] + 1e-6)).coverage()["covered"] == 0).all()
+def test_an_end_that_is_the_truth_holds_it(simulations):
+    intervals = simulations.intervals.assign(low=simulations.intervals["truth"] + 1e-12, high=1.0)
+    assert (replace(simulations, intervals=intervals).coverage()["covered"] == 1).all()
+    assert (
+        replace(simulations, intervals=intervals.assign(low=intervals["truth"] + 1e-6)).coverage()["covered"] == 0
+    ).all()
 
 
-def test_correlations_are_of_means_over_topics(found):
-    table = found.correlations().set_index(["simulation", "estimator"])
-    for key, group in found.estimates.groupby(["simulation", "estimator"]):
+def test_correlations_are_of_means_over_topics(simulations):
+    table = simulations.correlations().set_index(["simulation", "estimator"])
+    for key, group in simulations.estimates.groupby(["simulation", "estimator"]):
         means = group.groupby("name")[["truth", "estimate"]].mean()
         row = table.loc[key]
         assert row["tau"] == pytest.approx(stats.kendalltau(means["truth"], means["estimate"]).statistic)
@@ -167,11 +169,13 @@ def test_systems_are_compared_on_the_topics_that_all_have(runs, complete):
         simulate(apart, complete, incomplete=thinned(complete)[:1], estimators=LOWER).correlations()
 
 
-def test_preferences_are_those_of_a_loop(found):
-    table = found.preferences().set_index(["estimator", "level"])
-    points = found.estimates.assign(level=0.0, low=found.estimates["estimate"], high=found.estimates["estimate"])
+def test_preferences_are_those_of_a_loop(simulations):
+    table = simulations.preferences().set_index(["estimator", "level"])
+    points = simulations.estimates.assign(
+        level=0.0, low=simulations.estimates["estimate"], high=simulations.estimates["estimate"]
+    )
     for name, level in (("condensed", 0.0), ("mean, pool", 0.0), ("mean, pool", 0.5), ("mean, run", 0.95)):
-        ranges = pd.concat([points, found.intervals]).query("estimator == @name and level == @level")
+        ranges = pd.concat([points, simulations.intervals]).query("estimator == @name and level == @level")
         counts = np.zeros(3)
         for _, group in ranges.groupby(["simulation", "qid"]):
             for a, b in combinations(group.itertuples(), 2):
@@ -184,28 +188,30 @@ def test_preferences_are_those_of_a_loop(found):
 
 def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
     (group, left, names, _), *_ = leave_group_out(runs, complete, cutoff=10)
-    found = simulate(runs, complete, incomplete=[(group, left, names)], estimators=LOWER)
-    assert found.estimates["name"].unique().tolist() == ["r0"]
+    result = simulate(runs, complete, incomplete=[(group, left, names)], estimators=LOWER)
+    assert result.estimates["name"].unique().tolist() == ["r0"]
     truth = values(runs, complete, "nDCG@10").unstack("qid")
     estimate, others = values({"r0": runs["r0"]}, left, "nDCG@10").unstack("qid").loc["r0"], truth.drop("r0")
     n_right = (np.sign(truth.loc["r0"] - others) == np.sign(estimate - others)).to_numpy().sum()
-    (row,) = found.preferences().itertuples()
+    (row,) = result.preferences().itertuples()
     assert (row.n_true, row.n_stated, row.n_right) == (18, 18, n_right)
     assert n_right < 18
 
 
 def test_runs_of_several_simulations_are_ordered_together(runs, complete):
-    found = simulate(runs, complete, incomplete=leave_group_out(runs, complete, cutoff=10), estimators=LOWER)
-    assert found.correlations()[["tau"]].isna().all(axis=None)
-    (row,) = found.correlations(by=()).itertuples()
+    result = simulate(runs, complete, incomplete=leave_group_out(runs, complete, cutoff=10), estimators=LOWER)
+    assert result.correlations()[["tau"]].isna().all(axis=None)
+    (row,) = result.correlations(by=()).itertuples()
     assert row.n_systems == 4
     assert not np.isnan(row.tau)
 
 
-def test_tests_are_of_the_mean_losses_of_topics(found):
-    table = found.tests(baseline="lower")
+def test_tests_are_of_the_mean_losses_of_topics(simulations):
+    table = simulations.tests(baseline="lower")
     assert len(table) == len(STANDARD) - 1
-    losses = found.estimates.assign(loss=(found.estimates["estimate"] - found.estimates["truth"]) ** 2)
+    losses = simulations.estimates.assign(
+        loss=(simulations.estimates["estimate"] - simulations.estimates["truth"]) ** 2
+    )
     losses = losses.pivot_table(index="qid", columns="estimator", values="loss")
     for row in table.itertuples():
         expected = stats.ttest_rel(losses[row.estimator_a], losses["lower"])
@@ -213,10 +219,10 @@ def test_tests_are_of_the_mean_losses_of_topics(found):
         assert row.p_adjusted == pytest.approx(min(1, row.p_value * len(table)))
         assert row.diff == pytest.approx((losses[row.estimator_a] - losses["lower"]).mean())
         assert (row.estimator_b, row.n_units) == ("lower", len(QIDS))
-    absolute = found.tests(loss="absolute", unit=("name", "qid"))
+    absolute = simulations.tests(loss="absolute", unit=("name", "qid"))
     assert len(absolute) == len(STANDARD) * (len(STANDARD) - 1) / 2
     assert (absolute["n_units"] == len(QIDS) * 4).all()
-    errors = found.errors().set_index("estimator")["mae"]
+    errors = simulations.errors().set_index("estimator")["mae"]
     for row in absolute.itertuples():
         assert row.diff == pytest.approx(errors[row.estimator_a] - errors[row.estimator_b])
 
@@ -225,19 +231,19 @@ def test_topics_without_a_relevant_document_are_left_out_and_counted(runs, compl
     worthless = complete.assign(label=complete["label"].where(complete["qid"] != "q0", 0))
     fewer = worthless[~worthless["qid"].isin(["q1"])]
     fewer = fewer.assign(label=fewer["label"].where(fewer["qid"] != "q2", 0))
-    found = simulate({"r0": runs["r0"].query("qid != 'q3'")}, worthless, incomplete=[("fewer", fewer)])
-    assert set(found.truth["qid"]) == {"q1", "q2", "q4", "q5"}
-    assert set(found.estimates["qid"]) == {"q4", "q5"}
-    assert found.topics.to_numpy().tolist() == [["fewer", "r0", 4, 2]]
+    result = simulate({"r0": runs["r0"].query("qid != 'q3'")}, worthless, incomplete=[("fewer", fewer)])
+    assert set(result.truth["qid"]) == {"q1", "q2", "q4", "q5"}
+    assert set(result.estimates["qid"]) == {"q4", "q5"}
+    assert result.topics.to_numpy().tolist() == [["fewer", "r0", 4, 2]]
 
 
 def test_topics_meet_by_name_whatever_their_order(runs, complete):
     left = subsample_qrels(complete, 0.5, 1).query("qid != 'q0'").iloc[::-1]
     lacking = complete.drop(index=complete.index[complete["qid"] == "q3"][:10])
     with pytest.warns(DegenerateWarning, match="lack documents"):
-        found = simulate(runs, lacking, incomplete=[("turned", left)], estimators=LOWER)
-    table = found.estimates.set_index(["name", "qid"])
-    assert set(found.estimates["qid"]) == set(QIDS[1:])
+        result = simulate(runs, lacking, incomplete=[("turned", left)], estimators=LOWER)
+    table = result.estimates.set_index(["name", "qid"])
+    assert set(result.estimates["qid"]) == set(QIDS[1:])
     for column, qrels, measure in (("truth", lacking, "nDCG@10"), ("estimate", left, "nDCG@10")):
         assert table[column].to_numpy() == pytest.approx(values(runs, qrels, measure)[table.index].to_numpy())
     for column, qrels in (("n_unknown", lacking), ("n_unjudged", left)):
@@ -247,9 +253,9 @@ def test_topics_meet_by_name_whatever_their_order(runs, complete):
 
 def test_a_simulation_may_leave_nothing_of_a_run(runs, complete):
     one = {"r0": runs["r0"].query("qid == 'q0'"), "r1": runs["r1"]}
-    found = simulate(one, complete, incomplete=[("without q0", complete.query("qid != 'q0'"))])
-    assert found.topics["n_evaluated"].tolist() == [0, len(QIDS) - 1]
-    assert found.estimates["name"].unique().tolist() == ["r1"]
+    result = simulate(one, complete, incomplete=[("without q0", complete.query("qid != 'q0'"))])
+    assert result.topics["n_evaluated"].tolist() == [0, len(QIDS) - 1]
+    assert result.estimates["name"].unique().tolist() == ["r1"]
     with pytest.raises(InputError, match="nothing to evaluate"):
         simulate({"r0": one["r0"]}, complete, incomplete=[("without q0", complete.query("qid != 'q0'"))])
     with pytest.raises(InputError, match="nothing to evaluate"):
@@ -260,34 +266,34 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
     first = runs["r0"].query("qid == 'q1'")["docno"].iloc[0]
     lacking = complete[(complete["qid"] != "q1") | (complete["docno"] != first)]
     with pytest.warns(DegenerateWarning, match=r"lack documents that \d runs retrieved \(1 of 'r0'"):
-        found = simulate(runs, lacking, incomplete=[("all", lacking)], estimators={"mean": "BNDCG@10"})
-    assert set(found.truth.query("n_unknown > 0")["qid"]) == {"q1"}
-    assert "q1" not in set(found.known().estimates.query("name == 'r0'")["qid"])
-    assert found.errors()["rmse"].item() > 0
-    assert found.known().errors()["rmse"].item() < 1e-12
+        result = simulate(runs, lacking, incomplete=[("all", lacking)], estimators={"mean": "BNDCG@10"})
+    assert set(result.truth.query("n_unknown > 0")["qid"]) == {"q1"}
+    assert "q1" not in set(result.known().estimates.query("name == 'r0'")["qid"])
+    assert result.errors()["rmse"].item() > 0
+    assert result.known().errors()["rmse"].item() < 1e-12
 
 
 @pytest.mark.parametrize(
-    ("given", "level"),
+    ("measures", "level"),
     [
         (("nDCG@10", "nDCG@10", "NDCGBound(side='upper',max_grade=3)@10"), 1.0),
         (("BNDCG(stat='mode')@10", "BNDCG(stat='lo',level=0.7)@10", "BNDCG(stat='hi',level=0.7)@10"), 0.7),
         (("BNDCG@10", "nDCG@10", "BNDCG(stat='q90')@10", 0.9), 0.9),
     ],
 )
-def test_intervals_of_any_two_measures(runs, complete, given, level):
+def test_intervals_of_any_two_measures(runs, complete, measures, level):
     left = subsample_qrels(complete, 0.5, 1)
-    found = simulate(runs, complete, incomplete=[("thin", left)], estimators={"mine": given})
-    assert found.intervals["level"].unique().tolist() == [level]
-    for end, measure in zip(("low", "high"), given[1:3], strict=True):
+    result = simulate(runs, complete, incomplete=[("thin", left)], estimators={"mine": measures})
+    assert result.intervals["level"].unique().tolist() == [level]
+    for end, measure in zip(("low", "high"), measures[1:3], strict=True):
         expected = values(runs, left, measure)
-        group = found.intervals.set_index(["name", "qid"])
+        group = result.intervals.set_index(["name", "qid"])
         assert group[end].to_numpy() == pytest.approx(expected[group.index].to_numpy(), abs=1e-9)
 
 
 def test_ranges_of_the_papers_table_6(runs, complete):
-    found = simulate(runs, complete, incomplete=thinned(complete), estimators=RANGES)
-    table = found.preferences().query("level > 0").set_index("estimator")
+    result = simulate(runs, complete, incomplete=thinned(complete), estimators=RANGES)
+    table = result.preferences().query("level > 0").set_index("estimator")
     # Higher ends give longer ranges, which state fewer preferences.
     stated = table.loc[["to q75", "to q90", "to q95", "to naive upper"], "n_stated"].tolist()
     assert all(more >= less for more, less in pairwise(stated))
@@ -299,36 +305,36 @@ def test_other_measures_can_be_the_truth(runs, complete):
     left = subsample_qrels(complete, 0.4, 1)
     message = r"1 estimators have another cutoff than the true score, P@5, as 'more', P@10"
     with pytest.warns(DegenerateWarning, match=message):
-        found = simulate(
+        result = simulate(
             runs, complete, incomplete=[("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"}
         )
-    assert repr(found) == "Simulation(1 simulation, 4 runs, 6 topics: lower, more)"
-    assert found.estimates["truth"].nunique() <= 6
-    group = found.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
+    assert repr(result) == "Simulation(1 simulation, 4 runs, 6 topics: lower, more)"
+    assert result.estimates["truth"].nunique() <= 6
+    group = result.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
     assert group["estimate"].to_numpy() == pytest.approx(values(runs, left, "P@5")[group.index].to_numpy())
     assert group["n_unjudged"].max() <= 5
-    assert not len(found.intervals)
-    assert list(found.coverage())[:3] == ["estimator", "level", "topics"]
+    assert not len(result.intervals)
+    assert list(result.coverage())[:3] == ["estimator", "level", "topics"]
 
 
 def test_the_truth_of_err_has_all_digits(runs, complete):
     """The five digits of gdeval would miss an interval that ends at the true score."""
-    found = simulate(runs, complete, incomplete=[("all", complete)], measure="ERR@10", estimators={"own": "BERR@10"})
-    assert found.coverage().query("topics == 'all'")["covered"].eq(1).all()
-    exact = found.estimates.set_index(["name", "qid"])["truth"]
+    result = simulate(runs, complete, incomplete=[("all", complete)], measure="ERR@10", estimators={"own": "BERR@10"})
+    assert result.coverage().query("topics == 'all'")["covered"].eq(1).all()
+    exact = result.estimates.set_index(["name", "qid"])["truth"]
     labels = {key: rows.set_index("docno")["label"] for key, rows in complete.groupby("qid")}
     for (name, qid), truth in exact.items():
         run = runs[name][runs[name]["qid"] == qid].sort_values("score", ascending=False)
-        stops, went_on, wanted = [(2 ** labels[qid][docno] - 1) / 16 for docno in run["docno"][:10]], 1.0, 0.0
+        stops, went_on, expected = [(2 ** labels[qid][docno] - 1) / 16 for docno in run["docno"][:10]], 1.0, 0.0
         for rank, stop in enumerate(stops, start=1):
-            wanted += went_on * stop / rank
+            expected += went_on * stop / rank
             went_on *= 1 - stop
-        assert truth == pytest.approx(wanted, abs=1e-12)
+        assert truth == pytest.approx(expected, abs=1e-12)
 
 
 def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
     made, taken, original = [], [], simulation.target_of
-    counted = lambda *given, **options: made.append(given) or original(*given, **options)  # noqa: E731
+    counted = lambda *arguments, **options: made.append(arguments) or original(*arguments, **options)  # noqa: E731
     monkeypatch.setattr(simulation, "target_of", counted)
 
     def generated():
@@ -348,10 +354,10 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
         vbterrier.frames.write_run(frame, tmp_path / f"{name}.run")
     paths = [tmp_path / f"{name}.run" for name in reversed(runs)]
     one, other = (
-        simulate(*given, incomplete=[("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(
+        simulate(*inputs, incomplete=[("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(
             ["name", "qid"]
         )
-        for given in ((runs, complete), (paths, tmp_path / "qrels.txt"))
+        for inputs in ((runs, complete), (paths, tmp_path / "qrels.txt"))
     )
     pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True), check_dtype=False)
 
@@ -363,12 +369,12 @@ def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
         assert ("simulations" in capsys.readouterr().err) is progress
 
 
-def test_illegal_options_of_tests_of_estimators_are_refused(found):
+def test_illegal_options_of_tests_of_estimators_are_refused(simulations):
     for call, options, message in (
-        (found.errors, {"by": ["estimater"]}, "no column 'estimater' to group by"),
-        (found.tests, {"loss": "cubic"}, "loss='cubic'"),
-        (found.tests, {"baseline": "nobody"}, "no such system"),
-        (found.preference_tests, {"level": 0.6}, r"level=0\.6: no ranges of this level"),
+        (simulations.errors, {"by": ["estimater"]}, "no column 'estimater' to group by"),
+        (simulations.tests, {"loss": "cubic"}, "loss='cubic'"),
+        (simulations.tests, {"baseline": "nobody"}, "no such system"),
+        (simulations.preference_tests, {"level": 0.6}, r"level=0\.6: no ranges of this level"),
     ):
         with pytest.raises(ParameterError, match=message):
             call(**options)
@@ -406,11 +412,11 @@ def test_our_mean_is_closer_than_the_papers_mode_where_judgments_were_missing(co
 
 @pytest.mark.parametrize(("score", "level", "baseline"), [("f1", 0.0, None), ("precision", 0.9, "mean, pool")])
 @pytest.mark.slow
-def test_preferences_of_estimators_are_tested_over_simulations(found, score, level, baseline):
-    table = found.preference_tests(score, level=level, baseline=baseline)
+def test_preferences_of_estimators_are_tested_over_simulations(simulations, score, level, baseline):
+    table = simulations.preference_tests(score, level=level, baseline=baseline)
     names = ["estimator_a", "estimator_b", "score", "level", "a", "b", "diff", "t", "p_value", "p_adjusted", "n_units"]
     assert table.columns.tolist() == names
-    single = found.preferences("simulation").query("level == @level")
+    single = simulations.preferences("simulation").query("level == @level")
     single = single.pivot(index="simulation", columns="estimator", values=score)
     n = len(single.columns)
     assert len(table) == (n * (n - 1) / 2 if baseline is None else n - 1)

@@ -60,8 +60,8 @@ def test_a_run_in_parts_has_the_values_of_its_frame(demo, sources, source, memor
     run, qrels, _ = demo
     measures = [nDCG @ 10, AP @ 100, BNDCG @ 10]
     expected = vbterrier.score({"a": run}, qrels, measures).to_frame()
-    found = vbterrier.score({"a": sources[source]}, qrels, measures, execution=Execution(memory=memory)).to_frame()
-    pd.testing.assert_frame_equal(found, expected)
+    table = vbterrier.score({"a": sources[source]}, qrels, measures, execution=Execution(memory=memory)).to_frame()
+    pd.testing.assert_frame_equal(table, expected)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -89,8 +89,8 @@ def test_workers_and_resumed_calls_read_datasets(demo, sources, tmp_path):
         Execution(resume=tmp_path / "parts"),
         Execution(resume=tmp_path / "parts"),
     ):
-        found = vbterrier.score(runs, qrels, [nDCG @ 10], execution=execution).to_frame()
-        pd.testing.assert_frame_equal(found, expected)
+        table = vbterrier.score(runs, qrels, [nDCG @ 10], execution=execution).to_frame()
+        pd.testing.assert_frame_equal(table, expected)
 
 
 def test_datasets_are_judgments_and_tags_too(demo, tmp_path):

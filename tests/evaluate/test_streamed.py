@@ -101,27 +101,27 @@ def as_files(run, folder, kind):
     return write(run, folder / f"mine.{kind}")
 
 
-def scored(*given, **options):
+def scored(*arguments, **options):
     """Scores, and the messages of warnings."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
-        found = score(*given, **options)
-    return found, {str(one.message) for one in said if issubclass(one.category, DegenerateWarning)}
+        result = score(*arguments, **options)
+    return result, {str(one.message) for one in record if issubclass(one.category, DegenerateWarning)}
 
 
-def assert_same(found, wanted):
+def assert_same(result, expected):
     keys = ["name", "measure", "qid"]
-    one, other = (scores.values.sort_values(keys, ignore_index=True) for scores in (found, wanted))
+    one, other = (scores.values.sort_values(keys, ignore_index=True) for scores in (result, expected))
     pd.testing.assert_frame_equal(one, other, check_exact=True)
-    pd.testing.assert_frame_equal(found.intervals, wanted.intervals, check_exact=True)
-    pd.testing.assert_frame_equal(found.missing, wanted.missing)
+    pd.testing.assert_frame_equal(result.intervals, expected.intervals, check_exact=True)
+    pd.testing.assert_frame_equal(result.missing, expected.missing)
 
 
-def assert_streamed(path, run, *given, **options):
+def assert_streamed(path, run, *arguments, **options):
     """Compare the scores of a file in chunks with those of a frame; return the messages of both."""
-    found, also = scored({"mine": path}, *given, execution=Execution(memory=2**26), **options)
-    wanted, warned = scored({"mine": run}, *given, **options)
-    assert_same(found, wanted)
+    result, also = scored({"mine": path}, *arguments, execution=Execution(memory=2**26), **options)
+    expected, warned = scored({"mine": run}, *arguments, **options)
+    assert_same(result, expected)
     return also, warned
 
 
@@ -149,8 +149,8 @@ def test_measures_of_intents_are_the_same(tmp_path):
     docnos = run["docno"].unique()
     tags = pd.DataFrame({"docno": docnos, "entity_id": np.resize(list("ABCD"), len(docnos))})
     path = as_files(run, tmp_path, "shuffled")
-    for given in ({}, {"intents": intents, "tags": tags}):
-        assert_streamed(path, run, qrels, DIVERSE, **given)
+    for options in ({}, {"intents": intents, "tags": tags}):
+        assert_streamed(path, run, qrels, DIVERSE, **options)
 
 
 @pytest.mark.parametrize("measure", ["BNDCG(prior='run')", "BAP(prior='run')", "BQ(prior='run')"])
@@ -181,12 +181,12 @@ def test_several_runs_with_other_topics(tmp_path, topics):
     some = run[run["qid"] != "q5"]
     paths = [write(run, tmp_path / "a.run"), write(some, tmp_path / "b.run")]
     measures = ["ENDCG@10", "AP", "Unjudged"]
-    wanted, _ = scored({"a": run, "b": some, "c": run}, qrels, measures, data=Data(on_topics=topics))
-    given = {"a": paths[0], "b": str(paths[1]), "c": run}
-    found, _ = scored(given, qrels, measures, data=Data(on_topics=topics), execution=Execution(memory="64 MiB"))
-    assert_same(found, wanted)
+    expected, _ = scored({"a": run, "b": some, "c": run}, qrels, measures, data=Data(on_topics=topics))
+    runs = {"a": paths[0], "b": str(paths[1]), "c": run}
+    result, _ = scored(runs, qrels, measures, data=Data(on_topics=topics), execution=Execution(memory="64 MiB"))
+    assert_same(result, expected)
     with pytest.raises(InputError, match="averages over different topics"):
-        scored(given, qrels, measures, execution=Execution(memory="64 MiB"))
+        scored(runs, qrels, measures, execution=Execution(memory="64 MiB"))
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled"])
@@ -205,9 +205,9 @@ def test_the_kept_rows_are_few(tmp_path):
     run, qrels = made()
     work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
     with pytest.warns(DegenerateWarning, match="tied"):
-        found = streaming.streamed([as_files(run, tmp_path, "run")], work, memory=2**26)
-    assert found.run.frame.groupby("qid").size().max() == CHECKED_RANKS
-    assert set(found.run.topics) == set(run["qid"])
+        result = streaming.streamed([as_files(run, tmp_path, "run")], work, memory=2**26)
+    assert result.run.frame.groupby("qid").size().max() == CHECKED_RANKS
+    assert set(result.run.topics) == set(run["qid"])
     estimated = planned(measures_from("ENDCG@5", "nDCG@10", "nDCG@1000", "AP"))
     assert estimated.depth == 100
     assert list(map(str, estimated.at_once)) == ["nDCG@1000", "AP"]
@@ -239,12 +239,12 @@ def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
 
 def parts_in(folder):
     """The topics of each finished part of the one run in a folder."""
-    (own,) = folder.iterdir()
-    lines = [json.loads(line) for line in (own / "journal.jsonl").read_text().splitlines()[1:]]
+    (part,) = folder.iterdir()
+    lines = [json.loads(line) for line in (part / "journal.jsonl").read_text().splitlines()[1:]]
     done = {line["name"]: line["result"] for line in lines}
     kind = "topics " if "apart" in done else "place "
     files = [result["file"] for name, result in done.items() if name.startswith(kind)]
-    return [set(pa.ipc.open_file(own / "kept" / file).read_all()["qid"].to_pylist()) for file in files]
+    return [set(pa.ipc.open_file(part / "kept" / file).read_all()["qid"].to_pylist()) for file in files]
 
 
 def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monkeypatch):
@@ -257,14 +257,14 @@ def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monke
         again, also = scored(path, qrels, measures, execution=Execution(memory=2**27, resume=folder))
     assert_same(again, first)
     assert warned == also
-    for judged, asked, more in (
+    for judged, names, more in (
         (qrels.assign(label=1), measures, {}),
         (qrels, ["ENDCG@10", "RR"], {}),
         (qrels, ["ENDCG@200", "AP"], {}),
         (qrels, measures, {"data": Data(duplicates="first")}),
     ):
         with pytest.raises(FileError, match="holds results of other inputs"):
-            scored(path, judged, asked, execution=Execution(memory=2**26, resume=folder), **more)
+            scored(path, judged, names, execution=Execution(memory=2**26, resume=folder), **more)
     write(run.assign(score=-run["score"]), path)
     with pytest.raises(FileError, match="holds results of other inputs"):
         scored(path, qrels, measures, execution=Execution(resume=folder))
@@ -276,14 +276,14 @@ def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
 
     run, qrels = made(3)
     path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
-    wanted, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
-    (own,) = folder.iterdir()
-    with (own / "lock").open("ab") as held:
+    expected, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
+    (part,) = folder.iterdir()
+    with (part / "lock").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(FileError, match="is in use by another call: wait until it ends, or use another folder"):
             scored(path, qrels, ["AP"], execution=Execution(resume=folder))
-    found, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
-    assert_same(found, wanted)
+    result, _ = scored(path, qrels, ["AP"], execution=Execution(resume=folder))
+    assert_same(result, expected)
 
 
 def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, monkeypatch):
@@ -391,7 +391,7 @@ def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, ki
     run, qrels = made(20)
     path = as_files(run, tmp_path, kind)
     write_qrels(qrels, tmp_path / "qrels")
-    wanted, _ = scored({"mine": path}, qrels, ["ENDCG@10", "AP"])
+    expected, _ = scored({"mine": path}, qrels, ["ENDCG@10", "AP"])
     argv = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "qrels"), str(tmp_path), *map(str, steps)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     numbers, first, second, last = np.array([line.split() for line in done.stdout.splitlines()], dtype=int).T
@@ -401,8 +401,8 @@ def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, ki
     assert set(last) == {0}
     keys = ["measure", "qid"]
     for step in steps:
-        found = pd.read_parquet(tmp_path / f"{step}.parquet").sort_values(keys, ignore_index=True)
-        pd.testing.assert_frame_equal(found, wanted.values.sort_values(keys, ignore_index=True), check_exact=True)
+        table = pd.read_parquet(tmp_path / f"{step}.parquet").sort_values(keys, ignore_index=True)
+        pd.testing.assert_frame_equal(table, expected.values.sort_values(keys, ignore_index=True), check_exact=True)
         parts = parts_in(tmp_path / str(step))
         assert len(parts) > 1
         assert sorted(topic for part in parts for topic in part) == sorted(run["qid"].unique())
