@@ -54,8 +54,8 @@ def test_a_call_runs_as_it_is_printed(gate):
 
 def test_arguments_without_a_short_text_have_names():
     frames = {"a": vbterrier.read_run(RUNS[0]), "b": vbterrier.read_run(RUNS[1])}
-    found = vbterrier.compare(frames, vbterrier.read_qrels(QRELS), "nDCG@10", baseline="a")
-    assert found.answer().made_by == "vbterrier.compare(runs, qrels, 'nDCG@10', baseline='a')"
+    comparison = vbterrier.compare(frames, vbterrier.read_qrels(QRELS), "nDCG@10", baseline="a")
+    assert comparison.answer().made_by == "vbterrier.compare(runs, qrels, 'nDCG@10', baseline='a')"
 
 
 def test_results_keep_the_warnings_of_their_own_call_alone(gate):
@@ -67,8 +67,8 @@ def test_results_keep_the_warnings_of_their_own_call_alone(gate):
 
 
 def test_equal_caveats_are_counted_and_serious_ones_come_first():
-    given = [Caveat("A", "Two  runs.", serious=False), Caveat("B", "More.", serious=True)]
-    told = counted_caveats([*given, Caveat("A", "two runs", serious=True)])
+    caveats = [Caveat("A", "Two  runs.", serious=False), Caveat("B", "More.", serious=True)]
+    told = counted_caveats([*caveats, Caveat("A", "two runs", serious=True)])
     assert [(one.text, one.n, one.serious) for one in told] == [("Two  runs.", 2, True), ("More.", 1, True)]
     assert told[0].line() == "A: Two  runs. (2 times)"
 

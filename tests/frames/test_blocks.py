@@ -22,8 +22,8 @@ def lines_of(n_topics, depth):
     return [f"q{t} Q0 d{t * 7 + r} {r + 1} {1000 - r}.5 tag\n" for t in range(n_topics) for r in range(depth)]
 
 
-def rows(found):
-    tables = [block.table for block in found]
+def rows(result):
+    tables = [block.table for block in result]
     return pa.concat_tables(tables).to_pydict() if tables else {name: [] for name in KEYS}
 
 
@@ -45,9 +45,9 @@ def written(tmp_path, kind, text):
 @pytest.mark.parametrize("n_bytes", [1, 100, 1000, 10**6])
 def test_blocks_are_the_run(tmp_path, kind, n_bytes):
     path = written(tmp_path, kind, "".join(lines_of(9, 11)))
-    found = list(blocks([path], n_bytes))
-    assert rows(found) == as_read(path)
-    assert len(found) > 1 or n_bytes == 10**6
+    results = list(blocks([path], n_bytes))
+    assert rows(results) == as_read(path)
+    assert len(results) > 1 or n_bytes == 10**6
 
 
 @pytest.mark.parametrize("kind", ["run", "gz", "parquet"])
@@ -91,12 +91,12 @@ def test_faults_name_the_line_of_the_file(tmp_path, bad, n_bytes):
     path = tmp_path / "bad.run"
     lines = lines_of(4, 10)
     path.write_text("".join([*lines[:23], f"{bad}\n", *lines[23:]]), encoding="utf-8")
-    with pytest.raises(FileError) as wanted:
+    with pytest.raises(FileError) as reference:
         read_run(path)
-    with pytest.raises(FileError) as found:
+    with pytest.raises(FileError) as error:
         list(blocks([path], n_bytes))
-    assert str(found.value) == str(wanted.value)
-    assert found.value.line == 24
+    assert str(error.value) == str(reference.value)
+    assert error.value.line == 24
 
 
 def test_faults_of_parquet_name_the_row(tmp_path):
@@ -176,13 +176,13 @@ def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts)
     path = tmp_path / "any.run"
     path.write_text("".join(f"q{t} Q0 d{row} 1 {row} t\n" for row, t in enumerate(order)))
     whole = as_read(path)
-    found = list(chunks(blocks([path], n_bytes), 10**6, "run"))
-    assert rows(found) == whole
+    results = list(chunks(blocks([path], n_bytes), 10**6, "run"))
+    assert rows(results) == whole
     # Adjacent rows of one topic are never separated.
-    for one, other in pairwise(found):
+    for one, other in pairwise(results):
         assert one.table["qid"][-1] != other.table["qid"][0]
         assert rows(blocks([path], n_bytes, one.behind))["docno"][0] == other.table["docno"][0].as_py()
-    assert found[-1].behind is None
+    assert results[-1].behind is None
     for old in tmp_path.glob("*.arrow"):
         old.unlink()
     sizes = split(blocks([path], n_bytes), tmp_path, n_parts)
@@ -209,11 +209,11 @@ def test_what_is_larger_than_the_memory_truncated_or_endless_is_refused(tmp_path
 
 def test_another_level_parts_topics_in_another_way(tmp_path):
     (tmp_path / "a.run").write_text("".join(lines_of(40, 1)))
-    found = []
+    results = []
     for level in (0, 1):
         folder = tmp_path / str(level)
         folder.mkdir()
         sizes = split(blocks([tmp_path / "a.run"], 100), folder, 4, level)
-        found.append([set(rows(parted(folder / file))["qid"]) for file in sizes])
-    assert found[0] != found[1]
+        results.append([set(rows(parted(folder / file))["qid"]) for file in sizes])
+    assert results[0] != results[1]
     assert Place() == Place(0, 0, 0)

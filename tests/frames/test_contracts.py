@@ -34,11 +34,11 @@ def test_arrow_tables_become_pandas_frames_with_ids_as_text(made):
 
 
 def test_what_can_be_read_only_once_is_refused():
-    for given in ((row for row in []), iter([])):
+    for rows in ((row for row in []), iter([])):
         with pytest.raises(
             InputError, match=r"mine: found a \w+, which can be read only once; pass a frame.*list\(\.\.\.\)"
         ):
-            frame_of(given, "mine")
+            frame_of(rows, "mine")
     with pytest.raises(InputError, match="run: found a RecordBatchReader, which can be read only once"):
         frame_of(pa.Table.from_pandas(PLAIN).to_reader(), "run")
 

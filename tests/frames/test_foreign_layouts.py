@@ -73,8 +73,8 @@ def test_ratings_of_search_teams_are_read_by_all_readers(cases, name):
 @pytest.mark.parametrize("name", ["qf.csv", "trec2.txt"])
 def test_labels_that_were_written_as_floats_are_whole(cases, name):
     folder = cases / "label-whole-float-text"
-    found = ndcg(folder / ("b.run" if name == "qf.csv" else "trec.run"), folder / name)
-    assert found == pytest.approx(BEIR if name == "qf.csv" else 1.0, abs=1e-12)
+    result = ndcg(folder / ("b.run" if name == "qf.csv" else "trec.run"), folder / name)
+    assert result == pytest.approx(BEIR if name == "qf.csv" else 1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["pt.csv", "pt.jsonl", "pt.parquet"])
@@ -106,9 +106,9 @@ def test_predictions_of_mteb_are_runs(cases):
 def test_a_query_without_ratings_is_unrated(cases):
     folder = cases / "quepid-unrated-query"
     some = ("1 row without a rating is left out", "2 rows without a rating are left out")
-    for ratings, said in zip(("ratings.csv", "detailed.csv"), some, strict=True):
-        assert read_rated_list(folder / ratings).n_unrated == int(said[0])
-        with pytest.warns(DegenerateWarning, match=said):
+    for ratings, message in zip(("ratings.csv", "detailed.csv"), some, strict=True):
+        assert read_rated_list(folder / ratings).n_unrated == int(message[0])
+        with pytest.warns(DegenerateWarning, match=message):
             assert "nothing" not in set(vbterrier.read_qrels(folder / ratings)["qid"])
     with pytest.warns(DegenerateWarning, match="1 query without results is left out"):
         assert "nothing" not in set(vbterrier.read_run(folder / "new.csv")["qid"])
@@ -119,9 +119,9 @@ def test_a_query_without_ratings_is_unrated(cases):
             "score": [2.0, 1.0] * 3,
         }
     )
-    found = release_gate(folder / "new.csv", folder / "ratings.csv", "nDCG@10", baseline={"base": base}, margin=0.05)
-    assert found.pairs["diff"].item() == pytest.approx(-0.2247, abs=5e-5)
-    assert found.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
+    decision = release_gate(folder / "new.csv", folder / "ratings.csv", "nDCG@10", baseline={"base": base}, margin=0.05)
+    assert decision.pairs["diff"].item() == pytest.approx(-0.2247, abs=5e-5)
+    assert decision.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
 
 
 @QUIET
@@ -195,9 +195,9 @@ def test_topics_and_documents_of_other_collections(cases):
     assert vbterrier.read_topics(folder / "b1.jsonl")[["qid", "query"]].to_numpy().tolist() == [["1", "zero"]]
     for name in ("b2.jsonl", "b3.jsonl"):
         assert vbterrier.read_documents(folder / name)[["docno", "text"]].to_numpy().tolist() == [["d1", "zero"]]
-    found = vbterrier.read_topics(folder / "b5.txt")
-    assert found[["qid", "query"]].to_numpy().tolist() == [["301", "International Organized Crime"]]
-    assert found["description"].tolist() == ["Identify"]
+    result = vbterrier.read_topics(folder / "b5.txt")
+    assert result[["qid", "query"]].to_numpy().tolist() == [["301", "International Organized Crime"]]
+    assert result["description"].tolist() == ["Identify"]
 
 
 # Layouts as their tools write them, made by hand.
@@ -345,10 +345,10 @@ QRELS = {
 def test_judgments_of_other_tools(tmp_path, tool):
     path = tmp_path / "qrels"
     path.write_text(QRELS[tool])
-    wanted = ROWS if "red shoes" in QRELS[tool] else [["red", "007", 2], ["red", "d2", 0], ["hat", "007", 1]]
-    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == wanted
-    assert read_rated_list(path).labels[["qid", "docno", "label"]].to_numpy().tolist() == wanted
-    assert read_labels(path).to_numpy().tolist() == wanted
+    expected = ROWS if "red shoes" in QRELS[tool] else [["red", "007", 2], ["red", "d2", 0], ["hat", "007", 1]]
+    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == expected
+    assert read_rated_list(path).labels[["qid", "docno", "label"]].to_numpy().tolist() == expected
+    assert read_labels(path).to_numpy().tolist() == expected
 
 
 HITS = {"red shoes": {"d2": 3.5, "007": 2.0}, "hat": {"007": 1.25}}
@@ -439,12 +439,12 @@ def test_runs_of_other_tools(tmp_path, tool):
     path = tmp_path / "run"
     path.write_bytes(RUNS[tool])
     plain = [["red", "d2"], ["red", "007"], ["hat", "007"]]
-    wanted = ORDER if b"red shoes" in RUNS[tool] or tool == "ranx, lz4" else plain
+    expected = ORDER if b"red shoes" in RUNS[tool] or tool == "ranx, lz4" else plain
     frame = vbterrier.read_run(path)
-    assert frame[["qid", "docno"]].to_numpy().tolist() == wanted
+    assert frame[["qid", "docno"]].to_numpy().tolist() == expected
     assert frame["score"].tolist()[0] > frame["score"].tolist()[1]
     (block,) = blocks([path], 1 << 20)
-    assert block.table.select(["qid", "docno"]).to_pandas().to_numpy().tolist() == wanted
+    assert block.table.select(["qid", "docno"]).to_pandas().to_numpy().tolist() == expected
 
 
 TOPICS = {
@@ -469,8 +469,8 @@ TOPICS = {
 def test_topics_of_other_tools(tmp_path, tool):
     path = tmp_path / "topics"
     path.write_text(TOPICS[tool])
-    found = vbterrier.read_topics(path)[["qid", "query"]].to_numpy().tolist()
-    assert [[qid, " ".join(query.split())] for qid, query in found] == [["7", "Red shoes"]]
+    values = vbterrier.read_topics(path)[["qid", "query"]].to_numpy().tolist()
+    assert [[qid, " ".join(query.split())] for qid, query in values] == [["7", "Red shoes"]]
 
 
 @pytest.mark.parametrize(
@@ -508,8 +508,8 @@ DOCUMENTS = {
 @pytest.mark.parametrize("tool", DOCUMENTS)
 def test_documents_of_other_tools(tmp_path, tool):
     (tmp_path / "documents").write_text(DOCUMENTS[tool])
-    found = vbterrier.read_documents(tmp_path / "documents")
-    assert found[["docno", "text"]].to_numpy().tolist() == [["7", "Red shoes"]]
+    result = vbterrier.read_documents(tmp_path / "documents")
+    assert result[["docno", "text"]].to_numpy().tolist() == [["7", "Red shoes"]]
 
 
 BOOK = {
@@ -523,10 +523,10 @@ BOOK = {
                     "doc_id": docno,
                     "position": 1,
                     "judgements": [
-                        {"rating": label, "unrateable": label is None, "user_email": judge} for judge, label in own
+                        {"rating": label, "unrateable": label is None, "user_email": judge} for judge, label in of_topic
                     ],
                 }
-                for qid, docno, own in [
+                for qid, docno, of_topic in [
                     ("red shoes", "007", [("Ann", 3.0), ("Ben", 2.0), ("Cem", 0.0)]),
                     ("red shoes", "d2", [("Ann", None), ("Ben", 1.0), ("Cem", 0.0)]),
                     ("+tv", "d3", [("Ann", 2.0)]),
@@ -592,8 +592,8 @@ def test_what_is_to_be_judged_goes_back_to_the_workbench(tmp_path):
     (tmp_path / "list").write_text(QRELS["OpenSearch, Search Relevance Workbench"])
     like = read_rated_list(tmp_path / "list")
     write_rated_list(pd.DataFrame({"qid": ["hat"], "docno": ["d7"]}), tmp_path / "next", like)
-    found = json.loads((tmp_path / "next").read_text())
-    assert found["judgmentRatings"] == [{"query": "hat", "ratings": [{"docId": "d7", "rating": None}]}]
+    document = json.loads((tmp_path / "next").read_text())
+    assert document["judgmentRatings"] == [{"query": "hat", "ratings": [{"docId": "d7", "rating": None}]}]
 
 
 @pytest.mark.parametrize(
@@ -724,9 +724,9 @@ def test_other_judgments_are_named(tmp_path, name):
 def test_guards_against_formulas_are_removed_by_all_readers(tmp_path, separator):
     lines = [("query", "docid", "rating"), (" +tv", "d1", "2"), ("'=x", "'-y", "0"), (" plain", "d2", "1")]
     (tmp_path / "q").write_bytes(gzip.compress("\n".join(map(separator.join, lines)).encode()))
-    wanted = [["+tv", "d1", 2], ["=x", "-y", 0], [" plain", "d2", 1]]
-    assert vbterrier.read_qrels(tmp_path / "q")[["qid", "docno", "label"]].to_numpy().tolist() == wanted
-    assert read_rated_list(tmp_path / "q").labels.to_numpy().tolist() == wanted
+    expected = [["+tv", "d1", 2], ["=x", "-y", 0], [" plain", "d2", 1]]
+    assert vbterrier.read_qrels(tmp_path / "q")[["qid", "docno", "label"]].to_numpy().tolist() == expected
+    assert read_rated_list(tmp_path / "q").labels.to_numpy().tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -781,13 +781,13 @@ def test_queries_that_retrieve_themselves_are_named():
         "half": run.assign(docno=run["docno"].mask(first & run["qid"].isin(qids[:2]), "x")),
         "lower": run.assign(score=-run["score"]),
     }
-    own = pd.DataFrame({"qid": qids, "docno": qids, "label": 1})
+    judgments = pd.DataFrame({"qid": qids, "docno": qids, "label": 1})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name, other in others.items():
             assert 0 < ndcg(other, qrels) <= 1, name
         # Pairs of a query and a document of one id, as in collections of paraphrases.
-        assert ndcg(run, pd.concat([qrels, own])) == 1
+        assert ndcg(run, pd.concat([qrels, judgments])) == 1
     three = run.assign(docno=run["docno"].mask(first & (run["qid"] == "q0"), "x"))
     with pytest.warns(DegenerateWarning, match="in 3 of 4 topics"):
         ndcg(three, qrels)

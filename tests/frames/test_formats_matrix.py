@@ -172,8 +172,8 @@ def rows_of(frame, columns):
 RUNS = {"a": plain("run"), "b": plain("run").assign(score=[1.0, 2.0, 3.0, 1.0, 2.0])}
 
 
-def judged(found):
-    return sorted(map(tuple, found[["qid", "docno", "label"]].astype({"qid": str, "docno": str}).to_numpy().tolist()))
+def judged(result):
+    return sorted(map(tuple, result[["qid", "docno", "label"]].astype({"qid": str, "docno": str}).to_numpy().tolist()))
 
 
 def labelled(labels):
@@ -181,9 +181,9 @@ def labelled(labels):
 
 
 def of_labels(frame):
-    found = LabelFrame(frame)
-    qid = [found.topics[place] for place in found.topic]
-    return judged(pd.DataFrame({"qid": qid, "docno": found.docno.text.to_pylist(), "label": found.label}))
+    result = LabelFrame(frame)
+    qid = [result.topics[place] for place in result.topic]
+    return judged(pd.DataFrame({"qid": qid, "docno": result.docno.text.to_pylist(), "label": result.label}))
 
 
 def ranking(run):
@@ -200,25 +200,25 @@ def in_rows(frame, *columns):
 # The readers of files, and the checks of frames, through which all commands and calls go.
 READERS = {
     "qrels": {
-        "score, compare, judge, audit": lambda given: judged(vbterrier.read_qrels(given)),
-        "gate": lambda given: judged(read_rated_list(given).labels),
+        "score, compare, judge, audit": lambda source: judged(vbterrier.read_qrels(source)),
+        "gate": lambda source: judged(read_rated_list(source).labels),
         "labels, agreement": labelled,
     },
     "run": {
         "score, compare, judge, audit": ranking,
-        "gate": lambda given: ranking(vbterrier.read_run(given)),
+        "gate": lambda source: ranking(vbterrier.read_run(source)),
     },
-    "topics": {"topics": lambda given: in_rows(input_of(given), "qid", "query")},
-    "documents": {"documents": lambda given: in_rows(vbterrier.read_documents(given), "docno", "text")},
+    "topics": {"topics": lambda source: in_rows(input_of(source), "qid", "query")},
+    "documents": {"documents": lambda source: in_rows(vbterrier.read_documents(source), "docno", "text")},
 }
 CHECKS = {
     "qrels": {
         "score, compare, judge, audit": of_labels,
-        "diversity": lambda given: judged(frames.flatten_qrels(given)),
+        "diversity": lambda source: judged(frames.flatten_qrels(source)),
         "labels, agreement": labelled,
     },
     "run": {"score, compare, judge, audit, gate": ranking},
-    "topics": {"topics": lambda given: in_rows(input_of(given), "qid", "query")},
+    "topics": {"topics": lambda source: in_rows(input_of(source), "qid", "query")},
 }
 
 
@@ -250,21 +250,21 @@ def right(kind):
     return [[str(cell) for cell in row] for row in ROWS[kind]]
 
 
-def holes(wanted):
+def holes(expected):
     """The cells of the matrix that give other rows, or none, and the number of all cells."""
-    found, n = [], 0
+    result, n = [], 0
     for cell in cells():
-        if wanted(cell[2]):
+        if expected(cell[2]):
             n += 1
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     rows = outcome(*cell, Path(folder))
                 except (VBTerrierError, ValueError, TypeError, KeyError, AttributeError) as error:
-                    found.append((*cell, f"{type(error).__name__}: {error}"[:300]))
+                    result.append((*cell, f"{type(error).__name__}: {error}"[:300]))
                 else:
                     if rows != right(cell[0]):
-                        found.append((*cell, f"other rows: {rows}"[:300]))
-    return found, n
+                        result.append((*cell, f"other rows: {rows}"[:300]))
+    return result, n
 
 
 SHORT = ("CSV", "index", "JSON", "Parquet", "frame")
@@ -272,15 +272,15 @@ SHORT = ("CSV", "index", "JSON", "Parquet", "frame")
 
 @pytest.mark.slow
 def test_tables_of_all_tools_are_read_by_all_commands():
-    found, n = holes(lambda form: form in SHORT)
-    assert not found, f"{len(found)} of {n} cells, as {found[0]}"
+    result, n = holes(lambda form: form in SHORT)
+    assert not result, f"{len(result)} of {n} cells, as {result[0]}"
     assert n > 250
 
 
 @pytest.mark.nightly
 def test_tables_of_all_tools_are_read_by_all_commands_in_all_formats():
-    found, n = holes(lambda form: form not in SHORT)
-    assert not found, f"{len(found)} of {n} cells, as {found[0]}"
+    result, n = holes(lambda form: form not in SHORT)
+    assert not result, f"{len(result)} of {n} cells, as {result[0]}"
     assert n > 1000
 
 
@@ -301,7 +301,7 @@ GIVEN = {
 
 def nested(kind):
     rows = [row[:3] for row in ROWS[kind]]
-    return {qid: {docno: value for own, docno, value in rows if own == qid} for qid, _, _ in rows}
+    return {qid: {docno: value for topic, docno, value in rows if topic == qid} for qid, _, _ in rows}
 
 
 def stored(frame, path):
@@ -318,8 +318,8 @@ def written(text, path):
 EXPECTED = ((2 / np.log2(3)) / (2 + 1 / np.log2(3)) + 1) / 2
 
 
-def mean(found):
-    return found.means().to_numpy().item()
+def mean(result):
+    return result.means().to_numpy().item()
 
 
 COMMANDS = {
@@ -368,7 +368,7 @@ def of_plain_frames():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_take_what_other_tools_hold(tmp_path, command, form, of_plain_frames):
     right = of_plain_frames(command)
-    found = COMMANDS[command](GIVEN[form]("run", tmp_path), GIVEN[form]("qrels", tmp_path))
-    assert found == (pytest.approx(right) if isinstance(right, float) else right)
+    result = COMMANDS[command](GIVEN[form]("run", tmp_path), GIVEN[form]("qrels", tmp_path))
+    assert result == (pytest.approx(right) if isinstance(right, float) else right)
     if isinstance(right, float):
         assert right == pytest.approx(EXPECTED)

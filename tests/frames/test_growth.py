@@ -25,13 +25,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarn
 MEASURABLE, MOST = 0.05, 2.5**2
 
 
-def cpu(call, given):
+def cpu(call, argument):
     """The smallest CPU of three calls, or of one that takes hardly any."""
     times = []
     while len(times) < 3 and (not times or min(times) > MEASURABLE):
         started = time.process_time()
         with suppress(VBTerrierError):
-            call(given)
+            call(argument)
         times.append(time.process_time() - started)
     return min(times)
 
@@ -284,6 +284,6 @@ def test_bullets_of_mediawiki_are_read_alike(tmp_path):
         "{{disambiguation}}</text></page>",
     ]
     (tmp_path / "dump").write_text("\n".join(lines))
-    found = read_mediawiki_aliases(tmp_path / "dump", progress=False)
-    wanted = pd.DataFrame({"alias": "A", "title": ["First", "Second"], "kind": "disambiguation"}, dtype="str")
-    pd.testing.assert_frame_equal(found, wanted)
+    result = read_mediawiki_aliases(tmp_path / "dump", progress=False)
+    expected = pd.DataFrame({"alias": "A", "title": ["First", "Second"], "kind": "disambiguation"}, dtype="str")
+    pd.testing.assert_frame_equal(result, expected)

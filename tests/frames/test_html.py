@@ -30,12 +30,12 @@ def texts(table, path):
 
 def ends(table):
     """The ends of each bar, and the position of its point."""
-    found = []
+    results = []
     for svg in table.iter("svg"):
         lines = [path.get("d") for path in svg.iter("path") if "H" in path.get("d")]
         low, high = map(float, re.match(r"M([\d.]+) 7H([\d.]+)M", lines[0]).groups()) if lines else (None, None)
-        found.append((low, float(svg.find("circle").get("cx")), high))
-    return found
+        results.append((low, float(svg.find("circle").get("cx")), high))
+    return results
 
 
 @given(st.text())

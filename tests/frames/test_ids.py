@@ -102,8 +102,8 @@ def test_an_empty_column_has_no_ids(dtype):
 @given(WORD_LISTS)
 def test_codes_number_ids_by_first_appearance(words):
     distinct = list(dict.fromkeys(words))
-    found, codes = ids(*words).codes()
-    assert found == distinct
+    result, codes = ids(*words).codes()
+    assert result == distinct
     assert codes.tolist() == [distinct.index(word) for word in words]
 
 
@@ -118,9 +118,9 @@ def test_blocks_begin_where_neighbours_differ(words):
 def test_blocks_of_objects_are_the_same_whether_rows_share_them(length, stride):
     # The last block has the text of the block before, in another object.
     words = np.repeat(np.array(["é1", "a1", "a b", "a1", "b1", " b1".strip()], dtype=object), length)
-    shared, own = np.repeat(words, stride)[::stride], np.array(["".join(list(word)) for word in words], dtype=object)
-    assert len({id(word) for word in own}) == len(own)
-    for column in (shared, own):
+    shared, copies = np.repeat(words, stride)[::stride], np.array(["".join(list(word)) for word in words], dtype=object)
+    assert len({id(word) for word in copies}) == len(copies)
+    for column in (shared, copies):
         blocks = distinct_blocks(pd.Series(column, dtype=object), "run, column 'qid'")
         assert blocks.starts.tolist() == [0, length, 2 * length, 3 * length, 4 * length]
         assert blocks.ids.text.to_pylist() == ["é1", "a1", "a b", "b1"]
@@ -210,12 +210,12 @@ def parts(pairs):
 @pytest.mark.parametrize("few", [0, 1 << 14])
 @settings(max_examples=200)
 @given(PAIRS, PAIRS)
-def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(few, rows, wanted):
-    expected = [(i, j) for i, pair in enumerate(wanted) for j, row in enumerate(rows) if pair == row]
+def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(few, rows, pairs):
+    expected = [(i, j) for i, pair in enumerate(pairs) for j, row in enumerate(rows) if pair == row]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ids_module, "FEW", few)
-        found = Lookup(*parts(rows)).find(*parts(wanted))
-    assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
+        result = Lookup(*parts(rows)).find(*parts(pairs))
+    assert list(zip(*(array.tolist() for array in result), strict=True)) == expected
 
 
 def test_ids_are_compared_some_matches_at_a_time(monkeypatch):
@@ -244,37 +244,37 @@ def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
 def test_long_searches_fingerprint_few_ids_and_find_the_same_rows(monkeypatch, has_topics):
     monkeypatch.setattr(ids_module, "FEW", 0)
     monkeypatch.setattr(ids_module, "COMPARED", 100)
-    (topic, rows), (wanted_topic, wanted) = (
+    (topic, rows), (wanted_topic, pairs) = (
         parts([(number % 2, f"document-{number}") for number in numbers])
         for numbers in (range(7, 900, 99), range(1000))
     )
     index = Lookup(topic if has_topics else None, rows)
-    found = index.find(wanted_topic if has_topics else None, wanted)
-    assert [array.tolist() for array in found] == [list(range(7, 900, 99)), list(range(10))]
-    assert "fingerprints" not in vars(wanted)
+    result = index.find(wanted_topic if has_topics else None, pairs)
+    assert [array.tolist() for array in result] == [list(range(7, 900, 99)), list(range(10))]
+    assert "fingerprints" not in vars(pairs)
 
 
 @given(PAIRS, PAIRS)
-def test_lookup_of_ids_alone_finds_them_in_every_topic(rows, wanted):
-    expected = [(i, j) for i, (_, word) in enumerate(wanted) for j, (_, row) in enumerate(rows) if word == row]
-    found = Lookup(None, parts(rows)[1]).find(None, parts(wanted)[1])
-    assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
+def test_lookup_of_ids_alone_finds_them_in_every_topic(rows, pairs):
+    expected = [(i, j) for i, (_, word) in enumerate(pairs) for j, (_, row) in enumerate(rows) if word == row]
+    result = Lookup(None, parts(rows)[1]).find(None, parts(pairs)[1])
+    assert list(zip(*(array.tolist() for array in result), strict=True)) == expected
 
 
 @given(PAIRS.map(lambda pairs: list(dict.fromkeys(pairs))), PAIRS)
-def test_find_one_gives_the_row_or_minus_one(rows, wanted):
-    expected = [rows.index(pair) if pair in rows else -1 for pair in wanted]
-    assert Lookup(*parts(rows)).find_one(*parts(wanted)).tolist() == expected
+def test_find_one_gives_the_row_or_minus_one(rows, pairs):
+    expected = [rows.index(pair) if pair in rows else -1 for pair in pairs]
+    assert Lookup(*parts(rows)).find_one(*parts(pairs)).tolist() == expected
 
 
 @given(PAIRS)
 def test_repeated_pairs_are_adjacent(pairs):
-    found = repeated_pairs(*parts(pairs)).tolist()
-    assert sorted(found) == [i for i, pair in enumerate(pairs) if pairs.count(pair) > 1]
-    groups = [pairs[row] for row in found]
+    values = repeated_pairs(*parts(pairs)).tolist()
+    assert sorted(values) == [i for i, pair in enumerate(pairs) if pairs.count(pair) > 1]
+    groups = [pairs[row] for row in values]
     starts = [group for place, group in enumerate(groups) if place == 0 or group != groups[place - 1]]
     assert len(starts) == len(set(starts))
-    assert all(a < b for a, b in itertools.pairwise(found) if pairs[a] == pairs[b])
+    assert all(a < b for a, b in itertools.pairwise(values) if pairs[a] == pairs[b])
 
 
 def same_prints(_data, start, _length):
@@ -304,8 +304,10 @@ SPELLINGS = ["New_York", "new york", "New%20York", " New York ", "New\u00a0York"
 @pytest.mark.parametrize("one", SPELLINGS)
 @pytest.mark.parametrize("other", SPELLINGS)
 def test_near_matches_are_spellings_of_one_id(one, other):
-    found = near_matches(ids_of(pd.Series([one, "b", "Boston"]), "ids"), ids_of(pd.Series(["b", other, "B2"]), "known"))
-    assert found == ([] if one == other else [(one, other)])
+    result = near_matches(
+        ids_of(pd.Series([one, "b", "Boston"]), "ids"), ids_of(pd.Series(["b", other, "B2"]), "known")
+    )
+    assert result == ([] if one == other else [(one, other)])
 
 
 @pytest.mark.parametrize(("one", "other"), [("d_1_2", "d_12"), ("d 1", "d1"), ("caf\u00e9", "cafe"), ("50%", "50")])
@@ -329,16 +331,16 @@ def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeyp
 
 
 def test_known_ids_are_folded_once_for_all_runs(monkeypatch):
-    known, folded, sizes = ids("Doc 1", "Doc 2", "Doc 3"), ids_module._folded, []
+    reference, folded, sizes = ids("Doc 1", "Doc 2", "Doc 3"), ids_module._folded, []
     monkeypatch.setattr(ids_module, "_folded", lambda text: sizes.append(len(text)) or folded(text))
-    assert near_matches(ids("doc_1", "Doc 3", "x"), known) == [("doc_1", "Doc 1")]
-    assert near_matches(ids("Doc_3", "doc_2"), known) == [("Doc_3", "Doc 3"), ("doc_2", "Doc 2")]
+    assert near_matches(ids("doc_1", "Doc 3", "x"), reference) == [("doc_1", "Doc 1")]
+    assert near_matches(ids("Doc_3", "doc_2"), reference) == [("Doc_3", "Doc 3"), ("doc_2", "Doc 2")]
     assert sizes.count(3) == 1
 
 
 def test_encoded_ids_are_decoded_as_utf8():
-    known = ids_of(pd.Series(["Caf\u00e9", "A/B"]), "known")
-    assert near_matches(ids_of(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), known) == [
+    reference = ids_of(pd.Series(["Caf\u00e9", "A/B"]), "known")
+    assert near_matches(ids_of(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), reference) == [
         ("Caf%C3%A9", "Caf\u00e9"),
         ("A%2FB", "A/B"),
     ]

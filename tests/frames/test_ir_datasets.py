@@ -93,6 +93,6 @@ def test_all_readers_of_judgments_read_datasets(registered, tmp_path):
         "judges": lambda path: next(iter(read_judges(path).values())),
     }
     for what, read in readers.items():
-        found = read(name)
-        pd.testing.assert_frame_equal(found, read(tmp_path / "qrels.txt"), obj=what)
-        assert found["label"].tolist() == [4, 0, 2] if "halves" in what else [2, 0, 1], what
+        result = read(name)
+        pd.testing.assert_frame_equal(result, read(tmp_path / "qrels.txt"), obj=what)
+        assert result["label"].tolist() == [4, 0, 2] if "halves" in what else [2, 0, 1], what

@@ -109,14 +109,14 @@ def test_layouts_with_offsets_give_the_same_mentions(file, layout, pack):
     path = file(OFFSETS[layout])
     if pack:
         path.write_bytes(gzip.compress(path.read_bytes()))
-    found = read_entity_links(path).drop_duplicates("qid")
-    assert found[["qid", "docno", "start", "end", "entity_id"]].to_numpy().tolist() == [
+    result = read_entity_links(path).drop_duplicates("qid")
+    assert result[["qid", "docno", "start", "end", "entity_id"]].to_numpy().tolist() == [
         ["d1:0-5", "d1", 0, 5, PARIS],
         ["d1:10-16", "d1", 10, 16, "NIL"],
         ["d1:20-24", "d1", 20, 24, BONN],
     ]
     if layout != "neleval":
-        assert found["mention"].tolist() == ["Paris", "Dupont", "Bonn"]
+        assert result["mention"].tolist() == ["Paris", "Dupont", "Bonn"]
 
 
 @pytest.mark.parametrize("layout", OFFSETS)
@@ -144,8 +144,8 @@ def test_values_of_links_are_right_for_a_wrong_link_a_missed_nil_and_a_missing_a
 
 
 def test_mentions_of_hipe_files_have_ranges_of_words(file):
-    found = read_entity_links(file(HIPE))
-    assert found[["qid", "start", "end", "mention", "entity_id"]].to_numpy().tolist() == [
+    result = read_entity_links(file(HIPE))
+    assert result[["qid", "start", "end", "mention", "entity_id"]].to_numpy().tolist() == [
         ["p1:w0-3", 0, 3, "M. Dupont", "NIL"],
         ["p1:w4-5", 4, 5, "Bonn", "Q586"],
         ["p1:w4-5", 4, 5, "Bonn", "Q100"],
@@ -168,8 +168,8 @@ def hipe_links(file, *words):
 
 def test_mentions_of_hipe_end_where_their_type_or_link_changes(file):
     with pytest.warns(DegenerateWarning, match="1 mention has words with different links; each is divided where"):
-        path, found = hipe_links(file, "a\tI-loc\tO\tQ586\t_\t_", "b\tI-loc\tO\tQ1\t_\t_", "c\tI-org\tO\tQ1\t_\t_")
-    assert found == [["b", "Q1"], ["c", "Q1"]]
+        path, result = hipe_links(file, "a\tI-loc\tO\tQ586\t_\t_", "b\tI-loc\tO\tQ1\t_\t_", "c\tI-org\tO\tQ1\t_\t_")
+    assert result == [["b", "Q1"], ["c", "Q1"]]
     with pytest.warns(DegenerateWarning, match="different links"):
         assert read_entity_links(path)["mention"].tolist()[3] == "Bonn a"
     with pytest.warns(DegenerateWarning) as caught:
@@ -185,7 +185,7 @@ def test_mentions_of_hipe_end_where_their_type_or_link_changes(file):
 
 def test_words_of_hipe_with_links_are_mentions_and_mentions_without_links_are_none(file):
     with pytest.warns(DegenerateWarning, match="2 mentions have no link and are left out; NIL is an entity that"):
-        _, found = hipe_links(
+        _, result = hipe_links(
             file,
             "a\tB-loc\tO\t_\t_\t_",
             "b\tI-loc\tO\t-\t_\t_",
@@ -194,7 +194,7 @@ def test_words_of_hipe_with_links_are_mentions_and_mentions_without_links_are_no
             "e\tI-loc\tO\tQ3|Q4|Q3\t_\t_",
             "f\tB-loc\tO\t_\t_\t_",
         )
-    assert found == [["c", "Q3"], ["d", "Q3"], ["e", "Q3"], ["e", "Q4"]]
+    assert result == [["c", "Q3"], ["d", "Q3"], ["e", "Q3"], ["e", "Q4"]]
 
 
 def test_words_of_aida_and_its_id_spaces(file):
@@ -219,8 +219,8 @@ def test_words_of_aida_and_its_id_spaces(file):
 
 
 def test_json_of_elq_and_blink(file):
-    found = read_entity_links(file(ELQ))
-    assert found.to_numpy().tolist() == [["q1:w2-3", "q1", 2, 3, "ohio", "10902", -0.5]]
+    result = read_entity_links(file(ELQ))
+    assert result.to_numpy().tolist() == [["q1:w2-3", "q1", 2, 3, "ohio", "10902", -0.5]]
     gold = {"id": "q1", "text": "who governs ohio", "label_id": [10902], "tokenized_mention_idxs": [[2, 3]]}
     assert linking_report({"elq": file(ELQ)}, file([gold], "gold")).figures().iloc[0]["LinkP"] == 1.0
     assert links(file(json.dumps(ELQ, indent=1))) == [["q1:w2-3", "10902"]]
@@ -278,10 +278,10 @@ def test_tags_of_a_file_serve_measures_and_link_pools(file):
     intents = pd.DataFrame({"qid": ["q", "q", "r"], "entity_id": [PARIS, "other", BONN], "prob": [0.75, 0.25, 1.0]})
     path = file(NIF.replace("http://example.org/d1#", "d1#"))
     with pytest.warns(DegenerateWarning, match="give no tags"):
-        found = vbterrier.score(
+        result = vbterrier.score(
             {"mine": run}, None, ["ES@1"], intents=intents, tags=path, inference=Inference(n_resamples=2)
         )
-    assert found.means().iloc[0, 0] == 0.375
+    assert result.means().iloc[0, 0] == 0.375
 
 
 def test_nif_of_several_id_spaces(file):
@@ -372,8 +372,8 @@ def test_answers_of_tagme_and_wat_are_read(file, form):
     by_document = {"d1": TAGME, "d2": {"annotations": []}}
     path = file({"lines": lines, "list": json.dumps(lines), "by document": json.dumps(by_document, indent=1)}[form])
     with pytest.warns(DegenerateWarning, match="1 mention is linked to nothing and left out"):
-        found = read_entity_links(path)
-    assert found.to_numpy().tolist() == [["d1:24-31", "d1", 24, 31, "Mexican", "Mexican cuisine", 0.24]]
+        result = read_entity_links(path)
+    assert result.to_numpy().tolist() == [["d1:24-31", "d1", 24, 31, "Mexican", "Mexican cuisine", 0.24]]
     with pytest.warns(DegenerateWarning, match="linked to nothing"):
         assert vbterrier.read_tags(path)[["docno", "entity_id", "weight"]].to_numpy().tolist() == [
             ["d1", "Mexican cuisine", 0.24]
@@ -680,10 +680,10 @@ def test_saved_answers_of_linkers_are_read_in_all_forms(file, linker):
         named = [{"docno": docno, **answer} for docno, answer in by_document.items()]
         forms += [json.dumps(named), "".join(json.dumps(each) + "\n" for each in named)]
     for form in forms:
-        found = read_entity_links(file(form))
-        score = [None if np.isnan(each) else each for each in found["score"]]
-        assert list(zip(found["qid"], found["entity_id"], score, strict=True)) == rows
-        best = found.drop_duplicates("qid")
+        result = read_entity_links(file(form))
+        score = [None if np.isnan(each) else each for each in result["score"]]
+        assert list(zip(result["qid"], result["entity_id"], score, strict=True)) == rows
+        best = result.drop_duplicates("qid")
         tags = vbterrier.read_tags(file(form))
         assert tags["entity_id"].tolist() == [each for each in best["entity_id"] if each != "NIL"]
 
@@ -814,8 +814,8 @@ prefix its: <http://www.w3.org/2005/11/its/rdf#>
 _:m.1 :anchorOf '''\U000000e9''' ; :beginIndex 2 ; :endIndex 3 ; :referenceContext <d.txt#char=0,5> ;
   its:taIdentRef <http://dbpedia.org/resource/%C3%89> ; its:taConfidence 5e-1 ; a :Phrase .
 """
-    found = read_entity_links(file(text), ids="dbpedia")
-    assert found.to_numpy().tolist() == [
+    result = read_entity_links(file(text), ids="dbpedia")
+    assert result.to_numpy().tolist() == [
         ["http://example.org/d.txt:2-3", "http://example.org/d.txt", 2, 3, "é", "É", 0.5]
     ]
 
@@ -925,7 +925,7 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
 
 
 @pytest.mark.parametrize(
-    ("given", "own", "expected"),
+    ("link", "pattern", "expected"),
     [
         ("http://www.wikidata.org/entity/Q90", "", ("wikidata", "Q90")),
         ("wd:Q90", "", ("wikidata", "Q90")),
@@ -942,8 +942,8 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
         ("en.wikipedia.org/wiki/C%23", "", ("wikipedia_title", "C#")),
     ],
 )
-def test_ids_are_found_by_their_place_in_a_link(given, own, expected):
-    assert place_of(given, own) == expected
+def test_ids_are_found_by_their_place_in_a_link(link, pattern, expected):
+    assert place_of(link, pattern) == expected
 
 
 def test_id_spaces_are_never_merged(file):
@@ -961,8 +961,8 @@ def test_id_spaces_are_never_merged(file):
 
 def test_redirects_are_followed_within_their_space(file):
     path, redirects = file("d1\t0\t4\tdbr:A\nd1\t6\t9\tdbr:D\n"), "entity_id\ttarget\ndbr:A\tdbr:B\ndbr:B\tdbr:C\n"
-    found = links(path, ids="dbpedia", redirects=file(redirects, "redirects.tsv"))
-    assert [entity for _, entity in found] == ["C", "D"]
+    result = links(path, ids="dbpedia", redirects=file(redirects, "redirects.tsv"))
+    assert [entity for _, entity in result] == ["C", "D"]
     with pytest.raises(InputError, match=r"redirects: .*'A'.* lead in a circle"):
         read_entity_links(path, ids="dbpedia", redirects={"A": "B", "B": "C", "C": "A"})
     with pytest.raises(InputError, match="redirects: 'Q90' is of wikidata, wanted ids of dbpedia alone"):
@@ -978,9 +978,9 @@ def test_mentions_of_nif_without_link_or_with_other_text_are_reported(file):
     odd = phrase(20, 24, BONN).replace('"Bonn"', '"Born"')
     with pytest.warns(DegenerateWarning) as caught:
         assert len(read_entity_links(file(NIF_HEAD + phrase(0, 5) + odd))) == 1
-    said = " ".join(str(each.message) for each in caught)
-    assert "1 mention without itsrdf:taIdentRef is left out" in said
-    assert "the nif:anchorOf of 1 mention differs from the text" in said
+    message = " ".join(str(each.message) for each in caught)
+    assert "1 mention without itsrdf:taIdentRef is left out" in message
+    assert "the nif:anchorOf of 1 mention differs from the text" in message
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))

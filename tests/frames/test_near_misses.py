@@ -36,13 +36,13 @@ def test_the_weight_of_a_tag_is_not_ignored(tmp_path, name):
     tags = TAGS.assign(**{name: [0.5, 0.25]})
     intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"], "prob": 0.5})
     run = pd.DataFrame({"qid": "q", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    wanted = f"column '{name}' is not read; if it is the weight, rename it to 'weight'"
-    with pytest.raises(InputError, match=f"tags: {wanted}"):
+    expected = f"column '{name}' is not read; if it is the weight, rename it to 'weight'"
+    with pytest.raises(InputError, match=f"tags: {expected}"):
         vbterrier.score(run, None, ["ES@5"], intents=intents, tags=tags)
     tags.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
     tags.to_parquet(tmp_path / "tags.parquet")
     for path in ("tags.tsv", "tags.parquet"):
-        with pytest.raises(FileError, match=rf"{path}: {wanted}"):
+        with pytest.raises(FileError, match=rf"{path}: {expected}"):
             read_tags(tmp_path / path)
     right = tags.rename(columns={name: "weight"})
     assert vbterrier.score(run, None, ["ES@5"], intents=intents, tags=right).means().iloc[0, 0] == 0.375
@@ -109,19 +109,19 @@ def test_other_columns_pass_through(tmp_path):
 @pytest.mark.parametrize("name", ["weight", "score", "Probability", "prior"])
 def test_probabilities_of_entities_and_subtopics_are_not_ignored(tmp_path, name):
     entities = pd.DataFrame({"qid": "q", "entity_id": ["1", "2"], name: [0.9, 0.1]})
-    wanted = f"column '{name}' is not read; if it is the prob, rename it to 'prob'"
+    expected = f"column '{name}' is not read; if it is the prob, rename it to 'prob'"
     for call in (
         lambda: QueryEntities(entities, name="seeds"),
         lambda: from_diversity(QRELS.assign(**{name: [0.9, 0.1]})),
         lambda: from_diversity(QRELS, subtopics=entities),
     ):
-        with pytest.raises(InputError, match=wanted):
+        with pytest.raises(InputError, match=expected):
             call()
     entities.to_csv(tmp_path / "s.csv", index=False)
-    with pytest.raises(FileError, match=wanted):
+    with pytest.raises(FileError, match=expected):
         read_subtopics(tmp_path / "s.csv")
     run = pd.DataFrame({"qid": ["q"], "docno": ["a"], "score": [1.0]})
-    with pytest.raises(InputError, match=wanted):
+    with pytest.raises(InputError, match=expected):
         vbterrier.score(run, QRELS.assign(**{name: [0.9, 0.1]}), ["ES@5"])
 
 

@@ -36,8 +36,8 @@ def order_of_trec_eval(scores):
     """The documents of a topic in trec_eval's order: each is once the only relevant one of a query."""
     qrels = {f"q{i}": {docno: 1} for i, docno in enumerate(scores)}
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"})
-    found = evaluator.evaluate(dict.fromkeys(qrels, scores))
-    places = {docno: round(1 / found[f"q{i}"]["recip_rank"]) for i, docno in enumerate(scores)}
+    result = evaluator.evaluate(dict.fromkeys(qrels, scores))
+    places = {docno: round(1 / result[f"q{i}"]["recip_rank"]) for i, docno in enumerate(scores)}
     assert sorted(places.values()) == list(range(1, len(scores) + 1))
     return sorted(places, key=places.get)
 
@@ -142,7 +142,7 @@ def test_the_top_of_long_lists_is_where_their_order_begins(topics, depth, togeth
     run = Run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
     whole, starts, sizes = run.ordered()
     expected = [whole[start : start + min(size, depth)].tolist() for start, size in zip(starts, sizes, strict=True)]
-    assert [[row for row in found if row >= 0] for found in run.top(depth).rows.tolist()] == expected
+    assert [[row for row in result if row >= 0] for result in run.top(depth).rows.tolist()] == expected
 
 
 @settings(max_examples=150, deadline=None)
@@ -152,13 +152,13 @@ def test_first_documents_of_given_topics_are_those_of_a_plain_sort(topics, rando
     random.shuffle(rows)
     run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
     top = Run(run, duplicates="error").top(depth)
-    given = [*topics, "without documents"]
-    random.shuffle(given)
+    qids = [*topics, "without documents"]
+    random.shuffle(qids)
     # One topic of the run, or the one without documents, is not among the given topics.
-    given = given[1:]
-    for names, (found, topic, rank, docno) in (
+    qids = qids[1:]
+    for names, (result, topic, rank, docno) in (
         (top.topics, (top.rows, *top.filled, top.docno)),
-        (given, top.of_topics(places(top.topics, given), len(given))),
+        (qids, top.of_topics(places(top.topics, qids), len(qids))),
     ):
         expected = {
             (at, rank): docno
@@ -168,7 +168,7 @@ def test_first_documents_of_given_topics_are_those_of_a_plain_sort(topics, rando
         assert (
             dict(zip(zip(topic.tolist(), rank.tolist(), strict=True), docno.text.to_pylist(), strict=True)) == expected
         )
-        in_rows = {(at, rank): row for at, first in enumerate(found.tolist()) for rank, row in enumerate(first)}
+        in_rows = {(at, rank): row for at, first in enumerate(result.tolist()) for rank, row in enumerate(first)}
         assert {place: (run["qid"][row], run["docno"][row]) for place, row in in_rows.items() if row >= 0} == {
             (at, rank): (names[at], docno) for (at, rank), docno in expected.items()
         }
@@ -249,10 +249,10 @@ def test_concatenated_runs_with_repeated_labels_are_scored_by_position():
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
     run = frame(q={"a": 3.0, "b": 2.0, "c": 1.0})
     with pytest.warns(DegenerateWarning, match="1 repeated"):
-        found = score(
+        result = score(
             pd.concat([run, run.iloc[[0]].assign(score=0.5)]), qrels, ["BNDCG@10"], data=Data(duplicates="first")
         )
-    assert found.means().iloc[0, 0] == pytest.approx(bootstrap_distribution(run, qrels).mean[0])
+    assert result.means().iloc[0, 0] == pytest.approx(bootstrap_distribution(run, qrels).mean[0])
 
 
 # Errors.
@@ -307,23 +307,23 @@ def test_storages_of_ids_have_the_order_and_the_ids_of_text(storage, rows, cutof
             "score": [float(score) for _, score in rows],
         }
     )
-    wanted = order_of(run)
-    found = Run(run.assign(qid=stored(run["qid"], storage), docno=stored(run["docno"], storage)), duplicates="error")
-    top = found.top(cutoff)
-    assert found.topics == list(wanted)
-    for qid, first in zip(found.topics, top.rows.tolist(), strict=True):
-        ids = found.docno.take(np.array([row for row in first if row >= 0], dtype=np.int64))
-        assert ids.text.to_pylist() == wanted[qid][:cutoff]
-    assert pickle.loads(pickle.dumps(found)).docno.text.to_pylist() == run["docno"].tolist()
+    expected = order_of(run)
+    result = Run(run.assign(qid=stored(run["qid"], storage), docno=stored(run["docno"], storage)), duplicates="error")
+    top = result.top(cutoff)
+    assert result.topics == list(expected)
+    for qid, first in zip(result.topics, top.rows.tolist(), strict=True):
+        ids = result.docno.take(np.array([row for row in first if row >= 0], dtype=np.int64))
+        assert ids.text.to_pylist() == expected[qid][:cutoff]
+    assert pickle.loads(pickle.dumps(result)).docno.text.to_pylist() == run["docno"].tolist()
 
 
 def test_ids_below_the_ranks_that_are_looked_at_stay_objects():
     run = pd.DataFrame(
         {"qid": "q", "docno": pd.Series(["c", "b", "a", 7, None], dtype=object), "score": range(5, 0, -1)}
     )
-    found = Run(run, duplicates="error")
-    assert found.docno.take(found.top(2).rows[0]).text.to_pylist() == ["c", "b"]
-    for look in (lambda: found.top(4), lambda: found.docno.text, lambda: Run(run)):
+    result = Run(run, duplicates="error")
+    assert result.docno.take(result.top(2).rows[0]).text.to_pylist() == ["c", "b"]
+    for look in (lambda: result.top(4), lambda: result.docno.text, lambda: Run(run)):
         with pytest.raises(InputError, match="found str in row 0 and int in row 3"):
             look()
     with pytest.raises(InputError, match="row 3 has no id"):
@@ -334,10 +334,10 @@ def test_ids_below_the_ranks_that_are_looked_at_stay_objects():
 
 def test_a_tie_at_the_cut_is_looked_at_to_its_end_and_no_further():
     run = pd.DataFrame({"qid": "q", "docno": [*"abcd", *[7] * 5], "score": [2.0, 1.0, 1.0, 1.0, *[0.0] * 5]})
-    found = Run(run, duplicates="error")
-    assert found.top(2).rows.tolist() == [[0, 3]]
-    assert found.ordered(2)[0].tolist() == [0, 3, 2, 1, *range(4, 9)]
-    assert found.top(2).n_tied == 1
+    result = Run(run, duplicates="error")
+    assert result.top(2).rows.tolist() == [[0, 3]]
+    assert result.ordered(2)[0].tolist() == [0, 3, 2, 1, *range(4, 9)]
+    assert result.top(2).n_tied == 1
 
 
 # The document of rank 2 is repeated at a rank.
@@ -349,16 +349,16 @@ def test_duplicates_are_refused_where_a_measure_looks(rank, cutoffs, storage):
     run = pd.DataFrame({"qid": "q", "docno": docno, "score": -np.arange(7.0)}).astype({"docno": storage})
     words = rf"document 'b' is duplicated for query 'q', at ranks 2 and {rank} \(2 rows repeat\); repair the run"
     for cutoff in (1, 2, 3, 4, None):
-        found = Run(run, duplicates="error")
+        result = Run(run, duplicates="error")
         if cutoff in cutoffs:
-            for look in (found.top, found.refuse_duplicates, found.top):
+            for look in (result.top, result.refuse_duplicates, result.top):
                 with pytest.raises(InputError, match=words):
                     look(cutoff)
         else:
             # Ranks that were looked at say nothing of those below.
-            assert found.top(cutoff).rows.tolist() == [list(range(cutoff))]
+            assert result.top(cutoff).rows.tolist() == [list(range(cutoff))]
             with pytest.raises(InputError, match=words):
-                found.only(["q"]).top()
+                result.only(["q"]).top()
         with pytest.raises(InputError, match=words):
             ranked(run, cutoff, duplicates="everywhere")
     with pytest.raises(InputError, match=words):

@@ -61,17 +61,17 @@ FORMS = {
 def test_every_form_gives_the_same_ratings(tmp_path, form, packed):
     path = tmp_path / "ratings"
     path.write_bytes(gzip.compress(FORMS[form].encode()) if packed else FORMS[form].encode())
-    found = read_rated_list(path, scale=(0, 3))
-    assert found.labels[["qid", "docno", "label"]].to_numpy().tolist() == ROWS
-    assert found.labels["label"].dtype == "int64"
-    assert found.n_unrated == 1
+    result = read_rated_list(path, scale=(0, 3))
+    assert result.labels[["qid", "docno", "label"]].to_numpy().tolist() == ROWS
+    assert result.labels["label"].dtype == "int64"
+    assert result.n_unrated == 1
 
 
 def test_trec_qrels_and_runs_are_read_as_everywhere_and_ids_are_preferred_to_texts(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 d1 2\nq1 0 d2 -1\n")
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.5 bm25\n")
-    found = read_rated_list(tmp_path / "qrels")
-    assert (found.form, found.labels["label"].tolist()) == ("trec", [2, -1])
+    result = read_rated_list(tmp_path / "qrels")
+    assert (result.form, result.labels["label"].tolist()) == ("trec", [2, -1])
     assert vbterrier.read_run(tmp_path / "run")[["qid", "docno", "score"]].to_numpy().tolist() == [["q1", "d1", 2.5]]
     (tmp_path / "both.csv").write_text("query,query_id,docid,rating\nred shoes,q7,d1,2\n")
     assert read_rated_list(tmp_path / "both.csv").labels.to_numpy().tolist() == [["q7", "d1", 2]]
@@ -148,13 +148,13 @@ def test_files_without_hits_are_named(tmp_path, text, message):
 def test_documents_to_rate_are_written_in_the_form_that_came_in(tmp_path, form):
     (tmp_path / "ratings").write_text(FORMS[form])
     like = read_rated_list(tmp_path / "ratings")
-    wanted = pd.DataFrame({"qid": ['shoes, "red"', "hat", "hat"], "docno": ["x", "y", "z"]})
-    write_rated_list(wanted, tmp_path / "next", like)
+    expected = pd.DataFrame({"qid": ['shoes, "red"', "hat", "hat"], "docno": ["x", "y", "z"]})
+    write_rated_list(expected, tmp_path / "next", like)
     text = (tmp_path / "next").read_text()
     if like.form == "rank_eval":
-        found = json.loads(text)["requests"]
-        assert [one["id"] for one in found] == ['shoes, "red"', "hat"]
-        assert found[1]["ratings"][0] == {"_index": "shop", "_id": "y", "rating": None}
+        result = json.loads(text)["requests"]
+        assert [one["id"] for one in result] == ['shoes, "red"', "hat"]
+        assert result[1]["ratings"][0] == {"_index": "shop", "_id": "y", "rating": None}
         text = text.replace('"rating": null', '"rating": 2')
     else:
         lines = text.splitlines()
@@ -163,7 +163,7 @@ def test_documents_to_rate_are_written_in_the_form_that_came_in(tmp_path, form):
         text = "\n".join([lines[0], *(f"{line}2" for line in lines[1:])])
     (tmp_path / "rated").write_text(text)
     again = read_rated_list(tmp_path / "rated")
-    assert again.labels[["qid", "docno"]].to_numpy().tolist() == wanted.to_numpy().tolist()
+    assert again.labels[["qid", "docno"]].to_numpy().tolist() == expected.to_numpy().tolist()
     assert again.form == like.form
 
 
@@ -176,10 +176,10 @@ def test_documents_without_ratings_are_a_plan_and_a_tab_in_a_query_is_refused(tm
     assert not (tmp_path / "other").exists()
     # The index of a hit is kept.
     (tmp_path / "ratings").write_text(json.dumps(REQUEST))
-    wanted = pd.DataFrame({"qid": "hat", "docno": ["x", "y"], "index": ["shop-2", None]})
-    write_rated_list(wanted, tmp_path / "next", read_rated_list(tmp_path / "ratings"))
-    found = json.loads((tmp_path / "next").read_text())["requests"][0]["ratings"]
-    assert [one["_index"] for one in found] == ["shop-2", "shop"]
+    expected = pd.DataFrame({"qid": "hat", "docno": ["x", "y"], "index": ["shop-2", None]})
+    write_rated_list(expected, tmp_path / "next", read_rated_list(tmp_path / "ratings"))
+    result = json.loads((tmp_path / "next").read_text())["requests"][0]["ratings"]
+    assert [one["_index"] for one in result] == ["shop-2", "shop"]
 
 
 FORMULAS = ["=1+1", "+49 30", "-5 degrees", "@sum", "'=quoted", "''@twice", "'plain", "minus -1"]
@@ -198,7 +198,7 @@ def test_cells_that_a_spreadsheet_runs_are_guarded_and_come_back(tmp_path, separ
     # Rated by people, whose file is read again.
     head, *lines = path.read_text().splitlines()
     path.write_text("\n".join([head, *(f"{line}1" for line in lines)]))
-    found = read_rated_list(path).labels
-    assert found[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
+    labels = read_rated_list(path).labels
+    assert labels[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
     path.write_text(path.read_text().replace("Rating", "Position"))
     assert vbterrier.read_run(path)[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()

@@ -400,6 +400,6 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "given", "error", "words"), REFUSALS)
-def test_bad_input_is_refused_by_name(request, call, given, error, words):
-    check_refusal(request, call, given, error, words)
+@pytest.mark.parametrize(("call", "arguments", "error", "words"), REFUSALS)
+def test_bad_input_is_refused_by_name(request, call, arguments, error, words):
+    check_refusal(request, call, arguments, error, words)

@@ -50,9 +50,9 @@ def test_runs_in_tables_with_a_header(tmp_path, content, columns, rows):
     path = tmp_path / "group.csv"
     for data in (content.encode(), gzip.compress(content.encode())):
         path.write_bytes(data)
-        found = read_run(path)
-        assert columns is None or list(found) == columns
-        assert found.to_numpy(dtype=object).tolist() == rows
+        run = read_run(path)
+        assert columns is None or list(run) == columns
+        assert run.to_numpy(dtype=object).tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_tables_that_are_no_runs(tmp_path, content, message):
 def sheet(path, rows, **others):
     """A spreadsheet of rows, and others by name."""
     book = pytest.importorskip("openpyxl").Workbook()
-    for name, own in {"runs": rows, **others}.items():
+    for name, cells in {"runs": rows, **others}.items():
         made = book.active if name == "runs" else book.create_sheet()
         made.title = name
-        for row in own:
+        for row in cells:
             made.append(row)
     book.save(path)
     return path
@@ -93,8 +93,8 @@ HEAD = ["qid", "docno", "rank", "year"]
 
 def test_runs_in_spreadsheets(tmp_path):
     path = sheet(tmp_path / "Group 1.xlsx", [HEAD, ["007", 12, 1, 1999], [], ["NA", "d, e", 2, None], []])
-    found = read_run(path)
-    assert found.to_numpy(dtype=object).tolist() == [["007", "12", -1, 1, "1999"], ["NA", "d, e", -2, 2, ""]]
+    run = read_run(path)
+    assert run.to_numpy(dtype=object).tolist() == [["007", "12", -1, 1, "1999"], ["NA", "d, e", -2, 2, ""]]
     assert list(named_runs([path])) == ["Group 1"]
     assert read_topics(sheet(tmp_path / "q.xlsx", [["qid", "query"], [7, "wages"]])).values.tolist() == [["7", "wages"]]
     with pytest.warns(DegenerateWarning, match=r"reads the first sheet, 'runs', alone; 'notes' ignored"):
@@ -153,10 +153,10 @@ def test_runs_of_ms_marco(stored, start):
     lines = [
         f"{qid}\t{docno}\t{rank + start}\n" for qid, docno, rank in [(7, 70, 0), (8, 80, 0), (7, 71, 1), (7, 72, 5)]
     ]
-    found = read_run(stored("".join(lines)))
-    assert found["docno"].tolist() == ["70", "80", "71", "72"]
-    assert found["score"].tolist() == [-start, -start, -1 - start, -5 - start]
-    assert found["rank"].tolist() == [start, start, 1 + start, 5 + start]
+    run = read_run(stored("".join(lines)))
+    assert run["docno"].tolist() == ["70", "80", "71", "72"]
+    assert run["score"].tolist() == [-start, -start, -1 - start, -5 - start]
+    assert run["rank"].tolist() == [start, start, 1 + start, 5 + start]
 
 
 LINES = '{"qid": "q1", "docno": "d1", "score": 2}\n{"qid": "q2", "docno": "d1", "score": 2}\n'

@@ -54,8 +54,8 @@ def test_selections_keep_what_the_table_has(table):
 
 
 def test_views_are_of_systems_with_values_and_refuse_different_topics(table):
-    said = "of AP, 'a' has 2 topics, 'b' has 3, and they differ in 'q1': .*0 where a run retrieved nothing"
-    with pytest.raises(InputError, match=said):
+    message = "of AP, 'a' has 2 topics, 'b' has 3, and they differ in 'q1': .*0 where a run retrieved nothing"
+    with pytest.raises(InputError, match=message):
         table.views()
     of_ap, of_p = table.views(common=True)
     assert (of_ap.names, of_ap.qids, of_ap.values.tolist()) == (["a", "b"], ["q2", "q3"], [[0.5, 1.0], [0.25, 0.0]])
@@ -67,7 +67,9 @@ def test_views_are_of_systems_with_values_and_refuse_different_topics(table):
 
 def test_the_highest_mean_is_first_and_equal_ones_by_name():
     values = {"c": [0.1, 0.2], "a": [0.2, 0.1], "b": [0.3, 0.3]}
-    rows = [(name, qid, "AP", value) for name, own in values.items() for qid, value in zip("12", own, strict=True)]
+    rows = [
+        (name, qid, "AP", value) for name, scores in values.items() for qid, value in zip("12", scores, strict=True)
+    ]
     view = by_mean(ScoreTable.of_rows(rows).views()[0])
     assert view.names == ["b", "a", "c"]
     assert view.values.T.tolist() == [values[name] for name in view.names]
@@ -76,8 +78,8 @@ def test_the_highest_mean_is_first_and_equal_ones_by_name():
 def test_columns_share_their_sorted_topics(table):
     groups = {tuple(each.qids): each for each in table.columns()}
     assert [*groups] == [("q2", "q3"), ("q3",), ("q1", "q2", "q3")]
-    found = groups["q1", "q2", "q3"]
-    assert (found.places.tolist(), found.values.tolist()) == ([[1, 0]], [[0.75], [1.0], [0.0]])
+    result = groups["q1", "q2", "q3"]
+    assert (result.places.tolist(), result.values.tolist()) == ([[1, 0]], [[0.75], [1.0], [0.0]])
 
 
 def test_a_table_of_views_has_their_values(table):

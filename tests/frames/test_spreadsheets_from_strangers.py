@@ -55,9 +55,9 @@ DOCUMENT = row(text("q1"), text("d1"), SCORE)
 def spreadsheet(folder, rows, *, before="", after="", strings="", **parts):
     path = folder / "g.xlsx"
     sheet = f'{before}<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData>{after}</worksheet>'
-    own = {"xl/worksheets/sheet1.xml": sheet, "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{strings}</sst>'}
+    members = {"xl/worksheets/sheet1.xml": sheet, "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{strings}</sst>'}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in (PARTS | own | parts).items():
+        for name, content in (PARTS | members | parts).items():
             archive.writestr(name, content)
     return path
 
@@ -149,7 +149,7 @@ def test_cells_without_a_number_are_errors(tmp_path, cell, message):
 def test_parts_with_names_of_other_folders_are_not_written(tmp_path):
     path = spreadsheet(tmp_path, HEAD + DOCUMENT, **{"../../evil": "x", "/evil": "x"})
     assert read_run(path).values.tolist() == [["q1", "d1", 2.0]]
-    assert [found.name for found in tmp_path.parent.rglob("evil")] == []
+    assert [result.name for result in tmp_path.parent.rglob("evil")] == []
     with pytest.raises(FileError, match="is not a readable spreadsheet"):
         read_run(spreadsheet(tmp_path, HEAD, **{"xl/workbook.xml": f'<workbook xmlns="{MAIN}"><sheets/></workbook>'}))
 

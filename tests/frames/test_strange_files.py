@@ -51,8 +51,8 @@ def test_messages_name_repeated_columns_among_many_and_no_more_than_one_can_read
     with pytest.raises(FileError, match=r"input:1: column 'query' occurs 2 times; keep one"):
         read_topics(stored(f"qid\tquery\t{names}\tquery\n".encode()))
     # Columns that are not read may share a name.
-    found = read_topics(stored(b"qid\tquery\tnote\tnote\n1\ta\tx\ty\n"))
-    assert found.to_dict("records") == [{"qid": "1", "query": "a", "note": "x", "note (2)": "y"}]
+    result = read_topics(stored(b"qid\tquery\tnote\tnote\n1\ta\tx\ty\n"))
+    assert result.to_dict("records") == [{"qid": "1", "query": "a", "note": "x", "note (2)": "y"}]
     with pytest.raises(FileError, match=r"missing query; found qid, c0.*c28, \.\.\.\.") as refused:
         read_topics(stored(f"qid\t{names}\n".encode()))
     assert len(str(refused.value)) < 1000
@@ -131,7 +131,7 @@ def test_what_unpacks_to_more_than_allowed_is_refused(bomb, read):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of a process")
 def test_no_more_memory_is_taken_than_allowed(bomb):
-    asked = f"""
+    script = f"""
 import resource, vbterrier
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
@@ -139,8 +139,8 @@ try:
 except vbterrier.errors.FileError:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
-    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=100)
-    assert int(found.stdout) < 400_000, "KiB, of 20 GB"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    assert int(result.stdout) < 400_000, "KiB, of 20 GB"
 
 
 def test_runs_in_chunks_stay_in_their_memory(bomb):
@@ -164,11 +164,11 @@ def test_long_texts_that_are_few_are_read(tmp_path):
     frame["kind"] = pd.Categorical(["a", "b", "c"] * 1000)
     frame["links"] = [["e1", "e2"], []] * 1500
     frame.to_parquet(tmp_path / "texts.parquet", row_group_size=1700)
-    found = read_documents(tmp_path / "texts.parquet")
-    assert found["docno"].tolist() == frame["docno"].tolist()
-    assert found["text"].tolist() == frame["text"].tolist()
-    assert found["kind"].astype(str).tolist() == frame["kind"].astype(str).tolist()
-    assert [list(links) for links in found["links"]] == frame["links"].tolist()
+    result = read_documents(tmp_path / "texts.parquet")
+    assert result["docno"].tolist() == frame["docno"].tolist()
+    assert result["text"].tolist() == frame["text"].tolist()
+    assert result["kind"].astype(str).tolist() == frame["kind"].astype(str).tolist()
+    assert [list(links) for links in result["links"]] == frame["links"].tolist()
 
 
 # Compressed text.

@@ -97,15 +97,15 @@ HEADERS = {
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("place", [0, 1])
 def test_headers_of_other_collections_are_not_data(stored, header, place):
-    read, wanted = (read_topics, read_documents)[place], HEADERS[header][place]
+    read, expected = (read_topics, read_documents)[place], HEADERS[header][place]
     separator = "," if "," in header else "\t"
     path = stored(f"{header}\n1{separator}Paris\n")
-    if isinstance(wanted, list):
-        found = read(path)
-        assert list(found) == wanted
-        assert found.to_numpy().tolist() == [["1", "Paris"]]
+    if isinstance(expected, list):
+        result = read(path)
+        assert list(result) == expected
+        assert result.to_numpy().tolist() == [["1", "Paris"]]
     else:
-        with pytest.raises(FileError, match=f"input:1: wanted columns .*; missing {wanted}; found"):
+        with pytest.raises(FileError, match=f"input:1: wanted columns .*; missing {expected}; found"):
             read(path)
 
 
@@ -176,9 +176,9 @@ GOLD = [["q1", "New York"], ["007", "NA"], ["q3", "NIL"]]
     ],
 )
 def test_answers_stay_text_with_a_header_and_without(stored, text):
-    found = read_answers(stored(text))
-    assert found.columns.tolist() == ["qid", "entity_id"]
-    assert found.values.tolist() == GOLD
+    result = read_answers(stored(text))
+    assert result.columns.tolist() == ["qid", "entity_id"]
+    assert result.values.tolist() == GOLD
 
 
 def test_answers_in_gzip_and_parquet_are_recognised_by_content(tmp_path):
@@ -186,9 +186,9 @@ def test_answers_in_gzip_and_parquet_are_recognised_by_content(tmp_path):
         file.write("q1 Q90\nq2 NIL\n")
     assert read_answers(tmp_path / "a").values.tolist() == [["q1", "Q90"], ["q2", "NIL"]]
     pd.DataFrame(GOLD, columns=["qid", "entity_id"]).assign(mention="x").to_parquet(tmp_path / "b")
-    found = read_answers(tmp_path / "b")
-    assert found.columns.tolist() == ["qid", "entity_id", "mention"]
-    assert found[["qid", "entity_id"]].values.tolist() == GOLD
+    result = read_answers(tmp_path / "b")
+    assert result.columns.tolist() == ["qid", "entity_id", "mention"]
+    assert result[["qid", "entity_id"]].values.tolist() == GOLD
 
 
 # Mentions and queries.
@@ -205,9 +205,9 @@ MENTIONS = {
 @pytest.mark.parametrize("content", MENTIONS.values(), ids=MENTIONS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_mentions_read_as_they_are(stored, tmp_path, content, packed):
-    found = read_mentions(stored(gzip.compress(content) if packed else content))
-    assert found.columns.tolist() == ["docno", "mention", "entity_id"]
-    assert found.to_numpy().tolist() == MENTIONED
+    mentions = read_mentions(stored(gzip.compress(content) if packed else content))
+    assert mentions.columns.tolist() == ["docno", "mention", "entity_id"]
+    assert mentions.to_numpy().tolist() == MENTIONED
     pd.DataFrame({"size": [0.5], "mention": ["Paris"], "docno": [7]}).to_parquet(tmp_path / "mentions")
     assert read_mentions(tmp_path / "mentions").to_dict("records") == [{"docno": "7", "mention": "Paris", "size": 0.5}]
 
@@ -217,10 +217,10 @@ def test_queries_read_back(tmp_path):
     frame = pd.DataFrame({"prob": [0.1, 1 / 3], "qid": ["q1", "q2"], "docno": ["007", "d 2"]})
     frame = frame.assign(mention=["Paris, Texas", 'the "Hole"'], note=[None, 2.5], n_draws=[1, 2])
     write_queries(frame, path)
-    found = read_mentions(path)
-    assert found.columns.tolist() == ["docno", "mention", "qid", "prob", "note", "n_draws"]
-    assert found["prob"].astype(float).tolist() == [0.1, 1 / 3]
-    assert found["note"].tolist() == ["", "2.5"]
+    mentions = read_mentions(path)
+    assert mentions.columns.tolist() == ["docno", "mention", "qid", "prob", "note", "n_draws"]
+    assert mentions["prob"].astype(float).tolist() == [0.1, 1 / 3]
+    assert mentions["note"].tolist() == ["", "2.5"]
     with pytest.raises(InputError, match="row 0 holds"):
         write_queries(frame.assign(mention="a\tb"), path)
     with pytest.raises(InputError, match="missing mention"):
@@ -248,9 +248,9 @@ WEB = """<?xml version="1.0" encoding="UTF-8"?>
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_subtopics_of_a_topic_file_of_trec_web(stored, pack):
     path = stored(pack(WEB.encode()))
-    found = read_subtopics(path)
-    assert list(found) == ["qid", "entity_id", "name", "type"]
-    assert found.to_numpy().tolist() == [["007", "1", "Find the homepage of cafés.", "nav"], ["007", "2", "", ""]]
+    result = read_subtopics(path)
+    assert list(result) == ["qid", "entity_id", "name", "type"]
+    assert result.to_numpy().tolist() == [["007", "1", "Find the homepage of cafés.", "nav"], ["007", "2", "", ""]]
     assert read_intents(path)[["qid", "entity_id", "prob"]].to_numpy().tolist() == [
         ["007", "1", 0.5],
         ["007", "2", 0.5],
@@ -258,12 +258,12 @@ def test_subtopics_of_a_topic_file_of_trec_web(stored, pack):
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("1 1\n1 2\n", [["1", "1"], ["1", "2"]]),
         ("1\t1\t0.75\n1\t2\t0.25\n", [["1", "1", 0.75], ["1", "2", 0.25]]),
         ("qid,entity_id,name\n1,a,air\n", [["1", "a", "air"]]),
     ],
 )
-def test_subtopics_of_delimited_text(stored, text, wanted):
-    assert read_subtopics(stored(text)).to_numpy().tolist() == wanted
+def test_subtopics_of_delimited_text(stored, text, expected):
+    assert read_subtopics(stored(text)).to_numpy().tolist() == expected

@@ -28,18 +28,18 @@ def variants():
     yield pl.from_pandas(BASE)
 
 
-@pytest.mark.parametrize("given", list(variants()))
-def test_frames_of_any_kind_are_one(given):
-    before = given.clone() if isinstance(given, pl.DataFrame) else given.copy()
-    assert values_of(given).to_numpy().tolist() == PLAIN
-    assert given.equals(before)
-    assert values_of(given[:0]).shape == (0, 4)
+@pytest.mark.parametrize("frame", list(variants()))
+def test_frames_of_any_kind_are_one(frame):
+    before = frame.clone() if isinstance(frame, pl.DataFrame) else frame.copy()
+    assert values_of(frame).to_numpy().tolist() == PLAIN
+    assert frame.equals(before)
+    assert values_of(frame[:0]).shape == (0, 4)
     with pytest.raises(InputError, match=r"missing value; found name, qid, measure, values\. Did you mean values"):
         values_of(BASE.rename(columns={"value": "values"}))
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "said"),
+    ("column", "value", "message"),
     [
         ("value", np.nan, "row 2 holds nan (system 'b', topic '1', AP)"),
         ("value", None, "row 2 holds None (system 'b', topic '1', AP)"),
@@ -53,12 +53,12 @@ def test_frames_of_any_kind_are_one(given):
         ("name", "a", "row 2 repeats row 0 (system 'a', topic '1', AP)"),
     ],
 )
-def test_errors_name_the_row(column, value, said):
+def test_errors_name_the_row(column, value, message):
     frame = BASE.astype(object)
     frame.loc[2, column] = value
     with pytest.raises(InputError) as error:
         values_of(frame)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -75,7 +75,7 @@ def test_files_keep_ids_as_they_are(tmp_path, separator, index):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("q1 Q0 d1 1 2.0 t\n", ":1: wanted columns name, qid, measure, value; missing name"),
@@ -87,12 +87,12 @@ def test_files_keep_ids_as_they_are(tmp_path, separator, index):
         ("name,qid,measure,value,qid\na,1,AP,1,1\n", ":1: column 'qid' occurs 2 times"),
     ],
 )
-def test_files_that_hold_no_values(tmp_path, text, said):
+def test_files_that_hold_no_values(tmp_path, text, message):
     path = tmp_path / "values.csv"
     path.write_text(text)
     with pytest.raises(FileError) as error:
         read_values(path)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("is_file", [False, True])
