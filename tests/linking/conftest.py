@@ -13,7 +13,7 @@ import pytest
 _LONG, _PAUSE = 60, 0.03
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     method: str
     path: str
     params: dict
@@ -31,8 +31,8 @@ class Handler(BaseHTTPRequestHandler):
         body, parts = self.rfile.read(int(self.headers.get("Content-Length", 0))), urlsplit(self.path)
         is_form = self.headers.get("Content-Type") == "application/x-www-form-urlencoded"
         params = parse_qs(body.decode() if is_form else parts.query)
-        asked = Asked(self.command, parts.path, params, dict(self.headers), body, self.client_address[1])
-        service.asked.append(asked)
+        request = Request(self.command, parts.path, params, dict(self.headers), body, self.client_address[1])
+        service.requests.append(request)
         reply = service.replies.pop(0) if len(service.replies) > 1 else service.replies[0]
         try:
             reply(self) if callable(reply) else service.send(json.dumps(reply))(self)
@@ -57,7 +57,7 @@ class Service:
     """A service that answers each request with the next of its replies (JSON or a function), and repeats the last."""
 
     def __init__(self):
-        self.asked, self.replies, self.over = [], [], threading.Event()
+        self.requests, self.replies, self.over = [], [], threading.Event()
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.service = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -68,7 +68,7 @@ class Service:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def texts(self):
-        return [asked.params["text"][0] for asked in self.asked]
+        return [request.params["text"][0] for request in self.requests]
 
     def answers(self, *replies):
         self.replies[:] = replies

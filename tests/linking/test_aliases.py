@@ -58,13 +58,15 @@ def test_a_knowledge_base_stays_what_it_is():
 def test_objects_without_aliases_are_refused_by_their_kind(made, id_space):
     retriever = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["Q1"], "score": [1.0]}))
     linker = RetrieverLinker(retriever, id_space="wikidata")
-    wanted = r"wanted a knowledge base or a frame \(alias, entity_id\), found "
+    expected = r"wanted a knowledge base or a frame \(alias, entity_id\), found "
     for path in ("congress.kb", Path("congress.kb")):
-        with pytest.raises(ParameterError, match=f"congress.kb'.*{wanted}a path: open it with KnowledgeBase\\(path\\)"):
+        with pytest.raises(
+            ParameterError, match=f"congress.kb'.*{expected}a path: open it with KnowledgeBase\\(path\\)"
+        ):
             made(path, id_space=id_space)
-    with pytest.raises(ParameterError, match=f"{wanted}a transformer: use RetrieverLinker"):
+    with pytest.raises(ParameterError, match=f"{expected}a transformer: use RetrieverLinker"):
         made(retriever, id_space=id_space)
-    with pytest.raises(ParameterError, match=f"{wanted}a linker, which can be used as it is"):
+    with pytest.raises(ParameterError, match=f"{expected}a linker, which can be used as it is"):
         made(linker, id_space=id_space)
     with pytest.raises(InputError, match="aliases: wanted a data frame, found list"):
         made([("a", "b")], id_space=id_space)

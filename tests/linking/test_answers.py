@@ -104,8 +104,8 @@ def test_equal_gold_rows_are_one_answer():
 
 def test_several_right_entities_are_refused_or_any_is_right():
     gold = pd.concat([GOLD, frame(a="Q5")])
-    said = r"gold: query 'a' .* several correct answers; keep one, or .* multiple_answers='any'"
-    with pytest.raises(InputError, match=said):
+    message = r"gold: query 'a' .* several correct answers; keep one, or .* multiple_answers='any'"
+    with pytest.raises(InputError, match=message):
         Gold(gold)
     for right in ("Q1", "Q5"):
         assert counts(frame(a=right, b="Q5"), gold, multiple_answers="any") == [[1, 1, 0, 0], [0, 0, 0, 2]]
@@ -168,8 +168,8 @@ def test_paths_are_read_and_frames_not_changed(tmp_path):
     pd.testing.assert_frame_equal(gold, GOLD)
     GOLD.to_csv(tmp_path / "gold.csv", index=False)
     (tmp_path / "run.txt").write_text("a Q0 Q1 1 1.0 mine\nb Q0 NIL 1 1.0 mine\n")
-    found = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
-    assert found.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]
+    result = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
+    assert result.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]
 
 
 def test_answers_in_another_spelling_are_told():

@@ -106,13 +106,13 @@ def test_services_are_asked_as_documented(service, shared_data, kind, options, n
     links = kind(service.url + "/tag", token=TOKEN, **options).link([text])
     assert links.frame["entity_id"].tolist() == entities
     assert links.scale == ("probability" if options.get("score") == "prior" else "score")
-    [asked] = service.asked
+    [request] = service.requests
     is_get = kind is WATClient and "method" not in options
-    assert (asked.method, asked.path) == ("GET" if is_get else "POST", "/tag")
-    assert (asked.params or json.loads(asked.body)) == sent
+    assert (request.method, request.path) == ("GET" if is_get else "POST", "/tag")
+    assert (request.params or json.loads(request.body)) == sent
     header, before = kind.token_header
-    assert asked.headers[header] == before + TOKEN
-    assert asked.headers["Accept"] == "application/json"
+    assert request.headers[header] == before + TOKEN
+    assert request.headers["Accept"] == "application/json"
 
 
 SEAL = "Seal sang"
@@ -199,9 +199,9 @@ def test_services_are_asked_and_their_answers_read(service, kind, path, options,
     assert list(links.frame[["entity_id", "score"]].itertuples(index=False, name=None)) == rows
     assert links.frame["mention"].tolist() == ["Seal"] * len(rows)
     assert links.scale == scale
-    [asked] = service.asked
-    assert (asked.method, asked.path) == ("GET" if kind is WATClient else "POST", path)
-    assert sent is None or (asked.params or json.loads(asked.body)) == sent
+    [request] = service.requests
+    assert (request.method, request.path) == ("GET" if kind is WATClient else "POST", path)
+    assert sent is None or (request.params or json.loads(request.body)) == sent
 
 
 def test_endpoints_and_scores_of_spotlight_are_checked(service):
@@ -224,11 +224,11 @@ def test_a_probability_above_1_is_refused(service):
 def test_warnings_are_given_once_a_client(service):
     service.answers({"annotations": [{"start": 0, "end": 1, "spot": "a", "id": 0, "rho": 0.1}]})
     client = TagMeClient(service.url + "/tag")
-    for own in (client, pickle.loads(pickle.dumps(client))):
-        with pytest.warns(DegenerateWarning, match="TagMe: 1 mention is linked to nothing") as said:
-            found = [own.link(texts).frame for texts in (["a"], ["a b"], ["a"])]
-        assert all(frame.empty for frame in found)
-        assert len(said) == 1
+    for copy in (client, pickle.loads(pickle.dumps(client))):
+        with pytest.warns(DegenerateWarning, match="TagMe: 1 mention is linked to nothing") as record:
+            results = [copy.link(texts).frame for texts in (["a"], ["a b"], ["a"])]
+        assert all(frame.empty for frame in results)
+        assert len(record) == 1
 
 
 def test_spotlight_gives_one_entity_or_candidates_as_the_endpoint_does(service, shared_data):
@@ -238,9 +238,9 @@ def test_spotlight_gives_one_entity_or_candidates_as_the_endpoint_does(service, 
     links = SpotlightClient(service.url + "/rest/annotate", confidence=0.3, support=5).link([brazil["@text"]])
     assert links.frame["entity_id"].tolist() == ["Brazil", "Petrobras"]
     assert (links.id_space, links.scale) == ("dbpedia", "score")
-    [asked] = service.asked
-    assert (asked.method, asked.path) == ("POST", "/rest/annotate")
-    assert asked.params == {"text": [brazil["@text"]], "confidence": ["0.3"], "support": ["5"]}
+    [request] = service.requests
+    assert (request.method, request.path) == ("POST", "/rest/annotate")
+    assert request.params == {"text": [brazil["@text"]], "confidence": ["0.3"], "support": ["5"]}
     text = delft["annotation"]["@text"]
     links = SpotlightClient(service.url + "/candidates/").link([text])
     assert links.frame["entity_id"].tolist() == ["Technische_Universiteit_Delft", "Delft_University_of_Technology"]
@@ -282,7 +282,7 @@ def test_texts_go_one_by_one_in_order_each_once_over_one_connection(service):
     assert service.texts() == ["Jordan won", "x Ann", "nobody"]
     assert links.frame["text"].tolist() == [0, 2, 3]
     assert links.frame["mention"].tolist() == ["Jordan", "Ann", "Jordan"]
-    assert len({asked.port for asked in service.asked}) == 1
+    assert len({request.port for request in service.requests}) == 1
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_texts_go_one_by_one_in_order_each_once_over_one_connection(service):
 def test_what_is_no_text_is_refused_before_anything_is_sent(service, texts, message):
     with pytest.raises(InputError, match=message):
         wat(service).link(texts)
-    assert service.asked == []
+    assert service.requests == []
 
 
 ENDPOINTS = {
@@ -367,7 +367,7 @@ def test_tokens_are_in_no_message_log_state_or_cache(service, caplog, tmp_path):
         assert caught.value.__context__ is None
         shown.append("".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()))
     shown += [caplog.text, (tmp_path / "answers.jsonl").read_text()]
-    assert all(asked.headers["gcube-token"] == TOKEN for asked in service.asked)
+    assert all(request.headers["gcube-token"] == TOKEN for request in service.requests)
     assert not [text for text in shown if "s3cr3t" in text]
 
 
@@ -380,9 +380,9 @@ def test_tokens_are_hidden_in_any_spelling(service, spelt):
     assert "no such token: ***!" in str(failure(wat(service, token=TOKEN)))
     for signs in ("a&b<c>d", 'a"b\\c', "$^.*+?()[]{}|"):
         secret = Secret(signs)
-        for own in (signs, json.dumps(signs)[1:-1], quote(signs, safe=""), html.escape(signs)):
-            assert secret.hide(f"<{own}>") == "<***>"
-            assert secret.hide(own[:-1]) != "***"
+        for spelling in (signs, json.dumps(signs)[1:-1], quote(signs, safe=""), html.escape(signs)):
+            assert secret.hide(f"<{spelling}>") == "<***>"
+            assert secret.hide(spelling[:-1]) != "***"
 
 
 @pytest.mark.parametrize(
@@ -452,13 +452,13 @@ def test_no_redirect_leads_anywhere_nor_in_a_circle(service, status, location, s
     assert f"answered {status} " in str(error)
     assert shown in str(error)
     assert not [secret for secret in ("hunter2", "pw@", "text=") if secret in str(error)]
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 def test_bodies_of_redirects_are_not_read(service):
     service.answers(service.send(gzip.compress(b" " * 20_000_000), 307, Location="/else", Content_Encoding="gzip"))
     assert failure(wat(service)).status == 307
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 def test_the_environment_changes_nothing(service, monkeypatch, tmp_path):
@@ -469,14 +469,14 @@ def test_the_environment_changes_nothing(service, monkeypatch, tmp_path):
         monkeypatch.setenv(name, "http://proxy.example.org:3128")
     service.answers(service.send(json.dumps(jordan()), Set_Cookie="session=1"), jordan())
     wat(service).link(["Jordan won", "Jordan lost"])
-    assert [{"Authorization", "Cookie"} & set(asked.headers) for asked in service.asked] == [set(), set()]
+    assert [{"Authorization", "Cookie"} & set(request.headers) for request in service.requests] == [set(), set()]
 
 
 def test_a_proxy_that_is_named_is_gone_through(service):
     service.answers(jordan(), service.drip)
     client = WATClient("http://linker.example.org/tag", options=RequestOptions(proxy=service.url))
     assert len(client.link(["Jordan won"]).frame) == 1
-    assert service.asked[0].headers["Host"] == "linker.example.org"
+    assert service.requests[0].headers["Host"] == "linker.example.org"
     late = WATClient("http://linker.example.org/tag", options=RequestOptions(proxy=service.url, deadline=0.3))
     assert "did not end its answer in time" in str(failure(late))
 
@@ -486,16 +486,16 @@ def test_a_proxy_to_an_https_endpoint_sees_no_token_and_meets_the_deadline(servi
     options = RequestOptions(proxy=service.url, deadline=0.4)
     client = WATClient("https://linker.example.org/tag", token=TOKEN, options=options)
     assert "did not end its answer in time" in str(failure(client))
-    [asked] = service.asked
-    assert asked.method == "CONNECT"
-    assert "s3cr3t" not in repr(asked)
+    [request] = service.requests
+    assert request.method == "CONNECT"
+    assert "s3cr3t" not in repr(request)
 
 
 @pytest.mark.slow
 def test_silence_times_out_and_is_tried_again_until_it_ends(service):
     service.answers(service.silent, jordan())
     assert len(wat(service, timeout=0.5).link(["Jordan won"]).frame) == 1
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     service.answers(service.silent)
     error = failure(wat(service, timeout=0.1, retries=1))
     assert "sent nothing for 0.1 s; raise RequestOptions(timeout=) if it is slow (2 tries)" in str(error)
@@ -515,7 +515,7 @@ def test_a_server_that_sends_any_part_slowly_is_stopped_at_the_deadline_of_one_t
     assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
     # Half of the minute for which the server goes on, and many times the deadline, for a machine with much else to do.
     assert time.monotonic() - started < 30
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     assert len(client.link(["Jordan lost"]).frame) == 1
 
 
@@ -527,25 +527,25 @@ def stopped_at_the_deadline(service, client):
 
 @pytest.mark.slow
 def test_a_slow_look_up_of_the_host_ends_at_the_deadline(service, monkeypatch):
-    known = socket.getaddrinfo
+    getaddrinfo = socket.getaddrinfo
 
     def slow(*arguments):
         service.over.wait(60)
-        return known(*arguments)
+        return getaddrinfo(*arguments)
 
     service.answers(jordan())
     client = wat(service, deadline=0.8)
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", slow)
         stopped_at_the_deadline(service, client)
-    assert not service.asked
+    assert not service.requests
     assert len(client.link(["Jordan lost"]).frame) == 1
 
 
 @pytest.mark.parametrize("how", ["drip", "drip_headers", "silent"])
 @pytest.mark.slow
 def test_several_addresses_end_at_the_deadline(service, monkeypatch, how):
-    known = socket.getaddrinfo
+    getaddrinfo = socket.getaddrinfo
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         # Further connections to a full queue wait.
@@ -556,7 +556,7 @@ def test_several_addresses_end_at_the_deadline(service, monkeypatch, how):
             each.connect_ex(busy.getsockname())
 
         def several(*arguments):
-            (family, kind, protocol, name, address), *_ = known(*arguments)
+            (family, kind, protocol, name, address), *_ = getaddrinfo(*arguments)
             return [(family, kind, protocol, name, at) for at in (*[busy.getsockname()] * 3, address)]
 
         service.answers(getattr(service, how), jordan())
@@ -568,7 +568,7 @@ def test_several_addresses_end_at_the_deadline(service, monkeypatch, how):
         for thread in threading.enumerate():
             if thread.name == "vbterrier-request":
                 thread.join(30)
-        assert not service.asked
+        assert not service.requests
         for each in waiting:
             each.close()
 
@@ -610,7 +610,7 @@ def test_retry_after_is_respected_within_the_deadline(service, clock, monkeypatc
     header = {"seconds": str, "date": lambda n: formatdate(1e9 + n, usegmt=True)}[form]
     service.answers(service.send("", status, Retry_After=header(7)), service.send("", status, Retry_After=header(3600)))
     error = failure(wat(service, deadline=60.0))
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     assert clock.waits == [7]
     assert "beyond the deadline of 60 s" in str(error)
 
@@ -630,10 +630,10 @@ def test_errors_of_the_service_are_tried_again_and_end_with_a_remedy(service):
         "later, or ask the operator of the service (3 tries); 0 of 2 answers arrived and are kept: the same call "
         "requests the rest"
     )
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
     service.answers(service.send("oops", 500), service.send("oops", 502), jordan())
     assert len(wat(service).link(["Jordan won"]).frame) == 1
-    assert len(service.asked) == 6
+    assert len(service.requests) == 6
 
 
 REFUSALS = {400: "correct the request", 401: "pass the service's token", 403: "pass a token that may use the service"}
@@ -647,7 +647,7 @@ def test_refusals_are_not_tried_again(service, status):
     assert error.status == status
     assert REFUSALS[status] in str(error)
     assert "html" not in str(error)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -670,7 +670,7 @@ def test_what_is_no_answer_is_not_tried_again_nor_kept(service, body, message):
     service.answers(service.send(body))
     client = wat(service)
     assert message in str(failure(client))
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
     service.answers(jordan())
     assert len(client.link(["Jordan won"]).frame) == 1
 
@@ -710,7 +710,7 @@ def test_packed_answers_are_read_and_bombs_are_not(service):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10_000_000
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -769,9 +769,9 @@ def test_a_file_of_answers_outlives_the_client(service, tmp_path):
     # Another score uses the cached answers; another language needs new requests.
     other = wat(service, cache=path, score="prior", timeout=9, token=TOKEN)
     assert other.link(texts).frame["score"].tolist() == [0.25] * 3
-    assert len(service.asked) == 4
+    assert len(service.requests) == 4
     wat(service, cache=path, lang="de").link(texts)
-    assert len(service.asked) == 7
+    assert len(service.requests) == 7
     assert first["score"].tolist() == [0.5] * 3
 
 

@@ -44,7 +44,8 @@ def oracle(text, start, end, candidates, weight, window):
     described = {one: words(TEXTS.get(one, "")) for one in candidates}
     every = set().union(*described.values())
     squared = {
-        word: np.log((len(candidates) + 1) / sum(word in own for own in described.values())) ** 2 for word in every
+        word: np.log((len(candidates) + 1) / sum(word in words_of for words_of in described.values())) ** 2
+        for word in every
     }
     unknown = min(len(context - every), 3) * np.log(len(candidates) + 1) ** 2
     of_context = sum(squared[word] for word in every & context) + unknown
@@ -60,16 +61,16 @@ def oracle(text, start, end, candidates, weight, window):
 
 @pytest.mark.parametrize(("weight", "window"), [(8, 50), (3, 1), (0, 5)])
 def test_probabilities_are_those_of_a_plain_loop(names, weight, window):
-    found = ContextLinker(names, DESCRIBED, weight=weight, window=window).link(ASKED).frame
+    frame = ContextLinker(names, DESCRIBED, weight=weight, window=window).link(ASKED).frame
     prior = names.link(ASKED).frame
-    assert len(found) == len(prior)
+    assert len(frame) == len(prior)
     for (text, start, end), rows in prior.groupby(["text", "start", "end"]):
         candidates = dict(zip(rows["entity_id"], rows["score"], strict=True))
-        own = found[(found["text"] == text) & (found["start"] == start)]
-        wanted, share = oracle(ASKED[text], start, end, candidates, weight, window)
-        assert own["nil"].tolist() == pytest.approx([0.3 * share] * len(own), rel=1e-12)
-        assert dict(zip(own["entity_id"], own["score"], strict=True)) == pytest.approx(wanted, rel=1e-12)
-        assert own["score"].is_monotonic_decreasing
+        links = frame[(frame["text"] == text) & (frame["start"] == start)]
+        expected, share = oracle(ASKED[text], start, end, candidates, weight, window)
+        assert links["nil"].tolist() == pytest.approx([0.3 * share] * len(links), rel=1e-12)
+        assert dict(zip(links["entity_id"], links["score"], strict=True)) == pytest.approx(expected, rel=1e-12)
+        assert links["score"].is_monotonic_decreasing
 
 
 def test_the_same_name_means_different_people_in_queries(names):
@@ -119,8 +120,8 @@ def test_a_single_rare_word_does_not_decide_among_others():
     people = DictionaryLinker(pd.DataFrame({"alias": "William Smith", "entity_id": ids}), id_space="people")
     texts = ["Virginia representative", *(f"code{n} politician" for n in range(1, 10))]
     linker = ContextLinker(people, pd.DataFrame({"entity_id": ids, "text": texts}))
-    found = linker.link(["William Smith representative from Texas since long", "William Smith representative"]).frame
-    first = found.drop_duplicates("text")
+    frame = linker.link(["William Smith representative from Texas since long", "William Smith representative"]).frame
+    first = frame.drop_duplicates("text")
     assert first["entity_id"].tolist() == ["p0", "p0"]
     assert first["score"].iloc[0] < 0.9
     assert first["score"].iloc[1] > 0.95
@@ -130,8 +131,8 @@ def test_a_title_with_a_qualifier_needs_its_parenthesis():
     """'James Hughes representative' is no mention of the page 'James Hughes (representative)' alone."""
     rows = [("James Hughes (representative)", "a"), ("James Hughes", "a"), ("James Hughes", "b"), ("AC (DC)", "c")]
     names = DictionaryLinker(pd.DataFrame(rows, columns=["alias", "entity_id"]), id_space="people")
-    found = names.link(["James Hughes representative", "James Hughes (representative)", "AC DC"]).frame
-    assert found[["text", "mention", "entity_id"]].values.tolist() == [
+    frame = names.link(["James Hughes representative", "James Hughes (representative)", "AC DC"]).frame
+    assert frame[["text", "mention", "entity_id"]].values.tolist() == [
         [0, "James Hughes", "a"],
         [0, "James Hughes", "b"],
         [1, "James Hughes (representative", "a"],
@@ -155,9 +156,9 @@ def test_a_knowledge_base_describes_its_entities(tmp_path):
     ]
     with build_kb(tmp_path / "people.kb", people, id_space="people") as base:
         linker = ContextLinker(DictionaryLinker(base))
-        asked = ["John Smith of Iowa", "John Smith, veteran", "Ohio: John Smith", "the current John Smith"]
-        found = linker.link(asked).frame.drop_duplicates("text")
-        assert found["entity_id"].tolist() == ["B", "A", "A", "B"]
+        texts = ["John Smith of Iowa", "John Smith, veteran", "Ohio: John Smith", "the current John Smith"]
+        result = linker.link(texts).frame.drop_duplicates("text")
+        assert result["entity_id"].tolist() == ["B", "A", "A", "B"]
         assert ContextLinker(base).link(["John Smith"]).frame["score"].tolist() == [0.5, 0.5]
 
 
@@ -165,10 +166,10 @@ def test_an_encoder_gives_the_similarity(names):
     def encoder(texts):
         return np.array([[text.count("bak"), text.count("lawyer") + 0.0] for text in texts])
 
-    found = ContextLinker(names, DESCRIBED, encoder=encoder, weight=5).link(["John Smith, baker"]).frame
+    frame = ContextLinker(names, DESCRIBED, encoder=encoder, weight=5).link(["John Smith, baker"]).frame
     raised = {"baker": 0.1 * np.exp(5), "senator": 0.6, "poet": 0.2}
-    wanted = {one: 0.9 * value / sum(raised.values()) for one, value in raised.items()}
-    assert dict(zip(found["entity_id"], found["score"], strict=True)) == pytest.approx(wanted)
+    expected = {one: 0.9 * value / sum(raised.values()) for one, value in raised.items()}
+    assert dict(zip(frame["entity_id"], frame["score"], strict=True)) == pytest.approx(expected)
 
 
 def test_a_fit_finds_the_likeliest_weight(names):

@@ -83,17 +83,17 @@ def test_mmead_fields_and_ids(write):
 @pytest.mark.slow
 def test_spans_of_real_linkers(shared_data):
     folder = shared_data / "aida_ambiguous_labels"
-    said = r"gold\.jsonl\.gz: \d+ mentions without an entity are left out"
-    with pytest.warns(DegenerateWarning, match=said) as caught:
+    message = r"gold\.jsonl\.gz: \d+ mentions without an entity are left out"
+    with pytest.warns(DegenerateWarning, match=message) as caught:
         gold = read_spans(folder / "links.gold.jsonl.gz")
     assert len(caught) == 1
     with gzip.open(folder / "links.gold.jsonl.gz", "rt") as lines:
         raw = [json.loads(line) for line in lines]
     spans = [(doc["doc"], *span) for doc in raw for span in doc["links"]]
-    known = [span for span in spans if span[3][0] == "Q"]
-    assert len(known) < len(spans)
-    assert str(len(spans) - len(known)) in str(caught[0].message)
-    assert gold[["docno", "start", "end", "entity_id", "name"]].to_numpy().tolist() == [list(span) for span in known]
+    linked = [span for span in spans if span[3][0] == "Q"]
+    assert len(linked) < len(spans)
+    assert str(len(spans) - len(linked)) in str(caught[0].message)
+    assert gold[["docno", "start", "end", "entity_id", "name"]].to_numpy().tolist() == [list(span) for span in linked]
     assert len(read_spans(folder / "links.gold.jsonl.gz", nil="keep")) == len(spans)
     for linker in ("wat", "genre"):
         frame = read_spans(folder / f"links.{linker}.jsonl.gz", nil="drop")
@@ -105,10 +105,10 @@ def test_spans_of_real_linkers(shared_data):
 def test_spans_without_an_entity_are_counted_kept_or_left_out(write):
     spans = [[0, 4, "Q1", "Seal"], [5, 8, "<NIL>"], [9, 12, "Unknown1"], [13, 15, "Q2"]]
     path = write({"doc": "d1", "links": spans}, {"doc": "d2", "links": []})
-    known = [["d1", "Q1", 1.0, 0, 4, "Seal"], ["d1", "Q2", 1.0, 13, 15, ""]]
+    expected = [["d1", "Q1", 1.0, 0, 4, "Seal"], ["d1", "Q2", 1.0, 13, 15, ""]]
     with pytest.warns(DegenerateWarning, match=r"links\.jsonl: 2 mentions without an entity are left out"):
-        assert read_spans(path).to_numpy().tolist() == known
-    assert read_spans(path, nil="drop").to_numpy().tolist() == known
+        assert read_spans(path).to_numpy().tolist() == expected
+    assert read_spans(path, nil="drop").to_numpy().tolist() == expected
     assert read_spans(path, nil="keep")["entity_id"].tolist() == ["Q1", "<NIL>", "Unknown1", "Q2"]
 
 

@@ -30,7 +30,7 @@ def linker(*aliases, **options):
     return DictionaryLinker(frame(*[(alias, alias) for alias in aliases]), id_space="k", **options)
 
 
-def found(dictionary, text):
+def mentions(dictionary, text):
     links = dictionary.link([text]).frame
     mentions = [text[start:end] for start, end in zip(links["start"], links["end"], strict=True)]
     assert mentions == links["mention"].tolist()
@@ -57,7 +57,7 @@ def word_form(text):
     ],
 )
 def test_places_are_those_of_the_text_as_given(alias, text, start, mention):
-    assert found(linker(alias), text) == [(start, mention, alias)]
+    assert mentions(linker(alias), text) == [(start, mention, alias)]
 
 
 WITHIN = {"Paris": "Parisian Comparis paris2 2paris pari\u015b e\u0301paris paris\u0301", "AC": "AÇ AC\u0327"}
@@ -66,7 +66,7 @@ WITHIN |= {"New York": "newyork new yorkers renew york", "C+": "C++, c+−1", "�
 
 @pytest.mark.parametrize("alias", WITHIN)
 def test_names_never_match_parts_of_words(alias):
-    assert found(linker(alias), WITHIN[alias]) == []
+    assert mentions(linker(alias), WITHIN[alias]) == []
 
 
 def test_every_text_gets_its_place_and_nothing_found_the_same_columns():
@@ -85,10 +85,10 @@ def test_every_text_gets_its_place_and_nothing_found_the_same_columns():
 def test_the_leftmost_name_counts_and_of_those_the_longest():
     names = linker("New York", "York", "New York City", "City Hall", "Hall", "York City")
     texts = ["New York City Hall, York City, Hall", "old york city hall", "New York Cities, New Yorkers' Hall"]
-    wanted = [["New York City", "Hall", "York City", "Hall"], ["York City", "Hall"], ["New York", "Hall"]]
-    assert [[row[2] for row in found(names, text)] for text in texts] == wanted
+    expected = [["New York City", "Hall", "York City", "Hall"], ["York City", "Hall"], ["New York", "Hall"]]
+    assert [[row[2] for row in mentions(names, text)] for text in texts] == expected
     names = linker("New York", "York", "York City", longest=False)
-    assert [row[:2] for row in found(names, "New York City")] == [(0, "New York"), (4, "York City"), (4, "York")]
+    assert [row[:2] for row in mentions(names, "New York City")] == [(0, "New York"), (4, "York City"), (4, "York")]
 
 
 SIGNS = "ab ,ßsİi\u0307\u0301é東京+A9\u00ad"
@@ -97,17 +97,17 @@ SIGNS = "ab ,ßsİi\u0307\u0301é東京+A9\u00ad"
 def oracle(aliases, text, *, longest):
     """Compare every run of words of the text with every name, as written and without accents."""
     plain = {plain_form(alias): alias for alias in aliases}
-    known = {tuple(form.split()): alias for form, alias in plain.items() if form not in STOP_ALIASES}
-    known |= {tuple(word_form(alias).split()): alias for alias in aliases}
+    names = {tuple(form.split()): alias for form, alias in plain.items() if form not in STOP_ALIASES}
+    names |= {tuple(word_form(alias).split()): alias for alias in aliases}
     words = Words.of([text])
     spans = list(zip(words.start.tolist(), words.end.tolist(), strict=True))
     words = [word_form(text[start:end]) for start, end in spans]
     hits, first = [], 0
     while first < len(words):
-        ends = [end for end in range(len(words), first, -1) if tuple(words[first:end]) in known]
+        ends = [end for end in range(len(words), first, -1) if tuple(words[first:end]) in names]
         start = spans[first][0]
         chosen = ends[:1] if longest else ends
-        hits.extend((start, text[start : spans[end - 1][1]], known[tuple(words[first:end])]) for end in chosen)
+        hits.extend((start, text[start : spans[end - 1][1]], names[tuple(words[first:end])]) for end in chosen)
         first = ends[0] if ends and longest else first + 1
     return hits
 
@@ -122,7 +122,7 @@ def test_what_is_found_is_what_a_textbook_loop_finds(data, longest):
     aliases = data.draw(st.lists(some.filter(word_form), min_size=1, max_size=6, unique_by=plain_form))
     pieces = data.draw(st.lists(st.one_of(some, st.sampled_from(aliases)), max_size=8))
     text = "".join(pieces)
-    assert found(linker(*aliases, longest=longest, **PLAIN), text) == oracle(aliases, text, longest=longest)
+    assert mentions(linker(*aliases, longest=longest, **PLAIN), text) == oracle(aliases, text, longest=longest)
 
 
 def test_candidates_come_with_their_priors_the_most_probable_first():
@@ -155,27 +155,27 @@ def test_ids_stay_text():
 
 
 def test_guards_say_once_what_they_leave_out():
-    with pytest.warns(DegenerateWarning, match="dictionary") as said:
+    with pytest.warns(DegenerateWarning, match="dictionary") as record:
         dictionary = linker("it", "A", "x", "1984", "50-50", "!!!", "Paris", "the who", stop_aliases=["PARIS"])
-    assert len(said) == 1
-    assert said[0].filename == __file__
+    assert len(record) == 1
+    assert record[0].filename == __file__
     counts = "1 empty ('!!!'), 2 numeric ('1984', '50-50'), 1 short ('x'), 3 stop ('it', 'A', 'Paris')"
-    assert f"some of the 8 aliases are left out or truncated: {counts}" in str(said[0].message)
+    assert f"some of the 8 aliases are left out or truncated: {counts}" in str(record[0].message)
     assert dictionary.skipped["alias"].tolist() == ["it", "A", "x", "1984", "50-50", "!!!", "Paris"]
     assert dictionary.skipped["reason"].tolist() == ["stop", "stop", "short", *["numeric"] * 2, "empty", "stop"]
-    assert found(dictionary, "it is A x 1984 50 50 !!! in Paris: The Who") == [(35, "The Who", "the who")]
+    assert mentions(dictionary, "it is A x 1984 50 50 !!! in Paris: The Who") == [(35, "The Who", "the who")]
 
 
 def test_guards_can_be_lifted():
     names = ("it", "x", "1984", "七")
     text = "x and it in 1984, 七"
-    assert [row[2] for row in found(linker(*names, **PLAIN), text)] == ["x", "it", "1984", "七"]
+    assert [row[2] for row in mentions(linker(*names, **PLAIN), text)] == ["x", "it", "1984", "七"]
     with pytest.warns(DegenerateWarning, match="1 stop"):
-        assert [row[2] for row in found(linker(*names, min_length=1, numeric=True), text)] == ["x", "1984", "七"]
+        assert [row[2] for row in mentions(linker(*names, min_length=1, numeric=True), text)] == ["x", "1984", "七"]
     with pytest.warns(DegenerateWarning, match=r"2 short \('x', '七'\)"):
-        assert [row[2] for row in found(linker(*names, numeric=True, stop_aliases=None), text)] == ["it", "1984"]
+        assert [row[2] for row in mentions(linker(*names, numeric=True, stop_aliases=None), text)] == ["it", "1984"]
     with pytest.warns(DegenerateWarning, match=r"1 numeric \('1984'\)"):
-        assert [row[2] for row in found(linker(*names, min_length=1, stop_aliases=None), text)] == ["x", "it", "七"]
+        assert [row[2] for row in mentions(linker(*names, min_length=1, stop_aliases=None), text)] == ["x", "it", "七"]
 
 
 AMBIGUOUS = frame(
@@ -184,13 +184,13 @@ AMBIGUOUS = frame(
 
 
 def test_names_that_are_too_ambiguous_are_skipped_or_cut_to_the_most_probable_entities():
-    said = r"left out or truncated: 1 ambiguous \('Smith'\)"
-    with pytest.warns(DegenerateWarning, match=said):
+    message = r"left out or truncated: 1 ambiguous \('Smith'\)"
+    with pytest.warns(DegenerateWarning, match=message):
         skipping = DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=2)
     assert skipping.skipped.values.tolist() == [["Smith", "ambiguous"]]
     links = skipping.link(["Smith and John Smith"]).frame
     assert links[["start", "entity_id"]].values.tolist() == [[10, "S1"]]
-    with pytest.warns(DegenerateWarning, match=said):
+    with pytest.warns(DegenerateWarning, match=message):
         cutting = DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=2, ambiguous="truncate")
     links = cutting.link(["Smith"]).frame
     assert links[["entity_id", "score"]].values.tolist() == [["S2", 0.6], ["S1", 0.2]], "ties by id, same priors"
@@ -198,7 +198,7 @@ def test_names_that_are_too_ambiguous_are_skipped_or_cut_to_the_most_probable_en
     # A skipped name hides no shorter one.
     rows = frame(("New York", "a"), ("New York", "b"), ("York", "c"))
     with pytest.warns(DegenerateWarning, match="1 ambiguous"):
-        assert found(DictionaryLinker(rows, id_space="k", max_candidates=1), "New York") == [(4, "York", "c")]
+        assert mentions(DictionaryLinker(rows, id_space="k", max_candidates=1), "New York") == [(4, "York", "c")]
 
 
 @pytest.mark.parametrize(
@@ -218,15 +218,15 @@ def test_names_that_are_too_ambiguous_are_skipped_or_cut_to_the_most_probable_en
 def test_acronyms_are_found_in_capitals_unless_the_text_has_one_case(text, expected):
     names = linker("US", "WHO", "IBM", "Senate", "LONDON")
     assert len(names.skipped) == 0
-    assert [row[2] for row in found(names, text)] == expected
+    assert [row[2] for row in mentions(names, text)] == expected
 
 
 def test_case_can_be_ignored_or_count():
     with pytest.warns(DegenerateWarning, match=r"1 stop \('US'\)"):
         ignoring = linker("US", "IBM", "ibm", case="ignore")
-    assert [row[2] for row in found(ignoring, "US Ibm")] == ["IBM", "ibm"]
+    assert [row[2] for row in mentions(ignoring, "US Ibm")] == ["IBM", "ibm"]
     exact = linker("US", "IBM", "ibm", "İO", case="exact")
-    assert [row[2] for row in found(exact, "US us Ibm IBM i\u0307o I\u0307O")] == ["US", "IBM", "İO"]
+    assert [row[2] for row in mentions(exact, "US us Ibm IBM i\u0307o I\u0307O")] == ["US", "IBM", "İO"]
 
 
 def test_the_case_of_a_mention_chooses_its_meaning():
@@ -240,7 +240,7 @@ def test_the_case_of_a_mention_chooses_its_meaning():
 
 def test_stop_aliases_of_the_user_hold_for_capitals_too():
     with pytest.warns(DegenerateWarning, match=r"2 stop \('US', 'IBM'\)"):
-        assert found(linker("US", "IBM", stop_aliases=["us", "Ibm"]), "The US and IBM") == []
+        assert mentions(linker("US", "IBM", stop_aliases=["us", "Ibm"]), "The US and IBM") == []
 
 
 def test_linkers_are_equal_if_their_kind_and_parameters_are():
@@ -306,11 +306,11 @@ def test_names_of_legislators_are_found_where_they_were_put(congress):
     # A full stop after the last word ("Jr.") is not part of the mention.
     whole = mentions["mention"] == pd.Series(some).str.rstrip(".").take(mentions["text"]).to_numpy()
     assert whole.sum() == 2 * len(some), "each name twice"
-    wanted = names.groupby("alias")["entity_id"].agg(set)
+    expected = names.groupby("alias")["entity_id"].agg(set)
     is_first = links["start"] == links.groupby("text")["start"].transform("min")
     meant = links[is_first].groupby("text")["entity_id"].agg(set)
     for place, name in enumerate(some):
-        assert wanted[name.lower()] <= meant[place]
+        assert expected[name.lower()] <= meant[place]
     sums = links.groupby(["text", "start"])["score"].sum()
     assert sums.between(1 - 1e-9, 1 + 1e-9).all()
 
@@ -352,8 +352,8 @@ def test_queries_are_linked_with_names_seen_in_other_sessions(shared_data):
     texts = queries["query"].tolist()
     links = dictionary.link(texts).frame
     assert [texts[t][s:e] for t, s, e in links[["text", "start", "end"]].values] == links["mention"].tolist()
-    known = set(seen["mention"])
-    assert set(map(word_form, links["mention"])) <= set(map(word_form, known))
+    names = set(seen["mention"])
+    assert set(map(word_form, links["mention"])) <= set(map(word_form, names))
     gold = rows[~train & (rows["mention"] != "")]
     pairs = set(zip(queries["qid"].take(links["text"]), links["entity_id"], strict=True))
     right = pairs & set(zip(gold["qid"], gold["entity"], strict=True))

@@ -30,8 +30,8 @@ def placed(links):
 
 
 def annotation(**changes):
-    found = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61}
-    return {key: value for key, value in (found | changes).items() if value is not ...}
+    results = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61}
+    return {key: value for key, value in (results | changes).items() if value is not ...}
 
 
 def test_wat_answers(sample):
@@ -49,8 +49,8 @@ def test_wat_answers(sample):
 
 def test_tagme_answers_leave_out_what_has_no_title_and_say_so_once(sample):
     answer = sample("tagme_tag.shape.json")
-    said = r"2 mentions .* left out, the first at TagMe answer to text 0: annotations\[1\]"
-    with pytest.warns(DegenerateWarning, match=said) as caught:
+    message = r"2 mentions .* left out, the first at TagMe answer to text 0: annotations\[1\]"
+    with pytest.warns(DegenerateWarning, match=message) as caught:
         links = TagMe().links([answer, answer])
     assert len(caught) == 1
     assert rows(links) == [[n, 24, 31, "Mexican", "Mexican_cuisine", 0.24, "Mexican cuisine"] for n in (0, 1)]
@@ -209,8 +209,8 @@ def at(start, end, spot="Jordan"):
 
 
 def test_places_are_checked_against_the_text():
-    said = r"text 1: annotations\[0\]: wanted the mention 'Jordan' at 1 to 7 .*misplaced='unplaced'"
-    with pytest.raises(InputError, match=said):
+    message = r"text 1: annotations\[0\]: wanted the mention 'Jordan' at 1 to 7 .*misplaced='unplaced'"
+    with pytest.raises(InputError, match=message):
         WAT().links([at(0, 6), at(1, 7)], ["Jordan won", "Jordan won"])
     with pytest.raises(InputError, match="wanted the mention 'Jordan' at 4 to 10"):
         WAT().links([at(4, 10)], ["The Jor"])

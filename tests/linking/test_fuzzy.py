@@ -223,21 +223,21 @@ def test_scores_are_those_of_a_fuzzy_look_up(tmp_path):
     base = build_kb(tmp_path / "k.kb", people, id_space="people")
     texts = ["jon smith", "smyths", "Joan  Smith", "nobody like that"]
     links = FuzzyLinker(base, min_similarity=0.6).link(texts)
-    found = base.lookup(texts, how="fuzzy", min_similarity=0.6)
+    candidates = base.lookup(texts, how="fuzzy", min_similarity=0.6)
     assert links.id_space == "people"
     assert links.frame["text"].nunique() == 3
     columns = ["text", "mention", "entity_id", "score", "name"]
-    pd.testing.assert_frame_equal(links.frame[columns], found[columns])
+    pd.testing.assert_frame_equal(links.frame[columns], candidates[columns])
 
 
 def test_misspelt_mentions_find_their_entities(shared_data):
     """Link the 30 mentions with corrected spelling to the names of all entities."""
     folder, key = shared_data / "y_erd_elq", ["qid", "mention", "entity"]
-    asked, fixed = (
+    misspelt, fixed = (
         pd.read_csv(folder / name, sep="\t", dtype=str, na_filter=False, quoting=3)[key]
         for name in ("Y-ERD.tsv", "Y-ERD_spell-corrected.tsv")
     )
-    both = fixed.merge(asked, how="left", on=key, indicator=True)
+    both = fixed.merge(misspelt, how="left", on=key, indicator=True)
     odd = both[(both["_merge"] == "left_only") & (both["mention"] != "")]
     assert len(odd) == 30
     titles = fixed["entity"][fixed["entity"] != ""].drop_duplicates()

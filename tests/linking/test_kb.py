@@ -65,8 +65,8 @@ def rows(frame, *columns):
 
 
 def test_exact_look_ups_find_the_same_alias_alone(smiths):
-    found = smiths.lookup(["John Smith", "john smith", "JOHN SMITH", "J. Smith"], how="exact")
-    assert rows(found, "text", "mention", "alias", "entity_id", "score", "name") == [
+    candidates = smiths.lookup(["John Smith", "john smith", "JOHN SMITH", "J. Smith"], how="exact")
+    assert rows(candidates, "text", "mention", "alias", "entity_id", "score", "name") == [
         (0, "John Smith", "John Smith", "S10", 0.5, "John Smith (Iowa)"),
         (0, "John Smith", "John Smith", "S2", 0.5, "John Smith (Ohio)"),
         (2, "JOHN SMITH", "JOHN SMITH", "S10", 1.0, "John Smith (Iowa)"),
@@ -76,8 +76,8 @@ def test_exact_look_ups_find_the_same_alias_alone(smiths):
 
 def test_the_alias_of_an_entity_is_the_one_that_gives_it_most(foxes):
     # channel: Fox .5, FOX 1; animal: fox .75, Fox .25; band: fox .25, Fox .25, the first in case of a tie.
-    wanted = [("channel", "FOX", 0.5), ("animal", "fox", pytest.approx(1 / 3)), ("band", "Fox", 1 / 6)]
-    assert rows(foxes.lookup(["fox"]), "entity_id", "alias", "score") == wanted
+    expected = [("channel", "FOX", 0.5), ("animal", "fox", pytest.approx(1 / 3)), ("band", "Fox", 1 / 6)]
+    assert rows(foxes.lookup(["fox"]), "entity_id", "alias", "score") == expected
 
 
 def test_ties_come_in_the_order_of_ids_as_text(build):
@@ -97,25 +97,29 @@ def test_a_limit_keeps_the_first(foxes):
 def test_what_nothing_is_known_of_has_no_rows_but_columns_and_types(smiths):
     for how in ("exact", "normalised", "fuzzy"):
         for mentions in ([], ["nobody"], ["", " ", "\x00", "!"]):
-            found = smiths.lookup(mentions, how=how)
-            assert found.columns.tolist() == ["text", "mention", "alias", "entity_id", "score", "name"]
-            assert len(found) == 0
-            assert found.dtypes.astype(str).to_dict() == smiths.lookup(["j smith"]).dtypes.astype(str).to_dict()
+            candidates = smiths.lookup(mentions, how=how)
+            assert candidates.columns.tolist() == ["text", "mention", "alias", "entity_id", "score", "name"]
+            assert len(candidates) == 0
+            assert candidates.dtypes.astype(str).to_dict() == smiths.lookup(["j smith"]).dtypes.astype(str).to_dict()
     assert len(smiths.lookup(["John Smith\x00", "John Smith\x00x"], how="exact")) == 0
 
 
 def test_many_mentions_are_answered_in_their_place_with_few_parameters_a_statement(build, monkeypatch):
     base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
-    asked, rows = [], KBConnection.rows
-    monkeypatch.setattr(KBConnection, "rows", lambda self, sql, own=(): asked.append(len(own)) or rows(self, sql, own))
+    requests, rows = [], KBConnection.rows
+    monkeypatch.setattr(
+        KBConnection,
+        "rows",
+        lambda self, sql, parameters=(): requests.append(len(parameters)) or rows(self, sql, parameters),
+    )
     for how in ("exact", "normalised"):
-        found = base.lookup([f"name {i % 2500}" for i in range(6000)], how=how)
-        assert found["text"].tolist() == list(range(6000))
-        assert found["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
+        candidates = base.lookup([f"name {i % 2500}" for i in range(6000)], how=how)
+        assert candidates["text"].tolist() == list(range(6000))
+        assert candidates["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
     base.names([f"E{i}" for i in range(2500)])
     base.attributes([f"E{i}" for i in range(2500)])
     # Older versions of SQLite accept 999.
-    assert 2500 < sum(asked) >= 999 >= max(asked) > 0
+    assert 2500 < sum(requests) >= 999 >= max(requests) > 0
 
 
 NAMES = st.text(alphabet="abAB .'é", min_size=1, max_size=4).filter(lambda text: not text.isspace())
@@ -130,16 +134,22 @@ ENTITIES = st.dictionaries(
 def by_hand(entities, mention, how):
     """Compute the definition in a loop."""
     form = normal_form if how == "normalised" else str
-    aliases = sorted({alias for own in entities.values() for alias in own if form(alias) == form(mention)})
+    aliases = sorted(
+        {alias for aliases_of in entities.values() for alias in aliases_of if form(alias) == form(mention)}
+    )
     total = {}
-    any_prior = any(prior is not None for own in entities.values() for prior in own.values())
+    any_prior = any(prior is not None for priors_of in entities.values() for prior in priors_of.values())
     for alias in aliases:
-        own = {entity: given[alias] for entity, given in entities.items() if alias in given}
-        known = [prior for prior in own.values() if prior is not None]
-        left = max(0.0, 1 - sum(known)) / max(1, len(own) - len(known))
-        shares = {entity: left if prior is None else prior for entity, prior in own.items()}
-        if sum(known) == 0 and len(known) in {0, len(own)}:
-            shares = dict.fromkeys(own, 1.0)
+        priors = {
+            entity: aliases_of_entity[alias]
+            for entity, aliases_of_entity in entities.items()
+            if alias in aliases_of_entity
+        }
+        present = [prior for prior in priors.values() if prior is not None]
+        left = max(0.0, 1 - sum(present)) / max(1, len(priors) - len(present))
+        shares = {entity: left if prior is None else prior for entity, prior in priors.items()}
+        if sum(present) == 0 and len(present) in {0, len(priors)}:
+            shares = dict.fromkeys(priors, 1.0)
         for entity, share in shares.items():
             total[entity] = total.get(entity, 0) + share / sum(shares.values())
     if not any_prior and how == "normalised":
@@ -158,27 +168,31 @@ def test_scores_are_those_of_the_definition(tmp_path_factory, entities):
     mentions = sorted({alias for aliases in entities.values() for alias in aliases})
     with build_kb(path, records, id_space="test") as base:
         for how in ("exact", "normalised"):
-            found = base.lookup(mentions, how=how)
+            candidates = base.lookup(mentions, how=how)
             for place, mention in enumerate(mentions):
-                mine = found[found["text"] == place]
-                wanted = by_hand(entities, mention, how)
-                assert dict(rows(mine)) == pytest.approx(wanted, abs=1e-12)
+                mine = candidates[candidates["text"] == place]
+                expected = by_hand(entities, mention, how)
+                assert dict(rows(mine)) == pytest.approx(expected, abs=1e-12)
                 order = list(zip(-mine["score"], mine["entity_id"], strict=True))
                 assert order == sorted(order)
 
 
 def test_fuzzy_scores_weigh_priors_and_meet_normalised_ones_where_the_name_is_known(foxes):
-    known = foxes.lookup(["FOX"])
-    assert rows(foxes.lookup(["FOX"], how="fuzzy")) == rows(known)
+    exact = foxes.lookup(["FOX"])
+    assert rows(foxes.lookup(["FOX"], how="fuzzy")) == rows(exact)
     like = foxes.lookup(["foxx"], how="fuzzy")
-    assert like["score"].tolist() == pytest.approx((known["score"] * 6 / 7).tolist(), abs=1e-15)
+    assert like["score"].tolist() == pytest.approx((exact["score"] * 6 / 7).tolist(), abs=1e-15)
 
 
 def test_equally_similar_names_come_in_the_order_of_ids(build):
     names = {"E2": ["abz"], "E1": ["zab", "aab"], "E3": ["aba"]}
     base = build([{"id": entity, "aliases": aliases} for entity, aliases in names.items()])
-    found = base.lookup(["ab"], how="fuzzy", min_similarity=0.8)
-    assert rows(found, "entity_id", "alias", "score") == [("E1", "aab", 0.8), ("E2", "abz", 0.8), ("E3", "aba", 0.8)]
+    candidates = base.lookup(["ab"], how="fuzzy", min_similarity=0.8)
+    assert rows(candidates, "entity_id", "alias", "score") == [
+        ("E1", "aab", 0.8),
+        ("E2", "abz", 0.8),
+        ("E3", "aba", 0.8),
+    ]
 
 
 def brute_force(names, mention, cutoff):
@@ -199,9 +213,11 @@ def test_small_knowledge_bases_are_compared_name_by_name(tmp_path_factory, names
     path = tmp_path_factory.getbasetemp() / "fuzzy.kb"
     records = [{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]
     with build_kb(path, records, id_space="test") as base:
-        found = base.lookup(mentions, how="fuzzy", min_similarity=cutoff)
+        candidates = base.lookup(mentions, how="fuzzy", min_similarity=cutoff)
         for place, mention in enumerate(mentions):
-            assert dict(rows(found[found["text"] == place])) == pytest.approx(brute_force(names, mention, cutoff))
+            assert dict(rows(candidates[candidates["text"] == place])) == pytest.approx(
+                brute_force(names, mention, cutoff)
+            )
 
 
 WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "isle", "juniper", "knoll", "lagoon"]
@@ -220,11 +236,11 @@ def test_large_knowledge_bases_narrow_by_trigrams_and_find_the_best_name(indexed
     draw = np.random.default_rng(3)
     chosen, places = draw.choice(names, 60).tolist(), draw.integers(12, size=60).tolist()
     mentions = [name[:place] + name[place + 1 :] for name, place in zip(chosen, places, strict=True)]
-    found = base.lookup(mentions, how="fuzzy", min_similarity=0.8)
+    candidates = base.lookup(mentions, how="fuzzy", min_similarity=0.8)
     for place, mention in enumerate(mentions):
-        wanted, mine = brute_force(names, mention, 0.8), dict(rows(found[found["text"] == place]))
-        assert max(mine.values()) == pytest.approx(max(wanted.values()))
-        assert mine == pytest.approx({entity: wanted[entity] for entity in mine})
+        expected, mine = brute_force(names, mention, 0.8), dict(rows(candidates[candidates["text"] == place]))
+        assert max(mine.values()) == pytest.approx(max(expected.values()))
+        assert mine == pytest.approx({entity: expected[entity] for entity in mine})
 
 
 def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatch):
@@ -241,8 +257,8 @@ def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatc
     monkeypatch.setattr(knowledge_base, "_N_POSTINGS", 400)
     monkeypatch.setattr(knowledge_base, "_similar", lambda f, t, p, c: compared.append(len(t)) or similar(f, t, p, c))
     monkeypatch.setattr(knowledge_base.Names, "_having", counted)
-    found = base.lookup([names[5], names[700], "qqq"], how="fuzzy", limit=1)
-    assert sorted(found["alias"]) == sorted([names[5], names[700]])
+    candidates = base.lookup([names[5], names[700], "qqq"], how="fuzzy", limit=1)
+    assert sorted(candidates["alias"]) == sorted([names[5], names[700]])
     assert sorted(compared) == [0, 16, 16]
     assert 0 < sum(read) <= 2 * 400
 
@@ -251,14 +267,14 @@ def test_short_and_similar_names_are_found_by_trigrams(build, monkeypatch):
     monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
     names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
     base = build([{"id": name, "aliases": [name]} for name in names])
-    found = base.lookup(names, how="fuzzy", min_similarity=1.0)
-    assert rows(found, "text", "entity_id") == list(enumerate(names))
+    candidates = base.lookup(names, how="fuzzy", min_similarity=1.0)
+    assert rows(candidates, "text", "entity_id") == list(enumerate(names))
     # Of names that share as many trigrams, those with the nearest length are compared.
     monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 2)
     names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
     base = build([{"id": name, "aliases": [name]} for name in names])
-    found = base.lookup(["abc xxx"], how="fuzzy", min_similarity=0.3)
-    assert set(found["alias"]) == {"abc def", "abc d f"}
+    candidates = base.lookup(["abc xxx"], how="fuzzy", min_similarity=0.3)
+    assert set(candidates["alias"]) == {"abc def", "abc d f"}
 
 
 def test_without_an_index_many_names_are_not_compared_in_silence(build, monkeypatch):
@@ -315,23 +331,23 @@ def test_attributes_come_typed_in_the_order_of_the_source(build):
     first = {"id": "a", "attributes": attributes | {"party": ["A", "B", "A"]}, "wikipedia": "A (Ohio)"}
     entities = [first | {"redirects": ["z"]}, {"id": "b", "attributes": {"born": -44}}, {"id": "c"}]
     base = build(entities, types={"born": "year"})
-    found = base.attributes(["b", "z", "c", "nobody", "b"])
-    assert found.columns.tolist() == ["entity_id", "attribute", "value", "type"]
-    assert found["entity_id"].tolist() == ["b", *["z"] * 8]
-    assert rows(found, "attribute", "value", "type") == [
+    result = base.attributes(["b", "z", "c", "nobody", "b"])
+    assert result.columns.tolist() == ["entity_id", "attribute", "value", "type"]
+    assert result["entity_id"].tolist() == ["b", *["z"] * 8]
+    assert rows(result, "attribute", "value", "type") == [
         *[("born", "-44", "year"), ("state", "OH", "text"), ("born", "1850", "year"), ("current", "false", "boolean")],
         *[("votes", "1200", "number"), ("share", "0.25", "number"), ("party", "A", "text"), ("party", "B", "text")],
         ("wikipedia", "A (Ohio)", "text"),
     ]
-    assert base.attributes([]).columns.tolist() == found.columns.tolist()
+    assert base.attributes([]).columns.tolist() == result.columns.tolist()
     assert base.attribute_names() == ["born", "current", "party", "share", "state", "votes", "wikipedia"]
 
 
 def test_the_table_of_aliases_agrees_with_exact_look_ups(foxes):
     table = foxes.alias_table()
     assert table["alias"].tolist() == ["FOX", *["Fox"] * 3, *["fox"] * 2]
-    found = foxes.lookup(table["alias"].unique().tolist(), how="exact")
-    pd.testing.assert_frame_equal(found[["alias", "entity_id", "score"]], table.drop(columns="weight"))
+    candidates = foxes.lookup(table["alias"].unique().tolist(), how="exact")
+    pd.testing.assert_frame_equal(candidates[["alias", "entity_id", "score"]], table.drop(columns="weight"))
     assert set(table["weight"]) == {1.0}
 
 
@@ -340,8 +356,8 @@ def test_a_knowledge_base_links_whole_texts(smiths):
     links = smiths.link(["John Smith", "the John Smith", "zoë", "J Smith"])
     assert (links.id_space, links.scale) == ("test", "probability")
     john, j = (0, 0, 10, "John Smith"), (3, 0, 7, "J Smith")
-    wanted = [(*john, "S10", 0.5), (*john, "S2", 0.5), (*j, "S1", 0.5), (*j, "S2", 0.5)]
-    assert rows(links.frame, "text", "start", "end", "mention", "entity_id", "score") == wanted
+    expected = [(*john, "S10", 0.5), (*john, "S2", 0.5), (*j, "S1", 0.5), (*j, "S2", 0.5)]
+    assert rows(links.frame, "text", "start", "end", "mention", "entity_id", "score") == expected
     assert len(smiths.link([]).frame) == 0
 
 
@@ -351,9 +367,9 @@ def test_a_knowledge_base_links_by_its_lookup_and_is_equal_by_contents_and_looku
     assert smiths == KnowledgeBase(str(smiths.path)) != foxes
     for how in ("exact", "normalised", "fuzzy"):
         base = KnowledgeBase(foxes.path, how=how)
-        links, found = base.link(["FOX", "fux"]), base.lookup(["FOX", "fux"], how=how)
+        links, result = base.link(["FOX", "fux"]), base.lookup(["FOX", "fux"], how=how)
         assert links.scale == ("score" if how == "fuzzy" else "probability")
-        assert rows(links.frame, "text", "entity_id", "score") == rows(found, "text", "entity_id", "score")
+        assert rows(links.frame, "text", "entity_id", "score") == rows(result, "text", "entity_id", "score")
         again = pickle.loads(pickle.dumps(base))
         assert (again, hash(again), again.how) == (base, hash(base), how)
         assert repr(again) == repr(base)
@@ -434,7 +450,7 @@ def test_a_closed_knowledge_base_can_be_opened_again(smiths):
     copy.close()
 
 
-def asked(base):
+def look_ups(base):
     return base.lookup(["j smith"])["entity_id"].tolist()
 
 
@@ -444,7 +460,7 @@ def asked(base):
 def test_processes_share_it(smiths, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
-    asked(smiths)
+    look_ups(smiths)
     # A function of the standard library, because a new process cannot import this file.
     with multiprocessing.get_context(method).Pool(2) as pool:
         answers = pool.map_async(methodcaller("lookup", ["j smith"]), [smiths] * 4).get(timeout=60)
@@ -452,7 +468,7 @@ def test_processes_share_it(smiths, method):
     if method == "fork":
 
         def child():
-            is_open = asked(smiths) == ["S1", "S2"] and os.getpid() in smiths._connection._by_process
+            is_open = look_ups(smiths) == ["S1", "S2"] and os.getpid() in smiths._connection._by_process
             raise SystemExit(0 if is_open else 1)
 
         process = multiprocessing.get_context(method).Process(target=child)
@@ -473,31 +489,31 @@ def test_threads_share_it_even_while_another_closes_it(smiths):
     closer.start()
     try:
         with ThreadPoolExecutor(4) as threads:
-            assert list(threads.map(asked, [smiths] * 60)) == [["S1", "S2"]] * 60
+            assert list(threads.map(look_ups, [smiths] * 60)) == [["S1", "S2"]] * 60
     finally:
         stop.set()
         closer.join()
 
 
 def test_a_new_file_in_its_place_disturbs_nobody(build, smiths):
-    asked(smiths)
+    look_ups(smiths)
     with build_kb(smiths.path, [{"id": "new", "aliases": ["J Smith"]}], id_space="test") as new:
-        assert asked(new) == ["new"]
-    assert asked(smiths) == ["S1", "S2"], "the file that was opened"
+        assert look_ups(new) == ["new"]
+    assert look_ups(smiths) == ["S1", "S2"], "the file that was opened"
     smiths.close()
-    assert asked(smiths) == ["new"]
+    assert look_ups(smiths) == ["new"]
 
 
 def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
     with closing(sqlite3.connect(smiths.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert asked(smiths) == ["S1", "S2"], "locks do not matter"
+        assert look_ups(smiths) == ["S1", "S2"], "locks do not matter"
     before = smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())
     smiths.lookup(["john smith"], how="fuzzy")
     smiths.attributes(["S1"])
     smiths.path.chmod(0o444)
     smiths.close()
-    assert asked(smiths) == ["S1", "S2"]
+    assert look_ups(smiths) == ["S1", "S2"]
     assert (smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())) == before
 
 
@@ -516,12 +532,12 @@ COMPUTED = {
 
 @pytest.mark.parametrize("changes", COMPUTED.values(), ids=COMPUTED)
 def test_nothing_in_a_file_is_computed_as_it_is_read(smiths, changes):
-    assert asked(smiths) == ["S1", "S2"]
+    assert look_ups(smiths) == ["S1", "S2"]
     smiths.close()
     with closing(sqlite3.connect(smiths.path)) as db:
         db.executescript(changes)
     with pytest.raises(FileError, match=r"is damaged \(('\w+' is computed, unlike the tables|malformed)"):
-        asked(smiths)
+        look_ups(smiths)
 
 
 def test_functions_are_not_called_from_the_schema_of_a_file(smiths):
@@ -535,7 +551,7 @@ SPELLED = [("1", "Fox News", 900), ("2", "Fox News", 100), ("3", "fox news", 10)
 @pytest.mark.parametrize("of_aliases", [True, False])
 def test_counts_of_spellings_add_up(tmp_path, of_aliases):
     """The look-up and the linkers: 901 of (900 + 1) + (100 + 1) + (10 + 1), not half of 10/10."""
-    wanted = pytest.approx({"1": 901 / 1013, "2": 101 / 1013, "3": 11 / 1013})
+    expected = pytest.approx({"1": 901 / 1013, "2": 101 / 1013, "3": 11 / 1013})
     frame = pd.DataFrame(SPELLED, columns=["entity_id", "alias", "count"])
     records = [
         {"id": one, "aliases": [{"alias": name, "count": n}]} if of_aliases else {"id": one, "label": name, "count": n}
@@ -544,8 +560,8 @@ def test_counts_of_spellings_add_up(tmp_path, of_aliases):
     with build_kb(tmp_path / "kb", records, id_space="test") as base:
         sources = [base, DictionaryLinker(base), QueryLinker(base), DictionaryLinker(frame, id_space="test")]
         for source in sources:
-            found = source.link(["fox news"]).frame
-            assert dict(zip(found["entity_id"], found["score"], strict=True)) == wanted
+            result = source.link(["fox news"]).frame
+            assert dict(zip(result["entity_id"], result["score"], strict=True)) == expected
 
 
 def test_counts_of_an_entity_count_once_for_all_its_spellings(tmp_path):
@@ -555,8 +571,8 @@ def test_counts_of_an_entity_count_once_for_all_its_spellings(tmp_path):
     ]
     with build_kb(tmp_path / "kb", records, id_space="test") as base:
         for source in (base, DictionaryLinker(base), QueryLinker(base)):
-            found = source.link(["fox  news"]).frame
-            scores = dict(zip(found["entity_id"], found["score"], strict=True))
+            frame = source.link(["fox  news"]).frame
+            scores = dict(zip(frame["entity_id"], frame["score"], strict=True))
             assert scores == pytest.approx({"1": 101 / 402, "2": 301 / 402})
     counted = [
         {"id": "1", "aliases": [{"alias": "Fox News", "count": 50}, {"alias": "fox news", "count": 50}]},
@@ -564,6 +580,6 @@ def test_counts_of_an_entity_count_once_for_all_its_spellings(tmp_path):
     ]
     with build_kb(tmp_path / "kb2", counted, id_space="test") as base:
         for source in (base, DictionaryLinker(base), QueryLinker(base)):
-            found = source.link(["fox  news"]).frame
-            scores = dict(zip(found["entity_id"], found["score"], strict=True))
+            frame = source.link(["fox  news"]).frame
+            scores = dict(zip(frame["entity_id"], frame["score"], strict=True))
             assert scores == pytest.approx({"1": 102 / 403, "2": 301 / 403})

@@ -26,8 +26,8 @@ def path(tmp_path):
 
 
 def senses(base, mention, how="exact"):
-    found = base.lookup([mention], how=how)
-    return dict(zip(found["entity_id"], found["score"], strict=True))
+    candidates = base.lookup([mention], how=how)
+    return dict(zip(candidates["entity_id"], candidates["score"], strict=True))
 
 
 def built(path, *entities, **options):
@@ -44,16 +44,16 @@ def test_entities_come_from_any_iterable_or_frame(path):
     polars = pytest.importorskip("polars").DataFrame(
         {"id": ["a", "b", "c"], "label": ["Anna", None, "Cleo"], "aliases": [["A", "AA"], None, ["AA", "C"]]}
     )
-    said = []
+    messages = []
     for entities in (records, iter(records), (record for record in records), frame):
         with build_kb(path, entities, id_space="test") as base:
-            said.append((base.alias_table().values.tolist(), base.names(["a", "b", "c"]), base.resolve(["a0"])))
+            messages.append((base.alias_table().values.tolist(), base.names(["a", "b", "c"]), base.resolve(["a0"])))
             assert base.attributes(["a", "b", "c"]).values.tolist() == [["a", "born", "1850", "number"]]
             assert len(base) == 3
-    assert all(one == said[0] for one in said)
-    assert said[0][1:] == (["Anna", "", "Cleo"], ["a"])
+    assert all(one == messages[0] for one in messages)
+    assert messages[0][1:] == (["Anna", "", "Cleo"], ["a"])
     with build_kb(path, polars, id_space="test") as base:
-        assert base.alias_table().values.tolist() == said[0][0], "here priors and none say the same"
+        assert base.alias_table().values.tolist() == messages[0][0], "here priors and none say the same"
     pd.testing.assert_frame_equal(frame, pd.DataFrame(records, index=[0.5, 7.0, 0.0]))
     with build_kb(path, records, id_space="test", labels_are_aliases=False) as base:
         assert base.alias_table()["alias"].tolist() == ["A", "AA", "AA", "C"]
@@ -92,8 +92,8 @@ def test_ids_stay_the_text_that_they_are(path):
         assert len(base) == len(ids)
         assert base.names(ids) == ids
         assert sorted(base.alias_table()["entity_id"]) == sorted(ids)
-        found = base.attributes(ids)
-        assert found["entity_id"].tolist() == found["value"].tolist() == ids
+        result = base.attributes(ids)
+        assert result["entity_id"].tolist() == result["value"].tolist() == ids
 
 
 def test_what_is_said_of_an_entity_twice_adds_up(path):
@@ -121,10 +121,12 @@ def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning
         {"id": "a", "aliases": [["over", 1.0], ["under", 0.25], ["even", 0.5]]},
         {"id": "b", "aliases": [["over", 0.6], ["under", 0.5], ["even", 0.5]]},
     ]
-    with pytest.warns(DegenerateWarning, match=r"^the priors of 2 aliases sum to 0.75 to 1.6, not 1: divided") as said:
+    with pytest.warns(
+        DegenerateWarning, match=r"^the priors of 2 aliases sum to 0.75 to 1.6, not 1: divided"
+    ) as record:
         base = build_kb(path, records, id_space="test")
-    assert len(said) == 1
-    assert said[0].filename == __file__
+    assert len(record) == 1
+    assert record[0].filename == __file__
     with base:
         assert senses(base, "over") == pytest.approx({"a": 1 / 1.6, "b": 0.6 / 1.6})
         assert senses(base, "under") == pytest.approx({"b": 2 / 3, "a": 1 / 3})
@@ -152,9 +154,9 @@ def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning
     ],
 )
 def test_missing_and_zero_priors_are_completed_with_one_warning(path, entities, scores, message):
-    with pytest.warns(DegenerateWarning, match=message) as said:
+    with pytest.warns(DegenerateWarning, match=message) as record:
         base = built(path, *entities)
-    assert len(said) == 1
+    assert len(record) == 1
     with base:
         assert senses(base, "x") == pytest.approx(scores)
 
@@ -207,9 +209,9 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
         {"id": "fine", "redirects": ["old"]},
     ]
     message = r"4 redirects are part of a cycle or lead into one \('a', 'b', 'd', \.\.\.\)"
-    with pytest.warns(DegenerateWarning, match=message) as said:
+    with pytest.warns(DegenerateWarning, match=message) as record:
         base = build_kb(path, records, id_space="test")
-    assert said[0].filename == __file__
+    assert record[0].filename == __file__
     with base:
         assert base.resolve(["a", "b", "d", "self", "old"]) == ["a", "b", "d", "self", "fine"]
         assert base.names(["a", "b"]) == ["A", "B"]

@@ -66,36 +66,36 @@ def decoded(shared_data):
 
 @pytest.mark.slow
 def test_the_sample_of_rel_comes_out_as_its_decoded_twin(decoded, rel_sample, tmp_path):
-    with pytest.warns(DegenerateWarning) as said:
+    with pytest.warns(DegenerateWarning) as record:
         base = kb_from_rel(tmp_path / "rel.kb", rel_sample)
-    messages = sorted(str(one.message) for one in said)
-    n_zero = sum(own["n_candidates"] for own in decoded.values())
+    messages = sorted(str(one.message) for one in record)
+    n_zero = sum(record["n_candidates"] for record in decoded.values())
     with base:
-        found = base.lookup(list(decoded), how="exact")
-        n_zero -= len(found)
+        candidates = base.lookup(list(decoded), how="exact")
+        n_zero -= len(candidates)
         assert messages == [
             f"rel.kb: left out {n_zero:,} titles of probability 0 (keep_zeros=True keeps them)",
             "the priors of 17 aliases sum to 1.001 to 2.045, not 1: divided by their sum",
         ]
         assert (base.id_space, base.has_priors) == ("wikipedia_title", True)
-        for place, own in enumerate(decoded.values()):
-            mine = found[found["text"] == place]
+        for place, twin in enumerate(decoded.values()):
+            mine = candidates[candidates["text"] == place]
             assert mine["score"].sum() == pytest.approx(1, abs=1e-12)
-            positive = [(title, prior) for title, prior in own["p_e_m"] if prior > 0]
+            positive = [(title, prior) for title, prior in twin["p_e_m"] if prior > 0]
             # The other file has the first hundred titles, and their rounded sum.
-            wanted = {title: prior / own["sum_p"] for title, prior in positive}
+            expected = {title: prior / twin["sum_p"] for title, prior in positive}
             scores = dict(zip(mine["entity_id"], mine["score"], strict=True))
-            assert {title: scores[title] for title in wanted} == pytest.approx(wanted, rel=1e-3)
+            assert {title: scores[title] for title in expected} == pytest.approx(expected, rel=1e-3)
             first = positive[0]
             shares = {title: prior / first[1] for title, prior in positive}
-            assert {title: scores[title] / scores[first[0]] for title in wanted} == pytest.approx(shares, rel=1e-12)
-            if own["n_candidates"] <= 100:
-                assert set(scores) == set(wanted)
+            assert {title: scores[title] / scores[first[0]] for title in expected} == pytest.approx(shares, rel=1e-12)
+            if twin["n_candidates"] <= 100:
+                assert set(scores) == set(expected)
     with pytest.warns(DegenerateWarning, match="the priors of 17 aliases"):
         base = kb_from_rel(tmp_path / "all.kb", rel_sample, keep_zeros=True)
     with base:
         n_found = base.lookup(list(decoded), how="exact")["text"].value_counts().sort_index()
-        assert n_found.tolist() == [own["n_candidates"] for own in decoded.values()]
+        assert n_found.tolist() == [record["n_candidates"] for record in decoded.values()]
 
 
 @pytest.mark.parametrize("batch", [2, 1000])
@@ -115,8 +115,8 @@ def test_titles_of_probability_0_are_counted_and_left_out(tmp_path, monkeypatch,
     assert messages[1].startswith("the priors of 1 alias ")
     assert len(messages) == 2
     with base:
-        found = base.lookup(["fox", "dog", "cat"], how="exact")
-    scores = {(row.text, row.entity_id): row.score for row in found.itertuples()}
+        candidates = base.lookup(["fox", "dog", "cat"], how="exact")
+    scores = {(row.text, row.entity_id): row.score for row in candidates.itertuples()}
     expected = {(0, "Fox"): 0.75, (0, "Fox_Network"): 0.25, (1, "Dog"): 0.75, (1, "Dog_(film)"): 0.25, (2, "Cat"): 1.0}
     assert scores == pytest.approx(expected)
     with pytest.warns(DegenerateWarning, match="the priors of 1 alias "):
@@ -149,12 +149,12 @@ def test_linkers_of_names_agree_with_the_knowledge_base_itself(decoded, rel_samp
         base = kb_from_rel(tmp_path / "rel.kb", rel_sample)
     with base:
         names = list(decoded)
-        wanted = pytest.approx(linked(base, names), rel=1e-12)
+        expected = pytest.approx(linked(base, names), rel=1e-12)
         assert len(names) > 20
         assert set(base.link(names).frame["text"]) == set(range(len(names))), "all are known"
         dictionary = DictionaryLinker(base, case="ignore", min_length=1, numeric=True, stop_aliases=None)
-        assert linked(dictionary, names) == wanted
-        assert linked(FuzzyLinker(base, min_similarity=1, limit=10**6), names) == wanted
+        assert linked(dictionary, names) == expected
+        assert linked(FuzzyLinker(base, min_similarity=1, limit=10**6), names) == expected
 
 
 ROWS = {"rel": [("a", coded([["A", 1.0]]), "a", 1)], "wikimapper": [(1, "A", "Q1")]}
@@ -177,11 +177,11 @@ def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
     packed, other = tmp_path / "packed.db", changed(tmp_path / "other.db", "CREATE TABLE t(a)")
     packed.write_bytes(gzip.compress(rel.read_bytes()))
     with build_kb(tmp_path / "own.kb", [{"id": "a", "label": "A"}], id_space="test") as base:
-        own = base.path
+        path = base.path
     for source, remedy in [
         (rel, r"it looks like a file of REL: .*kb_from_rel \(--kind rel\)"),
         (mapper, r"it looks like a file of wikimapper: .*kb_from_wikimapper \(--kind wikimapper\)"),
-        (own, r"it is a built knowledge base: open it with KnowledgeBase\(path\), or pass it to --kb"),
+        (path, r"it is a built knowledge base: open it with KnowledgeBase\(path\), or pass it to --kb"),
         (other, "build one with build_kb, kb_from_file"),
         (packed, r"it is also compressed: decompress it first \(gunzip\)"),
     ]:
@@ -200,12 +200,12 @@ def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
     with build_kb(tmp_path / "made.kb", entities, id_space="test") as base:
         texts = ["j fox", "FUCHS"]
         share = 0.5 if prior is None else 0.75
-        wanted = pytest.approx({(0, "a"): share, (0, "b"): 1 - share, (1, "a"): 1 - share, (1, "c"): share})
-        assert linked(base, texts) == wanted
-        assert linked(DictionaryLinker(base), texts) == wanted
+        expected = pytest.approx({(0, "a"): share, (0, "b"): 1 - share, (1, "a"): 1 - share, (1, "c"): share})
+        assert linked(base, texts) == expected
+        assert linked(DictionaryLinker(base), texts) == expected
         # Without priors the score of a fuzzy link is its similarity.
         if prior is not None:
-            assert linked(FuzzyLinker(base, min_similarity=1), texts) == wanted
+            assert linked(FuzzyLinker(base, min_similarity=1), texts) == expected
 
 
 def linked(linker, texts):
@@ -218,8 +218,8 @@ def linked(linker, texts):
 def test_titles_and_mentions_that_are_none_are_counted(tmp_path):
     rows = [("a", coded([["A", 1.0], ["", 0.5], ["B\x00", 0.5]]), "a", 1), (" ", coded([["A", 1.0]]), " ", 1)]
     source = database(tmp_path / "rel.db", "rel", rows)
-    said = "left out 1 aliases whose text is blank; 1 titles whose text contains a NUL; 1 titles whose text is blank"
-    with pytest.warns(DegenerateWarning, match=said):
+    message = "left out 1 aliases whose text is blank; 1 titles whose text contains a NUL; 1 titles whose text is blank"
+    with pytest.warns(DegenerateWarning, match=message):
         base = kb_from_rel(tmp_path / "rel.kb", source)
     with base:
         assert values(base.alias_table(), "alias", "entity_id") == [("a", "A")]
@@ -276,11 +276,11 @@ def test_pages_of_an_item_are_an_article_and_its_redirects(tmp_path, id_space, i
 
 def test_pages_without_an_item_are_counted_where_ids_are_items(tmp_path):
     source = database(tmp_path / "index.db", "wikimapper", [*PAGES, (8, None, "Q1"), (9, "", "Q1")])
-    said = (
+    message = (
         "^wiki.kb: left out 1 pages whose title is NoneType, wanted text; 1 pages whose title is blank; "
         "2 pages without a Wikidata item$"
     )
-    with pytest.warns(DegenerateWarning, match=said):
+    with pytest.warns(DegenerateWarning, match=message):
         base = kb_from_wikimapper(tmp_path / "wiki.kb", source, unqualified=False)
     with base:
         assert len(base) == 2
@@ -458,6 +458,6 @@ def test_opening_and_asking_read_no_more_than_they_need(tmp_path):
         assert base.id_space == "test"
         opened = n_read() - before
         assert len(base.lookup(["some name 77"])) == len(base.attributes(["E000077"])) == 1
-        asked = n_read() - before
+        n_pages = n_read() - before
     assert opened < 30_000
-    assert asked < 200_000
+    assert n_pages < 200_000

@@ -154,10 +154,10 @@ def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):
         assert {(alias, one) for alias, one, *_ in values(base.alias_table())} == pairs
         ambiguous = (shared_data / "kb_us_congress" / "ambiguous_full_names.tsv").read_text("utf-8").splitlines()[1:]
         names, _, bearers = zip(*(line.split("\t") for line in ambiguous), strict=True)
-        found = base.lookup(names, how="exact")
-        for place, wanted in enumerate(bearers):
-            mine = found[found["text"] == place]
-            assert set(wanted.split(",")) <= set(mine["entity_id"])
+        candidates = base.lookup(names, how="exact")
+        for place, expected in enumerate(bearers):
+            mine = candidates[candidates["text"] == place]
+            assert set(expected.split(",")) <= set(mine["entity_id"])
             assert mine["score"].tolist() == pytest.approx([1 / len(mine)] * len(mine))
         smiths = base.lookup(["john smith"])["entity_id"].tolist()
         assert len(smiths) >= 14
@@ -233,8 +233,8 @@ def test_names_come_in_the_first_language_there_is(files):
 
 
 def test_properties_become_attributes_of_their_type_and_rank(files):
-    wanted = {"P569": "born", "P39": "office", "P106": "work", "P2048": "height", "P20": "died in", "P1": "odd"}
-    base = files(dump(LINCOLN, ODD), kb_from_wikidata, languages=["en", "de"], properties=wanted)
+    expected = {"P569": "born", "P39": "office", "P106": "work", "P2048": "height", "P20": "died in", "P1": "odd"}
+    base = files(dump(LINCOLN, ODD), kb_from_wikidata, languages=["en", "de"], properties=expected)
     assert values(base.attributes(["Q91", "Q2"])) == [
         ("Q91", "born", "1809", "year"),
         ("Q91", "office", "Q2", "text"),
@@ -267,11 +267,11 @@ def test_redirects_and_a_choice_of_items_are_given_from_outside(files):
 
 def test_items_without_a_name_and_names_that_are_none_are_counted(files):
     odd = item("Q4", {"en": "four"}, {"en": [" ", "x" * 5000, "fo\x00ur"]}, P1=[statement("string", " ")])
-    said = (
+    message = (
         "^made.kb: left out 1 aliases whose text contains a NUL; 1 aliases whose text is blank; 1 aliases whose text "
         "is longer than 4,096 letters; 1 items without a label or alias in these languages; 1 values whose text is bl"
     )
-    with pytest.warns(DegenerateWarning, match=said) as warned:
+    with pytest.warns(DegenerateWarning, match=message) as warned:
         base = files(dump(ODD, odd), kb_from_wikidata, properties=["P1"])
     assert len(warned) == 1
     assert base.alias_table()["alias"].tolist() == ["four"]
@@ -367,7 +367,7 @@ def wikidata(pages=PAGES):
     return "[\n" + ",\n".join(json.dumps(item(page)) for page in pages) + "\n]\n"
 
 
-def found(base, mention):
+def ids_of(base, mention):
     return {entity: round(score, 9) for entity, score in values(base.lookup([mention])[["entity_id", "score"]])}
 
 
@@ -377,11 +377,11 @@ def test_priors_of_wikidata_are_numbers_of_sitelinks_and_pages_are_no_entities(f
         base = files(wikidata(), kb_from_wikidata)
     assert base.has_priors
     assert len(base) == 3
-    assert found(base, "mercury") == {"Q1": round(4 / 7, 9), "Q2": round(2 / 7, 9), "Q4": round(1 / 7, 9)}
+    assert ids_of(base, "mercury") == {"Q1": round(4 / 7, 9), "Q2": round(2 / 7, 9), "Q4": round(1 / 7, 9)}
     with pytest.warns(DegenerateWarning, match="left out 2 pages"):
         assert not files(wikidata(), kb_from_wikidata, priors=EntityPriors({})).has_priors
     kept = files(wikidata(), kb_from_wikidata, options=WikidataOptions(excluded=()), priors=EntityPriors({}))
-    assert len(found(kept, "mercury")) == 4
+    assert len(ids_of(kept, "mercury")) == 4
 
 
 @pytest.mark.filterwarnings("ignore:made.kb. left out")
@@ -391,8 +391,8 @@ def test_page_views_and_aliases_of_titles_are_those_of_items(files, tmp_path):
     aliases = pd.DataFrame({"alias": ["Hg", "Quick"], "title": ["Mercury_(element)", "Unknown"]})
     options = {"priors": EntityPriors(views, smoothing=0), "options": WikidataOptions(aliases=aliases)}
     base = files(wikidata(), kb_from_wikidata, **options)
-    assert found(base, "mercury") == {"Q2": round(9 / 13, 9), "Q4": round(4 / 13, 9), "Q1": 0.0}
-    assert found(base, "hg") == {"Q2": 1.0}
+    assert ids_of(base, "mercury") == {"Q2": round(9 / 13, 9), "Q4": round(4 / 13, 9), "Q1": 0.0}
+    assert ids_of(base, "hg") == {"Q2": 1.0}
     with pytest.warns(DegenerateWarning, match="1 aliases of pages that are no item of the dump"):
         files(wikidata(), kb_from_wikidata, **options)
 
@@ -443,23 +443,23 @@ COUNTED = 'id,label,alias,clicks,team\n007,"Bond, James",Bond,30,HQ\n008,Ed Bond
 def test_counts_of_a_csv_file_are_priors(files):
     base = files(COUNTED)
     assert base.has_priors
-    assert found(base, "bond") == {"007": round(31 / 42, 9), "008": round(10 / 42, 9), "009": round(1 / 42, 9)}
-    assert found(base, "bond james") == {"007": 1.0}
+    assert ids_of(base, "bond") == {"007": round(31 / 42, 9), "008": round(10 / 42, 9), "009": round(1 / 42, 9)}
+    assert ids_of(base, "bond james") == {"007": 1.0}
     assert values(base.attributes(["007"])) == [("007", "team", "HQ", "text")]
-    assert found(files(COUNTED, priors=EntityPriors(smoothing=0)), "bond")["009"] == 0
+    assert ids_of(files(COUNTED, priors=EntityPriors(smoothing=0)), "bond")["009"] == 0
 
 
 def test_further_counts_are_added_to_those_of_the_source(files):
     """(30 + 10 + 1) : (9 + 1) : (0 + 1), where the alias of 009 is its label; counts of the rows come first."""
     base = files("id,label,clicks\n007,Bond,30\n008,Bond,9\n009,Bond,\n", priors=EntityPriors({"007": 10}))
-    assert found(base, "bond") == {"007": round(41 / 52, 9), "008": round(10 / 52, 9), "009": round(1 / 52, 9)}
+    assert ids_of(base, "bond") == {"007": round(41 / 52, 9), "008": round(10 / 52, 9), "009": round(1 / 52, 9)}
 
 
 def test_priors_of_entities_from_mappings_follow_from_further_counts_without_smoothing(tmp_path):
     entities = [{"id": name, "label": "Bond"} for name in ("007", "008", "009")]
     priors = EntityPriors({"007": 3, "008": 1}, smoothing=0)
     with build_kb(tmp_path / "made.kb", entities, id_space="test", priors=priors, progress=False) as base:
-        assert found(base, "bond") == {"007": 0.75, "008": 0.25, "009": 0.0}
+        assert ids_of(base, "bond") == {"007": 0.75, "008": 0.25, "009": 0.0}
 
 
 def test_illegal_options_of_priors_and_dumps_are_refused():
@@ -505,7 +505,7 @@ def test_counts_of_a_spreadsheet_are_those_of_the_csv_file(tmp_path):
 
 def test_scores_of_a_table_are_probabilities(files):
     base = files("id\talias\tscore\na\tx\t0.75\nb\tx\t0.25\n")
-    assert found(base, "x") == {"a": 0.75, "b": 0.25}
+    assert ids_of(base, "x") == {"a": 0.75, "b": 0.25}
     with pytest.raises(FileError, match="has the columns prior and score"):
         files("id\talias\tscore\tprior\na\tx\t0.75\t0.5\n")
     for count in ("-1", "many", "inf", "nan"):

@@ -54,14 +54,14 @@ def base(tmp_path, monkeypatch):
 )
 def test_names_in_a_file_are_those_in_memory(base, options):
     mapped = DictionaryLinker(base, **options)
-    found, skipped = mapped.link(TEXTS).frame, mapped.skipped
-    assert pickle.loads(pickle.dumps(mapped)).link(TEXTS).frame.equals(found)
+    result, skipped = mapped.link(TEXTS).frame, mapped.skipped
+    assert pickle.loads(pickle.dumps(mapped)).link(TEXTS).frame.equals(result)
     lexicon_path(base.path).unlink()
     in_memory = DictionaryLinker(base, **options)
     assert base.lexicon() is None
-    pd.testing.assert_frame_equal(found, in_memory.link(TEXTS).frame, check_exact=True)
+    pd.testing.assert_frame_equal(result, in_memory.link(TEXTS).frame, check_exact=True)
     pd.testing.assert_frame_equal(skipped, in_memory.skipped)
-    assert len(found) > 2
+    assert len(result) > 2
 
 
 def test_names_are_mapped_and_not_read(base):
@@ -157,15 +157,15 @@ def test_equal_fingerprints_never_join_two_names(monkeypatch):
     names = ["new york", "new york city", "york", "a b", "b a", "newyork"]
     data = np.frombuffer(b" old new york city b a b \n new york ", np.uint8)
 
-    def found():
+    def matches():
         index, _ = PhraseIndex.of(names)
         first, last, name = index.find(data)
         return sorted(zip(first.tolist(), last.tolist(), index.text.take(pa.array(name)).to_pylist(), strict=True))
 
-    expected = found()
+    expected = matches()
     assert [name for *_, name in expected] == ["new york", "new york city", "york", "b a", "a b", "new york", "york"]
     monkeypatch.setattr("vbterrier.linking.lexicon.of_spans", lambda _, start, __: np.zeros(len(start), np.uint64))
-    assert found() == expected
+    assert matches() == expected
 
 
 def test_a_knowledge_base_is_packed_and_loaded_as_an_artifact(base, tmp_path, monkeypatch):

@@ -53,11 +53,11 @@ def test_strong_match_is_that_of_sets(gold, system):
     micro = mention_report(systems, frame(gold), inference=FEW).figures().loc["mine"]
     macro = mention_report(systems, frame(gold), average="macro", inference=FEW).figures().loc["mine"]
     for kind in KEPT:
-        wanted, found = items(gold, kind), items(system, kind)
-        np.testing.assert_allclose(micro[[f"{kind}{each}" for each in ("P", "R", "F1")]], of_sets(wanted, found))
+        expected, result = items(gold, kind), items(system, kind)
+        np.testing.assert_allclose(micro[[f"{kind}{each}" for each in ("P", "R", "F1")]], of_sets(expected, result))
         rows = []
         for doc in docs | {key[0] for key in system}:
-            one, two = ({item for item in each if item[0] == doc} for each in (wanted, found))
+            one, two = ({item for item in each if item[0] == doc} for each in (expected, result))
             rows.append((1.0, 1.0, 1.0) if not one and not two else np.nan_to_num(of_sets(one, two)))
         np.testing.assert_allclose(macro[[f"{kind}{each}" for each in ("P", "R", "F1")]], np.mean(rows, axis=0))
 
@@ -132,13 +132,13 @@ def test_any_of_the_first_candidates_may_be_right(gold, system, n_best, is_score
     mine = pd.DataFrame(rows, columns=[*COLUMNS, "score"])
     # Candidates with scores may be in any order; others are best first.
     mine = mine[::-1] if is_scored else mine.assign(score=np.nan)
-    found = mention_report({"mine": mine}, frame(gold), n_best=n_best, inference=FEW).figures().loc["mine"]
+    row = mention_report({"mine": mine}, frame(gold), n_best=n_best, inference=FEW).figures().loc["mine"]
     for kind, keeps in KEPT.items():
-        wanted = {span for span, entity in gold.items() if keeps(entity)}
+        expected = {span for span, entity in gold.items() if keeps(entity)}
         predicted = {span for span, entities in system.items() if keeps(entities[0])}
-        right = sum(kind == "Span" or gold[span] in system[span][:n_best] for span in wanted & predicted)
-        p, r = (right / len(each) if each else np.nan for each in (predicted, wanted))
-        np.testing.assert_allclose(found[[f"{kind}P", f"{kind}R"]], (p, r))
+        right = sum(kind == "Span" or gold[span] in system[span][:n_best] for span in expected & predicted)
+        p, r = (right / len(each) if each else np.nan for each in (predicted, expected))
+        np.testing.assert_allclose(row[[f"{kind}P", f"{kind}R"]], (p, r))
 
 
 def test_candidates_of_hipe_are_those_of_its_scorer(tmp_path, command):

@@ -36,52 +36,59 @@ GOLD, SYSTEM = collection()
 
 def test_figures_are_those_of_scikit_learn_where_definitions_meet():
     """Compute the figures with classes as labels: micro averages over entities for links, the class NIL for NILs."""
-    found = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
-    right, given, entities = GOLD["entity_id"], SYSTEM["entity_id"], ["A", "B", "C"]
-    assert found["LinkP"] == pytest.approx(precision_score(right, given, labels=entities, average="micro"))
-    assert found["LinkR"] == pytest.approx(recall_score(right, given, labels=entities, average="micro"))
-    assert found["NilP"] == pytest.approx(precision_score(right, given, labels=["NIL"], average="micro"))
-    assert found["NilR"] == pytest.approx(recall_score(right, given, labels=["NIL"], average="micro"))
-    assert found["LinkingR"] == pytest.approx(accuracy_score(right, given))
+    row = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
+    right, system, entities = GOLD["entity_id"], SYSTEM["entity_id"], ["A", "B", "C"]
+    assert row["LinkP"] == pytest.approx(precision_score(right, system, labels=entities, average="micro"))
+    assert row["LinkR"] == pytest.approx(recall_score(right, system, labels=entities, average="micro"))
+    assert row["NilP"] == pytest.approx(precision_score(right, system, labels=["NIL"], average="micro"))
+    assert row["NilR"] == pytest.approx(recall_score(right, system, labels=["NIL"], average="micro"))
+    assert row["LinkingR"] == pytest.approx(accuracy_score(right, system))
     # With one entity, the weighted mean over two classes equals the total.
     one = [frame.replace({"entity_id": {"B": "A", "C": "A"}}) for frame in (GOLD, SYSTEM)]
-    found = linking_report({"mine": one[1]}, one[0]).figures().loc["mine"]
+    row = linking_report({"mine": one[1]}, one[0]).figures().loc["mine"]
     weighted = precision_score(one[0]["entity_id"], one[1]["entity_id"], average="weighted")
-    assert found["LinkingP"] == pytest.approx(weighted)
+    assert row["LinkingP"] == pytest.approx(weighted)
 
 
 def test_links_of_mentions_outside_the_gold_standard_are_reported_and_can_be_counted():
     gold = pd.DataFrame({"qid": ["m1", "m2"], "entity_id": ["A", "B"]})
-    found = pd.DataFrame({"qid": ["m1", "m2", "m3", "m4"], "entity_id": ["A", "C", "D", "E"]})
+    table = pd.DataFrame({"qid": ["m1", "m2", "m3", "m4"], "entity_id": ["A", "C", "D", "E"]})
     message = (
         r"2 topics are not in gold and are left out \('m3', 'm4'\): precision counts answers to queries of gold alone"
     )
     with pytest.warns(DegenerateWarning, match=message):
-        assert linking_report({"mine": found}, gold).figures().loc["mine", ["LinkP", "LinkR"]].tolist() == [0.5, 0.5]
+        assert linking_report({"mine": table}, gold).figures().loc["mine", ["LinkP", "LinkR"]].tolist() == [0.5, 0.5]
     every = pd.concat([gold, pd.DataFrame({"qid": ["m3", "m4"], "entity_id": "NIL"})])
     with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'"):
-        counted = linking_report({"mine": found}, every).figures().loc["mine", ["LinkP", "LinkR"]]
+        counted = linking_report({"mine": table}, every).figures().loc["mine", ["LinkP", "LinkR"]]
     assert counted.tolist() == [0.25, 0.5], "one of four predicted links is right, and one of two gold links"
 
 
 def test_counts_are_those_of_a_cross_table():
     counts = linking_report({"mine": SYSTEM}, GOLD).counts.set_index("gold")
     link = GOLD["entity_id"] != "NIL"
-    said = SYSTEM["entity_id"] != "NIL"
+    answered = SYSTEM["entity_id"] != "NIL"
     right = GOLD["entity_id"] == SYSTEM["entity_id"]
-    n_right, n_wrong, n_nil = (link & right).sum(), (link & said & ~right).sum(), (link & ~said).sum()
+    n_right, n_wrong, n_nil = (link & right).sum(), (link & answered & ~right).sum(), (link & ~answered).sum()
     assert counts.loc["link"].tolist() == ["mine", link.sum(), n_right, n_wrong, n_nil, 0]
-    assert counts.loc["nil"].tolist() == ["mine", (~link).sum(), 0, (~link & said).sum(), (~link & ~said).sum(), 0]
+    assert counts.loc["nil"].tolist() == [
+        "mine",
+        (~link).sum(),
+        0,
+        (~link & answered).sum(),
+        (~link & ~answered).sum(),
+        0,
+    ]
 
 
 def test_intervals_are_percentiles_of_figures_over_resampled_queries():
     report = linking_report({"mine": SYSTEM}, GOLD, inference=Inference(level=0.9, n_resamples=4000, seed=1))
-    rng, gold, given = np.random.default_rng(7), GOLD["entity_id"].to_numpy(), SYSTEM["entity_id"].to_numpy()
+    rng, gold, system = np.random.default_rng(7), GOLD["entity_id"].to_numpy(), SYSTEM["entity_id"].to_numpy()
     drawn = []
     for _ in range(400):
         rows = rng.integers(len(gold), size=len(gold))
-        right = gold[rows] == given[rows]
-        drawn.append((right[given[rows] == "NIL"].mean(), right.mean()))
+        right = gold[rows] == system[rows]
+        drawn.append((right[system[rows] == "NIL"].mean(), right.mean()))
     rows = report.intervals.set_index("measure")
     for name, values in zip(("NilP", "LinkingR"), np.transpose(drawn), strict=True):
         low, high = np.quantile(values, [0.05, 0.95])
@@ -102,11 +109,11 @@ def test_intervals_are_percentiles_of_figures_over_resampled_queries():
 def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
     """250 queries with the shares of the paper's Random Document set; see the notes of linking_report."""
     share = np.array([606, 25, 122, 0, 0, 49, 605, 0]) / 1407
-    wanted, rng, hits = figures(share.reshape(2, 4)), np.random.default_rng(4), []
+    expected, rng, hits = figures(share.reshape(2, 4)), np.random.default_rng(4), []
     for _ in range(500):
         counts = rng.multinomial(250, share).reshape(2, 4)
         low, high = _limits(counts, 0.95, 500, 0)
-        hits.append((low <= wanted) & (wanted <= high))
+        hits.append((low <= expected) & (expected <= high))
     held = np.mean(hits, axis=0)[[LINKING_R, LINKING_F1]]
     # Nominal .95, with a tolerance of four standard errors, .04, for 500 resamples and 500 samples.
     assert (np.abs(held - 0.95) < 0.04).all(), held
@@ -176,7 +183,7 @@ def answers_of(words):
 def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
     rng = np.random.default_rng(seed)
     gold, one, other = (rng.choice(["A", "B", "NIL"], 7, p=[0.4, 0.2, 0.4]) for _ in range(3))
-    found = linking_report({"a": answers_of(one), "b": answers_of(other)}, answers_of(gold)).pairs
+    pairs = linking_report({"a": answers_of(one), "b": answers_of(other)}, answers_of(gold)).pairs
     correct = Gold(answers_of(gold))
 
     def scored(answer):
@@ -188,12 +195,12 @@ def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
     with np.errstate(invalid="ignore"):
         beyond = (~(np.abs(swapped - swapped[::-1]) < observed - 1e-12)).sum(axis=0)
     expected = np.where(np.isnan(observed), np.nan, beyond / 2**7)
-    assert found["p_value"].to_numpy() == pytest.approx(expected, nan_ok=True)
-    assert (found["n_resamples"] == 0).all()
+    assert pairs["p_value"].to_numpy() == pytest.approx(expected, nan_ok=True)
+    assert (pairs["n_resamples"] == 0).all()
     right = [answer == gold for answer in (one, other)]
-    assert (found["wins"] == (right[0] & ~right[1]).sum()).all()
-    assert (found["losses"] == (right[1] & ~right[0]).sum()).all()
-    assert (found["ties"] == (right[0] == right[1]).sum()).all()
+    assert (pairs["wins"] == (right[0] & ~right[1]).sum()).all()
+    assert (pairs["losses"] == (right[1] & ~right[0]).sum()).all()
+    assert (pairs["ties"] == (right[0] == right[1]).sum()).all()
 
 
 def test_drawn_swaps_are_close_to_all_of_them(monkeypatch):
@@ -254,10 +261,10 @@ def test_comparisons_count_correct_answers():
         name: frame.rename(columns={"entity_id": "docno"}).assign(score=1.0)
         for name, frame in (("a", SYSTEM), ("b", other))
     }
-    found = compare(runs, GOLD, ["LinkingF1", "LinkP"])
-    assert found.pairs["measure"].tolist() == ["LinkingF1", "LinkP"]
+    comparison = compare(runs, GOLD, ["LinkingF1", "LinkP"])
+    assert comparison.pairs["measure"].tolist() == ["LinkingF1", "LinkP"]
     a, b = (frame["entity_id"] == GOLD["entity_id"] for frame in (SYSTEM, other))
-    for row in found.pairs.itertuples():
+    for row in comparison.pairs.itertuples():
         first, second = (a, b) if row.name_a == "a" else (b, a)
         assert (row.wins, row.losses, row.ties) == (
             (first & ~second).sum(), (second & ~first).sum(), (first == second).sum()
@@ -266,6 +273,6 @@ def test_comparisons_count_correct_answers():
     values = score(runs, GOLD, ["LinkingF1"])
     assert compare(values).pairs[["wins", "losses", "ties"]].isna().all(axis=None)
     both = compare(score(runs, GOLD, ["LinkingF1", "LinkingR"])).pairs
-    assert both["wins"].tolist()[0] == found.pairs["wins"].iloc[0]
+    assert both["wins"].tolist()[0] == comparison.pairs["wins"].iloc[0]
     text = comparison_report(compare(values), "table")
     assert "NA" not in text

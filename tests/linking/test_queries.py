@@ -30,12 +30,12 @@ def linker():
     return QueryLinker(NAMES, id_space="people")
 
 
-def found(linker, text):
+def linked(linker, text):
     return linker.link([text]).frame[["mention", "entity_id", "match"]].values.tolist()
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("Amy Klobuchar bill", [["Amy Klobuchar", "K1", "name"]]),
         ("Senator Klobuchar bill", [["Klobuchar", "K1", "part"]]),
@@ -50,8 +50,8 @@ def found(linker, text):
         ("", []),
     ],
 )
-def test_queries_find_names_that_are_not_written_in_full(linker, text, wanted):
-    assert found(linker, text) == wanted
+def test_queries_find_names_that_are_not_written_in_full(linker, text, expected):
+    assert linked(linker, text) == expected
 
 
 @pytest.mark.slow
@@ -82,8 +82,8 @@ def test_probabilities_are_those_of_the_formula():
         "a": 0.5 * weight["amy"] / (weight["amy"] + weight["smith"]),
         "b": weight["amy"] / (weight["amy"] + weight["jones"]),
     }
-    wanted = {one: value / sum(share.values()) for one, value in share.items()}
-    assert dict(zip(linked["entity_id"], linked["score"], strict=True)) == pytest.approx(wanted)
+    expected = {one: value / sum(share.values()) for one, value in share.items()}
+    assert dict(zip(linked["entity_id"], linked["score"], strict=True)) == pytest.approx(expected)
 
 
 def shares(linker, text):
@@ -100,10 +100,10 @@ CLINICS = [("m", "Mayo Stroke Clinic", 10), ("n", "Madison Sports Clinic", 1000)
 )
 @pytest.mark.parametrize("form", ["tsv", "records", "counts of aliases", "aliases"])
 def test_counts_decide_between_people_of_one_last_name(tmp_path, form, people, text):
-    wanted = pytest.approx({people[0][0]: 11 / 1012, people[1][0]: 1001 / 1012})
+    expected = pytest.approx({people[0][0]: 11 / 1012, people[1][0]: 1001 / 1012})
     if form == "aliases":
         frame = pd.DataFrame(people, columns=["entity_id", "alias", "count"])
-        assert shares(QueryLinker(frame, id_space="people"), text) == wanted
+        assert shares(QueryLinker(frame, id_space="people"), text) == expected
         return
     if form == "tsv":
         rows = "".join(f"{entity}\t{name}\t{count}\n" for entity, name, count in people)
@@ -116,7 +116,7 @@ def test_counts_decide_between_people_of_one_last_name(tmp_path, form, people, t
         records = [{"id": entity, "aliases": [{"alias": name, "count": count}]} for entity, name, count in people]
         base = build_kb(tmp_path / "kb", records, id_space="people")
     with base:
-        assert shares(QueryLinker(base), text) == wanted
+        assert shares(QueryLinker(base), text) == expected
 
 
 EXPANDED = [
@@ -130,7 +130,7 @@ ABBREVIATED = [("e1", "MS"), ("e2", "MS"), ("e3", "PT"), ("e4", "RA")]
 
 @pytest.mark.parametrize("names", [EXPANDED, ABBREVIATED, EXPANDED + ABBREVIATED])
 @pytest.mark.parametrize(
-    ("text", "mention", "wanted"),
+    ("text", "mention", "expected"),
     [
         ("M.S.", "M.S.", ["e1", "e2"]),
         ("m.s", "m.s", ["e1", "e2"]),
@@ -143,12 +143,14 @@ ABBREVIATED = [("e1", "MS"), ("e2", "MS"), ("e3", "PT"), ("e4", "RA")]
         ("e.g. this", "", []),
     ],
 )
-def test_acronyms_are_found_as_people_write_them(names, text, mention, wanted):
+def test_acronyms_are_found_as_people_write_them(names, text, mention, expected):
     linker = QueryLinker(pd.DataFrame(names, columns=["entity_id", "alias"]), id_space="x")
     frame = linker.link([text]).frame
-    assert frame["entity_id"].tolist() == wanted
-    assert set(frame["mention"]) == ({mention} if wanted else set())
-    assert [text[start:end] for start, end in zip(frame["start"], frame["end"], strict=True)] == [mention] * len(wanted)
+    assert frame["entity_id"].tolist() == expected
+    assert set(frame["mention"]) == ({mention} if expected else set())
+    assert [text[start:end] for start, end in zip(frame["start"], frame["end"], strict=True)] == [mention] * len(
+        expected
+    )
     without = QueryLinker(pd.DataFrame(EXPANDED, columns=["entity_id", "alias"]), id_space="x", acronyms=False)
     assert not len(without.link([text]).frame)
 
@@ -166,7 +168,7 @@ ACCENTED = pd.DataFrame(
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("jose garcia", {"g": 1.0}),
         ("José García", {"g": 1.0}),
@@ -176,32 +178,32 @@ ACCENTED = pd.DataFrame(
         ("zoë", {"z": 1.0}),
     ],
 )
-def test_names_with_accents_are_found_without_them(text, wanted):
-    assert shares(QueryLinker(ACCENTED, id_space="x"), text) == wanted
+def test_names_with_accents_are_found_without_them(text, expected):
+    assert shares(QueryLinker(ACCENTED, id_space="x"), text) == expected
     if text != "garcia":
-        assert shares(DictionaryLinker(ACCENTED, id_space="x"), text) == wanted
+        assert shares(DictionaryLinker(ACCENTED, id_space="x"), text) == expected
         assert len(shares(DictionaryLinker(ACCENTED, id_space="x", case="exact"), "Jose Garcia")) == 0
 
 
 def test_counts_decide_between_a_name_with_and_one_without_accents():
-    found = shares(QueryLinker(ACCENTED, id_space="x"), "jose")
+    result = shares(QueryLinker(ACCENTED, id_space="x"), "jose")
     jose, garcia = math.log(6 / 1) ** 2, math.log(6 / 1) ** 2
     with_accent, without = 101 * 0.99 * jose / (jose + garcia), 6 * jose / (2 * jose)
-    assert found == pytest.approx({"g": with_accent / (with_accent + without), "f": without / (with_accent + without)})
+    assert result == pytest.approx({"g": with_accent / (with_accent + without), "f": without / (with_accent + without)})
 
 
 def test_names_of_several_people_weigh_as_many_people():
     """Without counts everybody is as probable, however many have the same full name."""
     names = pd.DataFrame({"alias": ["Ann Smith", "Ann Smith", "Bob Smith"], "entity_id": ["a", "b", "c"]})
-    found = shares(QueryLinker(names, id_space="people"), "smith")
-    assert list(found.values()) == pytest.approx([1 / 3] * 3)
+    result = shares(QueryLinker(names, id_space="people"), "smith")
+    assert list(result.values()) == pytest.approx([1 / 3] * 3)
 
 
 def test_limits_and_switches():
     one = QueryLinker(NAMES, id_space="people", limit=1, min_similarity=None, acronyms=False)
-    assert found(one, "general seitz") == [["seitz", "S1", "part"]]
-    assert not found(one, "klobuhcar")
-    assert not found(one, "the WHO report")
+    assert linked(one, "general seitz") == [["seitz", "S1", "part"]]
+    assert not linked(one, "klobuhcar")
+    assert not linked(one, "the WHO report")
     with pytest.raises(ParameterError, match=r"min_similarity=2: wanted a number above 0"):
         QueryLinker(NAMES, id_space="people", min_similarity=2)
 

@@ -61,8 +61,8 @@ def retrieved(rows, texts=("x",), **options):
 
 def annotated(changes):
     """Links of one annotation of WAT with these members; `...` leaves one out."""
-    found = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61} | changes
-    return WAT().links([{"annotations": [{key: value for key, value in found.items() if value is not ...}]}])
+    result = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61} | changes
+    return WAT().links([{"annotations": [{key: value for key, value in result.items() if value is not ...}]}])
 
 
 NO_ANSWERS = [
@@ -214,9 +214,9 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "given", "error", "words"), REFUSALS)
-def test_bad_input_is_refused_by_name(request, call, given, error, words):
-    check_refusal(request, call, given, error, words)
+@pytest.mark.parametrize(("call", "arguments", "error", "words"), REFUSALS)
+def test_bad_input_is_refused_by_name(request, call, arguments, error, words):
+    check_refusal(request, call, arguments, error, words)
 
 
 # Clients of services, with their complete messages.
@@ -302,7 +302,7 @@ CLIENTS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("call", "given", "error", "message"), CLIENTS)
-def test_clients_refuse_with_this_message(request, call, given, error, message, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), CLIENTS)
+def test_clients_refuse_with_this_message(request, call, arguments, error, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    check_message(request, call, given, error, message)
+    check_message(request, call, arguments, error, message)

@@ -24,8 +24,8 @@ def word_form(text, *, case=False):
 
 
 def words(text):
-    found = Words.of([text])
-    return [text[start:end] for start, end in zip(found.start, found.end, strict=True)]
+    result = Words.of([text])
+    return [text[start:end] for start, end in zip(result.start, result.end, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_words_that_differ_in_anything_else_are_not(left, right):
 @pytest.mark.slow
 def test_folding_any_sign_keeps_the_number_of_words(case):
     signs = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in {"Cn", "Co", "Cs"}]
-    found = Words.of([".".join(signs)])
+    result = Words.of([".".join(signs)])
     # Every letter, digit and symbol is a word between full stops.
-    assert len(found.text) > 140_000
-    (form,) = found.forms(case=case)
-    assert form.count(" ") == len(found.text) - 1
+    assert len(result.text) > 140_000
+    (form,) = result.forms(case=case)
+    assert form.count(" ") == len(result.text) - 1
     assert unicodedata.is_normalized("NFC", form)
     assert Words.of(form.split(" ")).forms(case=case) == form.split(" "), "folded is folded"
 
@@ -97,14 +97,14 @@ SIGNS = "aB ßİ.'\u0301\u00ad\u200b\u0345東กิ+9Σﬁ\u0390Å\n"
 
 @given(st.lists(st.text(alphabet=SIGNS, max_size=12), max_size=5))
 def test_words_of_texts_are_those_of_each_text(texts):
-    found = Words.of(texts)
+    result = Words.of(texts)
     expected = [(place, *span) for place, text in enumerate(texts) for span in spans(text)]
-    assert list(zip(found.text.tolist(), found.start.tolist(), found.end.tolist(), strict=True)) == expected
-    forms = found.forms()
+    assert list(zip(result.text.tolist(), result.start.tolist(), result.end.tolist(), strict=True)) == expected
+    forms = result.forms()
     assert forms == [word_form(text) for text in texts]
     for text, form in zip(texts, forms, strict=True):
         assert [word_form(text[start:end]) for start, end in spans(text)] == form.split()
-    stream = found.folded()
+    stream = result.folded()
     assert [piece[1:-1] for piece in stream.split("\n")[1:]] == [form for form in forms if form]
     assert stream == " " + "".join(f"\n {form} " for form in forms if form)
 
@@ -120,8 +120,8 @@ def test_forms_are_equal_where_normal_forms_of_names_are(text):
 def test_batches_hold_whole_texts_in_order(monkeypatch):
     monkeypatch.setattr(words_module, "_BATCH", 5)
     texts = ["aaaa", "", "b", "cccccccccc", "", "", "dd", "dd"]
-    wanted = [(0, ["aaaa"]), (1, ["", "b"]), (3, ["cccccccccc"]), (4, ["", "", "dd"]), (7, ["dd"])]
-    assert list(batches(texts)) == wanted
+    expected = [(0, ["aaaa"]), (1, ["", "b"]), (3, ["cccccccccc"]), (4, ["", "", "dd"]), (7, ["dd"])]
+    assert list(batches(texts)) == expected
     assert list(batches([])) == []
 
 

@@ -17,10 +17,10 @@ class Fixed(pt.Transformer):
     """A retriever with fixed results, which records its queries."""
 
     def __init__(self, *rows, columns=("qid", "docno", "score")):
-        self.frame, self.asked = pd.DataFrame(rows, columns=list(columns)), []
+        self.frame, self.requests = pd.DataFrame(rows, columns=list(columns)), []
 
     def transform(self, inp):
-        self.asked.append(inp.copy())
+        self.requests.append(inp.copy())
         return self.frame[self.frame["qid"].astype(str).isin(inp["qid"])]
 
 
@@ -45,11 +45,11 @@ def test_results_become_links_of_their_text():
 def test_texts_are_sent_as_they_are_and_blank_ones_not_at_all():
     linked = linker()
     linked.link(["Who's (X)? +y", " \t", "b"])
-    (asked,) = linked.retriever.asked
-    assert asked.values.tolist() == [["0", "Who's (X)? +y"], ["2", "b"]]
+    (request,) = linked.retriever.requests
+    assert request.values.tolist() == [["0", "Who's (X)? +y"], ["2", "b"]]
     linked.link(["", " "])
     linked.link([])
-    assert len(linked.retriever.asked) == 1
+    assert len(linked.retriever.requests) == 1
 
 
 def test_no_more_than_the_depth_is_kept_ties_as_trec_eval_does():
@@ -74,9 +74,9 @@ def test_nothing_found_is_an_empty_frame_whatever_its_columns():
 
 @pytest.mark.parametrize(("row", "entity"), [(("0", "007", 1), "007"), ((0, 7, 1.0), "7")])
 def test_ids_are_text_and_frames_have_the_types_of_all_links(row, entity):
-    found = linker(row).link(["x"]).frame
-    assert found["entity_id"].tolist() == [entity]
-    assert found.dtypes.tolist() == links_frame([]).dtypes.tolist()
+    frame = linker(row).link(["x"]).frame
+    assert frame["entity_id"].tolist() == [entity]
+    assert frame.dtypes.tolist() == links_frame([]).dtypes.tolist()
 
 
 def test_linkers_are_what_their_parameters_are():
@@ -178,11 +178,11 @@ BARE = [{"label": "PERSON", "pattern": name} for name in ("Emerson", "waldo", "B
 def test_candidates_come_with_their_priors_or_the_best_alone(candidates):
     linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata", candidates=candidates)
     links = linker.link(["Emerson and waldo in Brazil."]).frame
-    found = list(links[["mention", "entity_id", "score"]].itertuples(index=False, name=None))
+    results = list(links[["mention", "entity_id", "score"]].itertuples(index=False, name=None))
     priors = [("Q48226", 0.5), ("Q215952", 0.2), ("Q312545", 0.2)] if candidates == "priors" else [("Q48226", 1.0)]
     last = ("waldo", "Q48226", 0.9 if candidates == "priors" else 1.0)
-    wanted = [*(("Emerson", entity, prior) for entity, prior in priors), last]
-    assert found == [(mention, entity, pytest.approx(prior)) for mention, entity, prior in wanted]
+    expected = [*(("Emerson", entity, prior) for entity, prior in priors), last]
+    assert results == [(mention, entity, pytest.approx(prior)) for mention, entity, prior in expected]
     # spaCy answers NIL if its knowledge base has nothing.
     assert links.attrs == {"n_nil": 1, "n_without_id": 0}
 
