@@ -30,7 +30,7 @@ BEST = "of systems {} significantly over 8 topics: a has the highest mean, 0.775
 
 
 @pytest.mark.parametrize(
-    ("systems", "said"),
+    ("systems", "message"),
     [
         ({"a": A, "b": less(0.1)}, "a scores higher than b: 0.775 against 0.675, a difference of 0.100 (95% interval "),
         (
@@ -47,22 +47,22 @@ BEST = "of systems {} significantly over 8 topics: a has the highest mean, 0.775
         ),
     ],
 )
-def test_verdicts(systems, said):
+def test_verdicts(systems, message):
     (verdict,) = verdicts(compare(frame(**systems), inference=FEW))
-    assert verdict.startswith(f"By nDCG@10, {said}")
+    assert verdict.startswith(f"By nDCG@10, {message}")
 
 
 def test_the_verdict_names_the_lowest_mean_if_lower_is_better():
-    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), inference=FEW))
-    assert said.startswith("By NonRelCov@5 (lower is better), ")
-    assert said.endswith("c has the lowest mean, 0.675, and does not differ significantly from b.")
+    (verdict,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), inference=FEW))
+    assert verdict.startswith("By NonRelCov@5 (lower is better), ")
+    assert verdict.endswith("c has the lowest mean, 0.675, and does not differ significantly from b.")
 
 
 def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])
-    said = "against b (0.675, 8 topics): a scores higher; c scores lower; d does not differ significantly from it."
-    expected = [f"By nDCG@10, {said}", f"By AP, {said}"]
+    message = "against b (0.675, 8 topics): a scores higher; c scores lower; d does not differ significantly from it."
+    expected = [f"By nDCG@10, {message}", f"By AP, {message}"]
     assert verdicts(compare(both, baseline="b", inference=FEW)) == expected
 
 
@@ -70,16 +70,16 @@ def test_long_lists_end_with_their_number():
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
         compared = compare(values, baseline="s00", inference=replace(FEW, correction="holm"))
-    (said,) = verdicts(compared)
-    assert "s08 and 7 more do not differ significantly from it." in said
+    (verdict,) = verdicts(compared)
+    assert "s08 and 7 more do not differ significantly from it." in verdict
 
 
 def test_a_verdict_says_that_no_difference_can_be_significant():
     # All 2^8 flips give p of at least 2/256, times 120 pairs.
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
-        (said,) = verdicts(compare(values, inference=replace(FEW, correction="holm")))
-    assert "this test cannot find a difference between any two of the 16 systems with so few topics" in said
+        (verdict,) = verdicts(compare(values, inference=replace(FEW, correction="holm")))
+    assert "this test cannot find a difference between any two of the 16 systems with so few topics" in verdict
 
 
 @pytest.mark.parametrize("baseline", [None, "x"])
@@ -88,8 +88,8 @@ def test_latex_is_well_formed(baseline, margin):
     values = frame(**{ODD: A, "x": less(0.1), "cut": [0.9] + [0.0] * 7})
     both = pd.concat([values, values.assign(measure="VB(intents='a_b',alpha=1)@10")])
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(both, baseline=baseline, inference=replace(FEW, margin=margin))
-    text = comparison_report(found, "latex")
+        comparison = compare(both, baseline=baseline, inference=replace(FEW, margin=margin))
+    text = comparison_report(comparison, "latex")
     plain = re.sub(r"(?m)^%.*$", "", text)
     # Means, and the differences of each measure.
     for part in ("begin{tabular}", "end{tabular}", "toprule", "midrule", "bottomrule"):
@@ -122,16 +122,16 @@ def test_markdown_is_escaped():
 
 
 def test_names_cannot_steer_terminals_or_end_comments():
-    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), inference=FEW)
+    comparison = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), inference=FEW)
     for style in ("table", "latex", "markdown"):
-        text = comparison_report(found, style)
+        text = comparison_report(comparison, style)
         assert "\x1b" not in text
         assert not any(line.startswith("new") for line in text.splitlines())
 
 
 def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
-    found = compare(frame(a=A, b=A), inference=FEW)
-    assert comparison_report(found, "markdown").count("**0.7750**") == 2
+    comparison = compare(frame(a=A, b=A), inference=FEW)
+    assert comparison_report(comparison, "markdown").count("**0.7750**") == 2
     many = pd.concat([frame(a=A, b=less(0.1)).assign(qid=lambda f, at=at: f["qid"] + f"-{at}") for at in range(5)])
     rng = compare(
         many.assign(value=lambda f: f["value"] + f["qid"].str[0].astype(int) / 100),
@@ -143,10 +143,10 @@ def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
 def test_stars_of_flagged_systems_have_a_dagger(style):
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
-        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", inference=FEW)
-    assert found.significant().all()
+        comparison = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", inference=FEW)
+    assert comparison.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
-    rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
+    rows = [line for line in comparison_report(comparison, style).splitlines() if "cut" in line]
     # The mean, the difference, the note; in LaTeX and Markdown the verdict is first, and the note below the means.
     stars = {"table": [True, True, False], "latex": [False, False, True, True]}
     assert [star in row for row in rows] == stars.get(style, [False, True, False, True])
@@ -170,17 +170,17 @@ def test_notes_give_test_correction_and_intervals():
 def wide(baseline=None, **options):
     """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
     both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
-    found = compare(both, baseline=baseline, inference=replace(FEW, **options))
-    return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
+    comparison = compare(both, baseline=baseline, inference=replace(FEW, **options))
+    return comparison, lambda style, **more: comparison_report(comparison, style, compact=True, **more)
 
 
 def test_a_compact_table_has_a_row_for_each_system_and_a_column_for_each_measure():
-    found, table = wide()
-    letters = found.systems.set_index(["measure", "name"])["letters"]
+    result, table = wide()
+    letters = result.systems.set_index(["measure", "name"])["letters"]
     assert letters["nDCG@10"].nunique() > 1 == letters["AP"].nunique()
     rows = [line.split() for line in table("table").splitlines() if line.startswith("  ")]
     assert rows[0] == ["system", "nDCG@10", "AP"]
-    means = found.systems.set_index(["measure", "name"])["value"]
+    means = result.systems.set_index(["measure", "name"])["value"]
     for name, *cells in rows[1:]:
         assert cells == [
             word for measure in ("nDCG@10", "AP") for word in (f"{means[measure, name]:.3f}", letters[measure, name])
@@ -200,8 +200,8 @@ def test_a_compact_table_for_papers_names_systems_as_the_text_does():
 
 
 def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
-    found, table = wide(baseline="a")
-    starred = set(found.pairs.loc[found.significant(), ["name_a", "measure"]].itertuples(index=False, name=None))
+    result, table = wide(baseline="a")
+    starred = set(result.pairs.loc[result.significant(), ["name_a", "measure"]].itertuples(index=False, name=None))
     assert starred == {("c", "nDCG@10")}
     starred = next(line.split() for line in table("table").splitlines() if "*" in line)
     assert starred[:3] == ["c", "0.675", "*"]
@@ -211,8 +211,8 @@ def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
 
 
 def test_csv_of_a_compact_table_has_all_digits_and_the_marks():
-    found, table = wide()
+    result, table = wide()
     again = pd.read_csv(io.StringIO(table("csv")))
     assert list(again.columns) == ["system", "nDCG@10", "nDCG@10 letters", "AP", "AP letters"]
-    means = found.systems[found.systems["measure"] == "AP"].set_index("name")["value"]
+    means = result.systems[result.systems["measure"] == "AP"].set_index("name")["value"]
     assert again.set_index("system")["AP"].to_dict() == pytest.approx(means.to_dict(), abs=1e-15)

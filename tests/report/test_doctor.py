@@ -14,7 +14,7 @@ RUN = pd.DataFrame({"qid": ["q1", "q1", "q1"], "docno": ["a", "x", "b"], "score"
 
 
 @pytest.fixture(scope="module")
-def found():
+def diagnosis():
     return diagnose({"mine": RUN}, QRELS)
 
 
@@ -25,17 +25,17 @@ def test_without_notes_there_is_no_such_title():
         assert "Notes" not in doctor_report(clean, style)
 
 
-def test_json_is_one_object_of_all_parts(found):
-    parts = json.loads(doctor_report(found, "json"))
+def test_json_is_one_object_of_all_parts(diagnosis):
+    parts = json.loads(doctor_report(diagnosis, "json"))
     assert list(parts) == ["qrels", "runs", "support", "notes"]
-    assert parts["notes"] == list(found.notes)
+    assert parts["notes"] == list(diagnosis.notes)
     assert parts["runs"][0]["name"] == "mine"
     assert parts["runs"][0]["unjudged@10"] == pytest.approx(1 / 6)
     assert {item["possible"] for item in parts["support"]} == {"yes", "no"}
-    assert len(parts["support"]) == len(found.support)
+    assert len(parts["support"]) == len(diagnosis.support)
 
 
-def test_csv_is_the_table_of_runs(found):
-    again = pd.read_csv(io.StringIO(doctor_report(found, "csv")))
-    assert list(again.columns) == list(found.runs.columns)
-    assert again["unjudged@5"].tolist() == pytest.approx(found.runs["unjudged@5"].tolist(), abs=1e-15)
+def test_csv_is_the_table_of_runs(diagnosis):
+    again = pd.read_csv(io.StringIO(doctor_report(diagnosis, "csv")))
+    assert list(again.columns) == list(diagnosis.runs.columns)
+    assert again["unjudged@5"].tolist() == pytest.approx(diagnosis.runs["unjudged@5"].tolist(), abs=1e-15)

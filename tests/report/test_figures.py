@@ -8,7 +8,7 @@ import figures
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from figures import JUDGED_RUN, LONG, QRELS, drawings, inside, legend_of, rows_named, said
+from figures import JUDGED_RUN, LONG, QRELS, caption_of, drawings, inside, legend_of, rows_named
 from matplotlib.figure import Figure
 from night import at_night
 
@@ -50,7 +50,7 @@ FRAMES = [
 @pytest.mark.parametrize(
     ("names", "width"),
     [(LONG, COLUMN), *(at_night(*case) for case in ((LONG, FULL), (["a"], COLUMN), (["a"], FULL)))],
-    ids=lambda given: len(given) if isinstance(given, list) else given,
+    ids=lambda names: len(names) if isinstance(names, list) else names,
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_cut_off_or_overlaps_at_either_width(kind, names, width):
@@ -145,7 +145,7 @@ def test_settings_stay_as_they_were_and_a_missing_matplotlib_names_the_extra(kin
 
 
 def artists(ax):
-    return said(ax), [line.get_xydata().tolist() for line in ax.lines]
+    return caption_of(ax), [line.get_xydata().tolist() for line in ax.lines]
 
 
 @pytest.mark.parametrize(("draw", "frames", "_what"), FRAMES, ids=[what for *_, what in FRAMES])

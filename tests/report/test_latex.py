@@ -49,11 +49,11 @@ TOPICS = [f"q{at}" for at in range(12)]
 
 @pytest.fixture(scope="module")
 def pdflatex():
-    found = shutil.which("pdflatex")
-    if found is None:
+    result = shutil.which("pdflatex")
+    if result is None:
         assert not os.environ.get("CI"), "CI needs pdflatex and booktabs: texlive-latex-base, texlive-latex-recommended"
         pytest.skip("no pdflatex")
-    return found
+    return result
 
 
 def compiled(pdflatex, folder, *tables, document=DOCUMENT):
@@ -92,20 +92,22 @@ def tables(*names):
     yield paper_table(ranked)
     yield paper_table(ranked, pairs=True)
     gold = pd.DataFrame({"qid": TOPICS, "entity_id": ["Paris", "NIL", "Rome"] * 4})
-    found = gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4)
-    yield paper_table(linking_report(dict.fromkeys(names, found), gold, inference=FEW))
+    result = gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4)
+    yield paper_table(linking_report(dict.fromkeys(names, result), gold, inference=FEW))
     made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
     links = link_pool(made.pool, made.tags, made.qrels)
     yield paper_table(coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, inference=FEW))
     intents = pd.DataFrame({"qid": TOPICS * 2, "entity_id": [*("x" * 12 + "y" * 12)], "prob": 0.5})
     tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
-    given = {
+    tables_by_name = {
         "intents": intents,
         "tagger": tags,
         "measures": ["VB", "ES"],
         "options": IntentOptions(cutoff=[3], n_replicas=20),
     }
-    yield paper_table(evaluate_intents(systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **given, inference=FEW))
+    yield paper_table(
+        evaluate_intents(systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **tables_by_name, inference=FEW)
+    )
     yield doctor_report(diagnose(systems, QRELS), "latex")
 
 
@@ -122,9 +124,9 @@ def tables_of_judging(names):
     qrels = renamed(QRELS)
     labels = {name: renamed(QRELS.assign(label=(QRELS["label"] + at) % 3)) for at, name in enumerate(names[:3])}
     yield paper_table(score(systems, qrels, ["nDCG@3"], inference=FEW), topics=True)
-    found = compare(systems, qrels, ["nDCG@10"], baseline=names[0], inference=FEW)
-    yield paper_table(found, compact=True, names={names[0]: names[1]})
-    yield paper_table(found, systems=True)
+    comparison = compare(systems, qrels, ["nDCG@10"], baseline=names[0], inference=FEW)
+    yield paper_table(comparison, compact=True, names={names[0]: names[1]})
+    yield paper_table(comparison, systems=True)
     few = Inference(n_draws=20)
     ranked = leaderboard(
         systems,
@@ -142,9 +144,9 @@ def tables_of_judging(names):
     yield paper_table(judge_agreement(judged), caption=list(names), label="tab:agreement")
 
 
-def unlabelled(found):
+def unlabelled(result):
     """Give tables of the same kind different labels, as an author does."""
-    return [re.sub(r"\\label{.*}", "", table) for table in found]
+    return [re.sub(r"\\label{.*}", "", table) for table in result]
 
 
 @pytest.mark.slow
@@ -156,9 +158,9 @@ def test_all_tables_compile_with_malicious_names(pdflatex, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_tables_of_judging_compile_with_malicious_names(pdflatex, tmp_path):
-    found = list(tables_of_judging(HOSTILE))
-    assert sum(table.count(r"\midrule") for table in found) > 15
-    log = compiled(pdflatex, tmp_path, *unlabelled(found))
+    results = list(tables_of_judging(HOSTILE))
+    assert sum(table.count(r"\midrule") for table in results) > 15
+    log = compiled(pdflatex, tmp_path, *unlabelled(results))
     assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
     # TeX lists the files that it reads.
     assert "(/etc/passwd" not in log
@@ -190,11 +192,11 @@ def test_escaped_text_is_ascii_without_commands_of_its_own(name):
 
 
 def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
-    found = compare(
+    comparison = compare(
         score(runs("a-run-with-a-long-name", "b-run-with-a-long-name"), QRELS, "nDCG@10"),
         inference=Inference(n_resamples=100),
     )
-    text = paper_table(found)
+    text = paper_table(comparison)
     means, pairs = (part for part in text.split("\n\n") if "tabular" in part)
     assert r"\begin{table}" in means
     assert r"\begin{table*}" in pairs
@@ -206,12 +208,12 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
 def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     names = [f"run-{number}" for number in range(60)]
     scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], inference=FEW)
-    found = [
+    results = [
         paper_table(scores),
         paper_table(compare(scores, measures=["nDCG@10"], inference=Inference(n_resamples=20))),
     ]
-    assert all(r"\begin{longtable}" in text for text in found)
-    log = compiled(pdflatex, tmp_path, *found, document=DOCUMENT.replace(r"\listoftables", ""))
+    assert all(r"\begin{longtable}" in text for text in results)
+    log = compiled(pdflatex, tmp_path, *results, document=DOCUMENT.replace(r"\listoftables", ""))
     assert not re.search(r"(?m)^!|Float too large", log)
-    assert all(latex.escaped(name) in found[0] for name in names)
-    assert latex.floated(found[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")
+    assert all(latex.escaped(name) in results[0] for name in names)
+    assert latex.floated(results[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")

@@ -45,17 +45,17 @@ def compared(baseline=None, margin=None):
 
 
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
-    said = scores_caption(scores)
-    assert said[:2] == [
+    message = scores_caption(scores)
+    assert message[:2] == [
         "Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.",
         "Cutoff at rank 2; BNDCG@2: prior = pool+run.",
     ]
-    assert said[2].startswith(
+    assert message[2].startswith(
         "Intervals, 90%: topics (bounded): over other topics from the same population, for scores that are equal on all"
     )
-    assert "topics (percentile): over other topics from the same population (40 resamples, seed 3)" in said[2]
-    assert "unjudged (normal)" in said[2]
-    assert said[-1] == (
+    assert "topics (percentile): over other topics from the same population (40 resamples, seed 3)" in message[2]
+    assert "unjudged (normal)" in message[2]
+    assert message[-1] == (
         "run 'bad': no documents for 1 of 8 topics, which score as empty rankings: it may be incomplete; "
         "data=Data(on_topics='common') leaves these topics out."
     )
@@ -100,14 +100,14 @@ def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
 
 
 def test_too_many_measures_for_columns_are_rows():
-    found = score(
+    result = score(
         RUNS,
         QRELS,
         ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"],
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=20),
     )
-    text = paper_table(found)
+    text = paper_table(result)
     assert r"run & measure & mean & 95\% topics \\" in text
     assert len(re.findall(r"(?m)^(good|bad) & ", text)) == 10
 
@@ -167,24 +167,24 @@ def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
 
 
 def test_names_of_runs_are_escaped_in_captions():
-    found = score(
+    result = score(
         {"a_b*|<i>": BAD, "good": GOOD},
         QRELS,
         ["nDCG@2"],
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=20),
     )
-    assert r"a\_b{*}\textbar{}\textless{}i\textgreater{} retrieved nothing" in scores_report(found, "latex")
-    assert r"a_b\*\|&lt;i> retrieved nothing" in scores_report(found, "markdown")
+    assert r"a\_b{*}\textbar{}\textless{}i\textgreater{} retrieved nothing" in scores_report(result, "latex")
+    assert r"a_b\*\|&lt;i> retrieved nothing" in scores_report(result, "markdown")
 
 
 def test_linking_is_a_table_in_every_format():
     gold = pd.DataFrame({"qid": ["1", "2", "3", "4"], "entity_id": ["A", "B", "NIL", "NIL"]})
-    found = linking_report(
+    result = linking_report(
         {"x": gold, "y": gold.assign(entity_id="A")}, gold, inference=Inference(n_resamples=30, seed=2)
     )
-    again = pd.read_csv(io.StringIO(paper_table(found, "csv")))
-    assert again["value"].tolist() == pytest.approx(found.intervals["value"].tolist(), nan_ok=True)
-    assert "Entity linking over 4 queries." in paper_table(found, "table")
-    assert r"x & LinkP & \textbf{1.0000}" in paper_table(found)
-    assert "30 resamples, seed 2" in paper_table(found, "markdown")
+    again = pd.read_csv(io.StringIO(paper_table(result, "csv")))
+    assert again["value"].tolist() == pytest.approx(result.intervals["value"].tolist(), nan_ok=True)
+    assert "Entity linking over 4 queries." in paper_table(result, "table")
+    assert r"x & LinkP & \textbf{1.0000}" in paper_table(result)
+    assert "30 resamples, seed 2" in paper_table(result, "markdown")

@@ -15,11 +15,11 @@ from figures import (
     TAGS,
     band_of,
     c_frame,
+    caption_of,
     legend_of,
     points,
     refusals,
     rows_named,
-    said,
     segments,
     sensitivity_table,
 )
@@ -54,9 +54,9 @@ def test_forest_draws_every_point_and_interval_where_the_frame_has_it():
 
 
 def test_forest_says_topics_level_method_resamples_and_seed():
-    assert said(forest(c_frame())) == "50 topics; 95% intervals: topics (percentile), 2,000 resamples, seed 7"
+    assert caption_of(forest(c_frame())) == "50 topics; 95% intervals: topics (percentile), 2,000 resamples, seed 7"
     odd = c_frame(n_qids=[1, 48], level=0.9, method="unjudged (normal)", n_resamples=0)
-    assert said(forest(odd)) == "1 to 48 topics; 90% intervals: unjudged (normal)"
+    assert caption_of(forest(odd)) == "1 to 48 topics; 90% intervals: unjudged (normal)"
 
 
 def test_forest_sorts_best_first_and_unknown_last():
@@ -109,14 +109,16 @@ def test_points_are_means_over_replicas_where_there_are_any():
     frame = pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
     alone = forest(frame, method="intents (percentile)", sort=True)
     assert (rows_named(alone), points(alone)) == (["b", "a"], [(0.3, 1), (0.5, 0)])
-    assert said(alone).startswith("50 topics; points: mean over replicas; 95% intervals: intents (percentile), 2,000")
+    assert caption_of(alone).startswith(
+        "50 topics; points: mean over replicas; 95% intervals: intents (percentile), 2,000"
+    )
     both = forest(frame)
     assert [x for x, _ in points(both)] == [0.3, 0.5, 0.7, 0.9]
-    assert "; points of intents (percentile): mean over replicas; 95%" in said(both)
-    assert "replicas" not in said(forest(frame, method="topics (percentile)"))
+    assert "; points of intents (percentile): mean over replicas; 95%" in caption_of(both)
+    assert "replicas" not in caption_of(forest(frame, method="topics (percentile)"))
     line = curve(frame.assign(measure="VB@10"))
     assert sorted(y for one in line.lines for y in one.get_ydata() if one.get_marker() != "None") == [0.3, 0.5]
-    assert "; points: mean over replicas; " in said(line)
+    assert "; points: mean over replicas; " in caption_of(line)
 
 
 @pytest.mark.parametrize(("measure", "zero"), [("VB@10", True), ("ES@10", False), ("VB(alpha=0.5)@3", True)])
@@ -133,14 +135,14 @@ def test_forest_draws_points_without_interval_hollow_and_counts_them():
     assert [row for row, _, _ in segments(ax)] == [0]
     assert points(ax, hollow=True) == [(frame["value"][1], 1)]
     assert rows_named(ax) == ["a", "b", "c"]
-    assert said(ax).endswith("hollow: no interval (1 of 3); no value: 1")
+    assert caption_of(ax).endswith("hollow: no interval (1 of 3); no value: 1")
 
 
 def test_forest_names_data_that_all_measures_share_in_the_caption():
     names = ["VB(intents='demo',tags='wat')@5", "ES(intents='demo',tags='wat')@5"]
     ax = forest(c_frame(measures=names))
     assert legend_of(ax) == ["VB@5", "ES@5"]
-    assert said(ax).endswith("intents 'demo', tags 'wat'")
+    assert caption_of(ax).endswith("intents 'demo', tags 'wat'")
     ax = forest(c_frame(measures=["ES(tags='wat')@5", "ES(tags='gold')@5"]))
     assert legend_of(ax) == ["ES(tags='wat')@5", "ES(tags='gold')@5"]
 
@@ -203,7 +205,7 @@ def test_curve_draws_means_of_values_without_bands():
     )
     ax = curve(values)
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.25], [5, 0.75]]
-    assert said(ax) == "2 topics; no intervals"
+    assert caption_of(ax) == "2 topics; no intervals"
     values.loc[0, "value"] = np.nan
     ax = curve(values)
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False], "a mean over some topics is another mean"
@@ -216,10 +218,10 @@ def test_curve_colours_the_best_of_many_and_counts_the_others():
     assert legend_of(ax) == [*names[::-1][:7], "13 others"]
     assert sum(line.get_color() == style.MUTED for line in ax.lines) == 13
     assert len(ax.collections) == 7, "bands of coloured systems only"
-    assert said(ax).endswith("in colour: the 7 highest at the end")
+    assert caption_of(ax).endswith("in colour: the 7 highest at the end")
     ax = curve(frame, highlight=["s03"])
     assert legend_of(ax) == ["s03", "19 others"]
-    assert "highest" not in said(ax)
+    assert "highest" not in caption_of(ax)
 
 
 def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_be_read():
@@ -257,8 +259,8 @@ def test_map_by_hand():
     assert ranks(ax) == {(0, 1): "3", (0, 2): "1", (1, 1): "1", (1, 2): "2"}
     assert rows_named(ax) == ["a", "b"]
     assert ax.get_title(loc="left") == "2 topics, in the order given"
-    assert "covered by the first 1 documents;" in said(ax)
-    assert said(ax).endswith("ES@1 0.375 over all n = 2")
+    assert "covered by the first 1 documents;" in caption_of(ax)
+    assert caption_of(ax).endswith("ES@1 0.375 over all n = 2")
 
 
 def test_map_orders_topics_by_expected_success():
@@ -266,14 +268,14 @@ def test_map_orders_topics_by_expected_success():
     assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most")) == ["b", "a"]
     one = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most", n_topics=1)
     assert (rows_named(one), one.get_title(loc="left")) == (["b"], "1 of 2 topics")
-    assert said(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
+    assert caption_of(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
     assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
 
 
 def test_map_names_the_hidden_probability():
     ax = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
-    assert said(ax).endswith("hidden intents: up to 20% of the probability")
+    assert caption_of(ax).endswith("hidden intents: up to 20% of the probability")
 
 
 def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
@@ -352,7 +354,7 @@ def test_reliability_draws_bins_by_prediction_with_areas_by_size():
     assert marks.get_offsets().tolist() == line.get_xydata().tolist()
     assert (marks.get_sizes() / marks.get_sizes()[1]).tolist() == pytest.approx([0.8, 1.0, 0.2])
     # (.2 * 10 + .1 * 40 + 0 * 50) / 100
-    assert said(ax) == "ECE 0.060; 3 bins, area: bin size (10 to 50); n = 100"
+    assert caption_of(ax) == "ECE 0.060; 3 bins, area: bin size (10 to 50); n = 100"
     assert (ax.get_aspect(), ax.get_legend()) == (1.0, None)
 
 
@@ -360,30 +362,30 @@ def test_reliability_gives_each_method_its_line_and_error():
     both = pd.concat([BINS.assign(method="prior"), BINS.assign(method="T, 2", observed=BINS["predicted"])])
     ax = reliability(both)
     assert legend_of(ax) == ["prior", "T, 2"]
-    assert said(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
-    assert said(ax).endswith("n = 100 for each method")
+    assert caption_of(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
+    assert caption_of(ax).endswith("n = 100 for each method")
     assert len({to_hex(marks.get_facecolor()[0]) for marks in sizes(ax)}) == 2
     assert len(reliability(both, method="prior").lines) == 2
 
 
 def test_reliability_draws_no_empty_bins():
     empty = pd.concat([BINS, pd.DataFrame({"predicted": [np.nan], "observed": [np.nan], "n": [0]})])
-    assert said(reliability(empty)) == said(reliability(BINS))
+    assert caption_of(reliability(empty)) == caption_of(reliability(BINS))
 
 
 def test_reliability_reads_results_of_calibration_error():
     intents = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": list("ABAB"), "prob": [0.8, 0.2, 0.6, 0.4]})
     labels = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})
-    found = calibration_error(intents, labels, n_bins=2)
-    ax = reliability(found)
+    error = calibration_error(intents, labels, n_bins=2)
+    ax = reliability(error)
     assert ax.lines[1].get_xydata() == pytest.approx(np.array([[0.3, 0.5], [0.7, 0.5]]))
-    assert said(ax) == f"ECE {found.ece:.3f}; 2 bins, area: bin size (2 to 2); n = 4"
-    assert said(reliability(found.bins)) == said(ax)
+    assert caption_of(ax) == f"ECE {error.ece:.3f}; 2 bins, area: bin size (2 to 2); n = 4"
+    assert caption_of(reliability(error.bins)) == caption_of(ax)
     human = calibration_error(intents, intents, n_bins=2)
-    ax = reliability({"softmax": found, "human": human.bins, "mine": BINS[:0]})
+    ax = reliability({"softmax": error, "human": human.bins, "mine": BINS[:0]})
     assert legend_of(ax) == ["softmax", "human"]
-    assert said(ax).startswith("ECE 0.200 (softmax), 0.000 (human); ")
-    one = reliability({"softmax": found, "human": human}, method="human")
+    assert caption_of(ax).startswith("ECE 0.200 (softmax), 0.000 (human); ")
+    one = reliability({"softmax": error, "human": human}, method="human")
     assert one.lines[1].get_xydata().tolist() == ax.lines[2].get_xydata().tolist()
 
 
@@ -509,7 +511,7 @@ def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)
     ringed = np.bincount([row for row, _ in rings(ax)], minlength=50)
     assert (ringed / n_intents).tolist() == pytest.approx(per_topic[rows_named(ax)].tolist())
-    assert "ES@10 0.589 over all n = 50" in said(ax)
+    assert "ES@10 0.589 over all n = 50" in caption_of(ax)
 
 
 def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
@@ -524,7 +526,7 @@ def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
     assert [text.get_text() for text in ax.get_xticklabels(minor=True)] == ["T", "ρ"]
     assert legend_of(ax) == ["a", "b", "ES@10", "VB@10"]
     marks = sorted(map(tuple, np.round(ax.collections[-1].get_offsets(), 6).tolist()))
-    given = table[table["reference"]].itertuples()
-    assert marks == sorted((at[row.parameter, row.setting], round(row.value, 6)) for row in given)
-    assert said(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
+    rows = table[table["reference"]].itertuples()
+    assert marks == sorted((at[row.parameter, row.setting], round(row.value, 6)) for row in rows)
+    assert caption_of(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
     assert [text.get_text() for text in sensitivity(table.iloc[:0]).texts] == ["no settings"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figures import legend_of, refusals, said, segments
+from figures import caption_of, legend_of, refusals, segments
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
@@ -38,13 +38,13 @@ def v_frame(points, x="NonRelCov@20", y="RelCov@20"):
 
 def marks(ax):
     """(x, y) -> colour and True if filled, for all points."""
-    found = {}
+    results = {}
     for line in ax.lines:
         if line.get_linestyle() == "None":
             filled = line.get_markerfacecolor() != "white"
             for point in line.get_xydata():
-                found[tuple(np.round(point, 9).tolist())] = to_hex(line.get_color()), filled
-    return found
+                results[tuple(np.round(point, 9).tolist())] = to_hex(line.get_color()), filled
+    return results
 
 
 POINTS = {"a": (0.2, 0.5), "b": (0.6, 0.9), "c": (0.7, 0.8), "d": (0.2, 0.4), "e": (0.9, 0.9)}
@@ -55,14 +55,14 @@ POINTS = {"a": (0.2, 0.5), "b": (0.6, 0.9), "c": (0.7, 0.8), "d": (0.2, 0.4), "e
 
 def test_runs_are_drawn_at_their_means_and_the_frontier_is_filled():
     ax = coverage_discrimination(v_frame(POINTS))
-    found = marks(ax)
-    assert set(found) == set(POINTS.values())
-    assert {point for point, (_, filled) in found.items() if filled} == {POINTS["a"], POINTS["b"]}
-    assert len({colour for colour, _ in found.values()}) == 5
+    result = marks(ax)
+    assert set(result) == set(POINTS.values())
+    assert {point for point, (_, filled) in result.items() if filled} == {POINTS["a"], POINTS["b"]}
+    assert len({colour for colour, _ in result.values()}) == 5
     (steps,) = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
     assert np.round(steps.get_xydata(), 9).tolist() == [[0.2, 0.5], [0.6, 0.9]]
     assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("NonRelCov@20", "RelCov@20", list(POINTS))
-    assert said(ax).startswith("points: means over 2 topics; filled, on the line: Pareto frontier (2 of 5 runs)")
+    assert caption_of(ax).startswith("points: means over 2 topics; filled, on the line: Pareto frontier (2 of 5 runs)")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_ratio_is_of_means_and_ignores_ratios_of_the_frame():
     ax = coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20")
     assert sorted(marks(ax)) == sorted((y, round(y / x, 9)) for x, y in POINTS.values())
     assert ax.get_yscale() == "linear"
-    assert "DiscRatio: ratio of means" in said(ax)
+    assert "DiscRatio: ratio of means" in caption_of(ax)
     assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
     wide = coverage_discrimination(v_frame(POINTS | {"f": (0.05, 0.6)}), x="RelCov@20", y="DiscRatio@20")
     assert wide.get_yscale() == "log"
@@ -108,9 +108,9 @@ def test_an_infinite_ratio_is_drawn_at_the_edge_and_an_undefined_one_refused():
     y = np.array([point[1] / point[0] for point in POINTS.values()])
     fit = stats.linregress(x, y)
     low, high = stats.t.interval(0.95, len(x) - 2, fit.slope, fit.stderr)
-    assert "star: selected with judgments" in said(ax)
-    assert "at the top edge: DiscRatio@20 infinite (1)" in said(ax)
-    assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in said(ax)
+    assert "star: selected with judgments" in caption_of(ax)
+    assert "at the top edge: DiscRatio@20 infinite (1)" in caption_of(ax)
+    assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in caption_of(ax)
     assert [x.min(), x.max()] in [list(one.get_xdata()) for one in ax.lines]
 
 
@@ -121,22 +121,22 @@ def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
     assert region.get_bbox().x1 == pytest.approx(0.65)
     assert region.get_bbox().y0 == pytest.approx(0.8)
     assert region.get_bbox().y1 == pytest.approx(ax.get_ylim()[1])
-    assert said(ax).endswith("shaded: NonRelCov@20 < 0.65, RelCov@20 > 0.8 (1 of 5 runs)")
+    assert caption_of(ax).endswith("shaded: NonRelCov@20 < 0.65, RelCov@20 > 0.8 (1 of 5 runs)")
     other = coverage_discrimination(v_frame(POINTS, "RelCov@20", "OER@20"), x="RelCov@20", y="OER@20", target=(0.95, 2))
-    assert said(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
+    assert caption_of(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
     assert other.get_ylim()[1] > 2, "an empty region is to be seen, too"
     values = v_frame(POINTS).query("qid == 'q1'")
     at = values[values["name"] == "b"].set_index("measure")["value"]
     edge = coverage_discrimination(values, target=(at["NonRelCov@20"], at["RelCov@20"] - 0.1))
-    assert said(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
+    assert caption_of(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
 
 
 @pytest.mark.slow
 def test_correlation_over_runs():
     r = np.corrcoef(*np.array(list(POINTS.values())).T)[0, 1]
-    assert f"r = {r:.3f} over runs (95% Fisher z: " in said(coverage_discrimination(v_frame(POINTS)))
+    assert f"r = {r:.3f} over runs (95% Fisher z: " in caption_of(coverage_discrimination(v_frame(POINTS)))
     few = {name: POINTS[name] for name in "abc"}
-    assert "r = " not in said(coverage_discrimination(v_frame(few)))
+    assert "r = " not in caption_of(coverage_discrimination(v_frame(few)))
 
 
 def test_means_are_over_topics_that_have_all_values():
@@ -144,7 +144,7 @@ def test_means_are_over_topics_that_have_all_values():
     lost = pd.DataFrame([("a", "q3", "RelCov@20", 0.0)], columns=values.columns)
     ax = coverage_discrimination(pd.concat([values, lost]))
     assert set(marks(ax)) == set(POINTS.values())
-    assert said(ax).startswith("points: means over 2 topics (1 undefined)")
+    assert caption_of(ax).startswith("points: means over 2 topics (1 undefined)")
     values.loc[values["name"] == "a", "qid"] += "9"
     with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 5 runs"):
         coverage_discrimination(values)
@@ -179,12 +179,12 @@ def bars(ax):
 def test_bars_hold_shares_of_each_run_stacked_by_class():
     ax = oer_distributions(SLOTS, step=0.5)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
-    found = bars(ax)
-    first = {(left, colour): tall for left, base, tall, colour in found if base <= 0.45}
+    result = bars(ax)
+    first = {(left, colour): tall for left, base, tall, colour in result if base <= 0.45}
     # The highest bar of run a has two of four entities and fills its row; one entity is half of that.
     assert first[1.0, "#0072b2"] == pytest.approx(0.86)
     assert first[0.0, "#56b4e9"] == first[-1.0, "#d55e00"] == pytest.approx(0.43)
-    second = sorted((left, round(base, 6), colour) for left, base, tall, colour in found if base > 0.45)
+    second = sorted((left, round(base, 6), colour) for left, base, tall, colour in result if base > 0.45)
     assert second == [(0.0, round(1.45 - 0.43, 6), "#d4d4d4"), (0.0, 1.45, "#ffffff")], "one stands on the other"
     means = [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "D"]
     assert means == [(pytest.approx(0.5), 0.45), (pytest.approx(0.15), 1.45)]
@@ -192,20 +192,20 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     assert beside[:3] == ["75% / 25%", "0% / 0%", "signal / bait"]
     assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
     entities = "2 to 4 entities for each run; 1 topic"
-    assert said(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
+    assert caption_of(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
     without = pd.DataFrame({"name": ["a"], "qid": ["q2"], "oer": [np.nan], "signal": ["undefined"]})
-    assert said(oer_distributions(pd.concat([SLOTS, without]), step=0.5)).endswith("no OER for their topics: 1")
+    assert caption_of(oer_distributions(pd.concat([SLOTS, without]), step=0.5)).endswith("no OER for their topics: 1")
 
 
 def test_no_bar_mixes_signs_and_all_entities_are_drawn():
     rng = np.random.default_rng(0)
     slots = pd.DataFrame({"name": "r", "qid": "q", "oer": rng.normal(size=500), "signal": "neutral"})
     ax = oer_distributions(slots)
-    found = sorted(bars(ax))
-    step = found[1][0] - found[0][0]
-    assert all(round(left / step, 6) == round(left / step) for left, *_ in found)
-    share = np.array([tall for *_, tall, _ in found])
-    count, _ = np.histogram(slots["oer"], [left for left, *_ in found] + [found[-1][0] + step])
+    results = sorted(bars(ax))
+    step = results[1][0] - results[0][0]
+    assert all(round(left / step, 6) == round(left / step) for left, *_ in results)
+    share = np.array([tall for *_, tall, _ in results])
+    count, _ = np.histogram(slots["oer"], [left for left, *_ in results] + [results[-1][0] + step])
     assert share == pytest.approx(0.86 * count / count.max())
     assert count.sum() == 500
 
@@ -216,10 +216,10 @@ def test_captions_count_entities_without_oer_and_give_settings(planted):
     slots.loc[slots["qid"] == "q001", "oer"] = np.nan
     ax = oer_distributions(slots, runs=["topical", "odds"])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["topical", "odds"]
-    assert said(ax).startswith(
+    assert caption_of(ax).startswith(
         "35 entities for each run; 7 topics; first 5 entities, α 0.5, τ 3, relevant: label 1 and above;"
     )
-    assert said(ax).endswith("not drawn, no OER for their topics: 10")
+    assert caption_of(ax).endswith("not drawn, no OER for their topics: 10")
     rates = slots.dropna(subset="oer").query("name == 'odds'")["signal"].isin(["core", "conditional"]).mean()
     assert ax.texts[1].get_text().startswith(f"{100 * rates:.0f}% / ")
 
@@ -228,33 +228,35 @@ def test_selected_entities_average_to_the_measures(planted):
     made, links = planted
     slots = selected_entities(made.runs, links, cutoff=6)
     report = coverage_report(made.runs, links, cutoff=6)
-    wanted = report.values.pivot(index=["name", "qid"], columns="measure", values="value")
+    expected = report.values.pivot(index=["name", "qid"], columns="measure", values="value")
     groups = slots.groupby(["name", "qid"])
     oer, signal = groups["oer"].mean(), groups["signal"].agg(lambda one: one.isin(["core", "conditional"]).mean())
     bait = groups["signal"].agg(lambda one: one.isin(["generic bait", "anti-signal"]).mean())
-    for measure, found in (("OER@6", oer), ("SignalRate@6", signal), ("BaitRate@6", bait)):
-        assert found.to_dict() == pytest.approx(wanted[measure].to_dict())
+    for measure, result in (("OER@6", oer), ("SignalRate@6", signal), ("BaitRate@6", bait)):
+        assert result.to_dict() == pytest.approx(expected[measure].to_dict())
     listed = made.runs["odds"].groupby("qid").head(6)
-    own = slots[slots["name"] == "odds"]
-    assert own[["qid", "entity_id", "rank"]].to_numpy().tolist() == listed[["qid", "docno", "rank"]].to_numpy().tolist()
+    rows = slots[slots["name"] == "odds"]
+    assert (
+        rows[["qid", "entity_id", "rank"]].to_numpy().tolist() == listed[["qid", "docno", "rank"]].to_numpy().tolist()
+    )
     assert slots["score"].notna().all()
     absent = slots[slots["signal"] == "absent"]
     assert len(absent)
     assert not absent[["df_relevant", "df_other", "oer"]].any(axis=None)
-    found = set(made.tags["docno"].str[:4] + " " + made.tags["entity_id"])
-    assert not (set(absent["qid"] + " " + absent["entity_id"]) & found)
+    result = set(made.tags["docno"].str[:4] + " " + made.tags["entity_id"])
+    assert not (set(absent["qid"] + " " + absent["entity_id"]) & result)
 
 
 def test_runs_in_any_order_and_without_some_topics_are_looked_up_by_topic(planted):
     made, links = planted
     run = made.runs["topical"]
-    wanted = selected_entities(run, links, cutoff=6).set_index(["qid", "entity_id"])
+    expected = selected_entities(run, links, cutoff=6).set_index(["qid", "entity_id"])
     kept = run[run["qid"] != "q001"].iloc[::-1].reset_index(drop=True)
-    found = selected_entities(kept, links, cutoff=6).set_index(["qid", "entity_id"])
-    pd.testing.assert_frame_equal(found.sort_index(), wanted.drop(index="q001").sort_index())
+    result = selected_entities(kept, links, cutoff=6).set_index(["qid", "entity_id"])
+    pd.testing.assert_frame_equal(result.sort_index(), expected.drop(index="q001").sort_index())
     scores = run.set_index(["qid", "docno"])["score"]
-    assert wanted["score"].to_dict() == scores.loc[wanted.index].to_dict()
-    assert found[["k", "rel", "alpha", "tau"]].drop_duplicates().to_numpy().tolist() == [[6, 1, 0.5, 5]]
+    assert expected["score"].to_dict() == scores.loc[expected.index].to_dict()
+    assert result[["k", "rel", "alpha", "tau"]].drop_duplicates().to_numpy().tolist() == [[6, 1, 0.5, 5]]
 
 
 # By k
@@ -298,7 +300,7 @@ def test_the_ratio_over_k_has_its_interval_and_a_line_at_one(by_k):
     assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
     wide = rows["value"].max() > 5 * rows["value"].min()
     assert (ax.get_yscale(), ax.get_ylabel()) == ("log" if wide else "linear", "DiscRatio@k")
-    assert "ratio of means" in said(ax)
+    assert "ratio of means" in caption_of(ax)
     low = by_k.assign(value=by_k["value"].clip(1, 2), low=1.0, high=2.0)
     assert coverage_by_k(low, ratio=True).get_yscale() == "linear"
 
@@ -315,8 +317,8 @@ def table():
 
 
 def test_topics_their_tertiles_and_the_break(table):
-    found = breakpoint_sweep(table, "gain", "RelCov@20", model="step", n_permutations=99, n_resamples=50)
-    ax = gain_by_coverage(table, at=found)
+    result = breakpoint_sweep(table, "gain", "RelCov@20", model="step", n_permutations=99, n_resamples=50)
+    ax = gain_by_coverage(table, at=result)
     (points,) = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert points.get_xydata().tolist() == table.iloc[:60].to_numpy().tolist()
     means = coverage_strata(table, "RelCov@20", ["gain"])
@@ -325,15 +327,15 @@ def test_topics_their_tertiles_and_the_break(table):
     bands = [band.get_paths()[0].vertices[:, 1] for band in ax.collections if not hasattr(band, "get_segments")]
     ends = np.array([(band.min(), band.max()) for band in bands])
     assert ends == pytest.approx(means[["low", "high"]].to_numpy())
-    assert [found.value] * 2 in [list(line.get_xdata()) for line in ax.lines]
+    assert [result.value] * 2 in [list(line.get_xdata()) for line in ax.lines]
     (span,) = ax.patches
-    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((found.low, found.high))
+    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((result.low, result.high))
     assert legend_of(ax) == ["topic", "mean of tertile", "breakpoint"]
-    caption = said(ax)
+    caption = caption_of(ax)
     mean = table["gain"][:60].mean()
     assert caption.startswith(f"60 topics (1 without coverage), mean gain {mean:+.3f}; means of 20")
-    assert f"breakpoint (step) {found.value:.2f} (95% {found.low:.2f} to {found.high:.2f}, 50 resamples)" in caption
-    assert f"p = {found.p_value:.3f} of 99 permutations, all cuts searched, seed 0" in caption
+    assert f"breakpoint (step) {result.value:.2f} (95% {result.low:.2f} to {result.high:.2f}, 50 resamples)" in caption
+    assert f"p = {result.p_value:.3f} of 99 permutations, all cuts searched, seed 0" in caption
 
 
 def test_strata_and_breaks_can_be_left_out(table):

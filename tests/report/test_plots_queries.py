@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from figures import (
     band_of,
+    caption_of,
     counts_frame,
     curve_frame,
     draws_frame,
@@ -15,7 +16,6 @@ from figures import (
     pairs_frame,
     refusals,
     rows_named,
-    said,
     segments,
     shares_frame,
     sizes_frame,
@@ -55,7 +55,7 @@ def test_scores_are_drawn_against_sizes_with_bands():
     for n, low, high in ordered[["n_qids", "low", "high"]].to_numpy():
         assert {(n, round(low, 9)), (n, round(high, 9))} <= band_of(ax)
     assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("number of queries", "F1", ["a"])
-    assert said(ax) == "1 system; 200 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
+    assert caption_of(ax) == "1 system; 200 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
 
 
 def test_measures_and_orders_have_dashes_and_can_be_chosen():
@@ -65,17 +65,17 @@ def test_measures_and_orders_have_dashes_and_can_be_chosen():
     ax = score_by_size(both, measure="P")
     assert (ax.get_ylabel(), legend_of(ax)) == ("P", ["a", "b", "random subsets", "order given"])
     assert len({line._unscaled_dash_pattern[1] for line in ax.lines}) == 2
-    assert "200 random subsets of each size, seed 7; the first queries in the order given; bands" in said(ax)
+    assert "200 random subsets of each size, seed 7; the first queries in the order given; bands" in caption_of(ax)
     ax = score_by_size(both, order="given")
     assert legend_of(ax) == ["a", "b", "F1", "P"]
-    assert said(ax) == "2 systems; the first queries in the order given; no bands"
+    assert caption_of(ax) == "2 systems; the first queries in the order given; no bands"
 
 
 def test_of_many_systems_the_highest_at_the_end_have_colours():
     names = [f"s{place:02}" for place in range(27)]
     ax = score_by_size(sizes_frame(names))
     assert legend_of(ax) == [*names[::-1][:7], "20 others"]
-    assert said(ax).endswith("in colour: the 7 highest at the end")
+    assert caption_of(ax).endswith("in colour: the 7 highest at the end")
     assert legend_of(score_by_size(sizes_frame(names), highlight=["s03", "s01"])) == ["s03", "s01", "25 others"]
 
 
@@ -113,12 +113,12 @@ def test_counts_of_systems_not_worse_over_sizes():
     assert low < 0
     assert high > 26
     assert (ax.get_ylabel(), legend_of(ax)) == ("systems not worse", ["F1"])
-    assert said(ax) == (
+    assert caption_of(ax) == (
         "not significantly worse than the best, of 26 others (dashed); bootstrap test at 0.05, 1,000 resamples, "
         "seed 7; 50 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
     )
     exact = counts_frame(order="given").assign(test="t", n_resamples=0)
-    assert "; t test at 0.05; the first queries" in said(not_worse_by_size(exact))
+    assert "; t test at 0.05; the first queries" in caption_of(not_worse_by_size(exact))
 
 
 def test_measures_have_colours_tests_and_orders_dashes():
@@ -140,7 +140,7 @@ def test_power_crosses_its_target_between_sizes():
     assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "power"]].to_numpy().tolist()]
     assert lines_of(ax, MUTED) == [[[0, 0.8], [1, 0.8]]]
     assert legend_of(ax) == ["δ = 0.05: 157 queries"]
-    assert said(ax) == (
+    assert caption_of(ax) == (
         "dashed: power 0.8; t test at 0.05; pilot of 50 queries; 1,000 simulations for each size, seed 7; "
         "bands: 95% intervals for the uncertainty of the pilot's variance"
     )
@@ -158,7 +158,7 @@ def test_differences_have_colours_and_tests_dashes():
     two = pd.concat([curve_frame(), curve_frame(test="sign", power=(0.1, 0.6, 0.8))])
     ax = power_curve(two)
     assert legend_of(ax) == ["δ = 0.05: 157 queries (t), 225 queries (sign)", "t", "sign"]
-    assert "t test at 0.05 and sign test at 0.05" in said(ax)
+    assert "t test at 0.05 and sign test at 0.05" in caption_of(ax)
     assert power_curve(frame).get_xscale() == "linear"
     apart = pd.concat([curve_frame(0.1), curve_frame(0.01, sizes=(1000, 2000, 4000))])
     assert power_curve(apart).get_xscale() == "log", "curves far apart"
@@ -174,14 +174,14 @@ def test_plans_have_their_own_numbers():
     numbers = {delta: f"{plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()}
     assert legend_of(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
     number = "with the interval of the number of queries, which reaches it with probability 0.8"
-    assert said(ax).startswith(f"dashed: power 0.7, {number}; ")
+    assert caption_of(ax).startswith(f"dashed: power 0.7, {number}; ")
     for plan in plans.values():
         assert (0.7, plan.low, plan.high) in segments(ax)
         assert (plan.n_qids, -0.02, 0.7) in segments(ax, upright=True)
     # For another power the number is read from the line.
     other = power_curve(plans[0.05], target=0.5)
     assert "to" not in legend_of(other)[0]
-    assert "interval of the number" not in said(other)
+    assert "interval of the number" not in caption_of(other)
 
 
 # Removal
@@ -204,7 +204,7 @@ def test_the_model_is_above_and_queries_are_below_the_line_of_a_row():
     stds = frame.groupby("source")["value"].std(ddof=0)
     assert ax.texts[0].get_text() == f"{stds['model']:.4f} / {stds['queries']:.4f}"
     assert ax.texts[1].get_text() == "std model / queries"
-    assert said(ax) == "300 draws; bars: shares in steps of 0.005"
+    assert caption_of(ax) == "300 draws; bars: shares in steps of 0.005"
 
 
 def test_several_measures_are_drawn_about_their_means():
@@ -237,25 +237,25 @@ def test_removals_by_name_mark_worst_and_best():
         limits = last.worst[measure] - means[measure], last.best[measure] - means[measure]
         assert span.get_xydata().tolist() == [pytest.approx([limit, row]) for limit in limits]
     assert ax.texts[2].get_text() == "std model"
-    assert said(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
-    assert said(ax).endswith("scaled to the highest bar of each row")
+    assert caption_of(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
+    assert caption_of(ax).endswith("scaled to the highest bar of each row")
     bare = removal_distributions(made, measure="F1", extremes=False)
     assert legend_of(bare) == ["model"]
     assert bare.get_xlim()[1] - bare.get_xlim()[0] < ax.get_xlim()[1] - ax.get_xlim()[0]
     gold = pd.DataFrame({"qid": [str(q) for q in range(40)], "entity_id": ["A", "NIL"] * 20})
-    found = gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8)
-    linked = simulate_query_removal(gold, found, n_removed=5, n_draws=300)
+    result = gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8)
+    linked = simulate_query_removal(gold, result, n_removed=5, n_draws=300)
     both = removal_distributions(linked)
     assert rows_named(both)[0].startswith("P (")
     low, high = linked.summary()["ks"].agg(["min", "max"])
     assert low < high - 0.001
-    assert f"Kolmogorov distance {low:.3f} to {high:.3f}; " in said(both)
+    assert f"Kolmogorov distance {low:.3f} to {high:.3f}; " in caption_of(both)
 
 
 def test_missing_draws_are_counted():
     frame = draws_frame()
     lost = frame.assign(value=frame["value"].where(frame.index != 3))
-    assert said(removal_distributions(lost)).endswith("; no value: 1 draw")
+    assert caption_of(removal_distributions(lost)).endswith("; no value: 1 draw")
 
 
 # Shares of variance
@@ -274,15 +274,15 @@ def test_shares_are_stacked_with_the_standard_error_beside():
     ax = variance_shares(shares_frame(sources=("topics", "interactions", "unjudged"), shares=(0.6, 0.1, 0.3)))
     blue, orange = FILLS[0].lower(), FILLS[1].lower()
     expected = [(blue, 0, 60), (orange, 60, 30), (MUTED, 90, 10)]
-    found = sorted(bars(ax), key=lambda bar: (bar[0], bar[2]))
-    assert [(row, colour) for row, colour, *_ in found] == [(row, bar[0]) for row in (0, 1) for bar in expected]
-    assert [bar[2:] for bar in found] == [pytest.approx(bar[1:]) for _ in (0, 1) for bar in expected]
+    results = sorted(bars(ax), key=lambda bar: (bar[0], bar[2]))
+    assert [(row, colour) for row, colour, *_ in results] == [(row, bar[0]) for row in (0, 1) for bar in expected]
+    assert [bar[2:] for bar in results] == [pytest.approx(bar[1:]) for _ in (0, 1) for bar in expected]
     assert legend_of(ax) == ["topics", "unjudged", "interactions"], "what belongs to none comes last, in grey"
     texts = [text.get_text() for text in ax.texts]
     assert texts[:3] == ["0.020", "0.028", "std. error"], "√.0004 and √.0008"
     assert sorted(texts[3:-1]) == ["10", "10", "30", "30", "60", "60"]
     assert (rows_named(ax), ax.get_xlabel()) == (["a", "b"], "share of the variance (%)")
-    assert said(ax) == ("nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance")
+    assert caption_of(ax) == ("nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance")
     largest = variance_shares(shares_frame(), sort=True)
     assert (rows_named(largest), largest.texts[0].get_text()) == (["b", "a"], "0.028")
 
@@ -291,7 +291,7 @@ def test_negative_shares_are_left_of_zero():
     ax = variance_shares(shares_frame(["a"], (0.75, 0.35, -0.1)))
     assert [bar[2:] for bar in bars(ax)] == [pytest.approx(pair) for pair in [(0, 75), (75, 35), (0, -10)]]
     assert ax.get_xlim() == pytest.approx((-10, 110))
-    assert said(ax).endswith("negative shares: estimates of small shares")
+    assert caption_of(ax).endswith("negative shares: estimates of small shares")
 
 
 def test_measures_have_separate_rows_and_zero_has_no_bar():
@@ -299,7 +299,7 @@ def test_measures_have_separate_rows_and_zero_has_no_bar():
     ax = variance_shares(frame)
     assert rows_named(ax) == ["a, nDCG@10", "b, nDCG@10", "a, AP", "b, AP"]
     assert {row for row, *_ in bars(ax)} == {0, 1}
-    assert said(ax).endswith("no variance: 2 of 4")
+    assert caption_of(ax).endswith("no variance: 2 of 4")
     assert rows_named(variance_shares(frame, measure="AP")) == ["a", "b"]
 
 
@@ -325,7 +325,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert segments(ax) == list(zip(range(3), frame["low"], frame["high"], strict=True))
     assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
     assert (ax.get_xlabel(), ax.get_legend()) == ("difference in nDCG@10", None)
-    assert said(ax) == (
+    assert caption_of(ax) == (
         "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile; "
         "1,000 resamples, seed 7"
     )
@@ -354,7 +354,7 @@ def test_measures_share_a_row_in_one_direction():
     assert sorted(ends for _, *ends in segments(ax)) == [[-0.5, -0.1], [0.0, 0.3]]
     assert legend_of(ax) == ["nDCG@10", "AP"]
     assert (ax.get_xlabel(), len(ax.texts)) == ("difference in score from b", 1), "no p where there are several"
-    assert said(ax).endswith("† a system that retrieved nothing for most topics (1)")
+    assert caption_of(ax).endswith("† a system that retrieved nothing for most topics (1)")
 
 
 # Properties of all figures
@@ -371,14 +371,14 @@ def test_results_of_the_package_are_drawn():
     assert ended == pytest.approx(np.repeat(means.to_numpy(), 2).reshape(4, 2).T.ravel())
     counted = discriminative_power(values, sizes=[10, 40], n_resamples=100)
     assert lines_of(not_worse_by_size(counted), COLOURS[0]) == [counted[["n_qids", "n_not_worse"]].to_numpy().tolist()]
-    found = compare(values, inference=Inference(n_resamples=500))
-    ax = differences(found)
-    assert sum(marks(ax).values()) == found.significant().sum()
-    assert [x for _, x in sorted(marks(ax))] == found.pairs["diff"].tolist()
+    comparison = compare(values, inference=Inference(n_resamples=500))
+    ax = differences(comparison)
+    assert sum(marks(ax).values()) == comparison.significant().sum()
+    assert [x for _, x in sorted(marks(ax))] == comparison.pairs["diff"].tolist()
 
 
 def test_plans_without_a_pilot_name_what_their_bands_are():
-    text = said(power_curve(queries_needed(None, 0.05, measure="nDCG@10")))
+    text = caption_of(power_curve(queries_needed(None, 0.05, measure="nDCG@10")))
     assert "no pilot; bands: TREC collections with the smallest and the largest standard deviation" in text
     assert "pilot of" not in text
 

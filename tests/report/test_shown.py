@@ -55,7 +55,7 @@ class Page(HTMLParser):
 
 def results_of_public_functions():
     """Classes that public functions of this package return."""
-    found = set()
+    result = set()
     public = [getattr(vbterrier, name) for name in vbterrier.__all__]
     public += [getattr(space, name) for space in public if inspect.ismodule(space) for name in space.__all__]
     for function in public:
@@ -64,8 +64,8 @@ def results_of_public_functions():
             for module in [module for name, module in sys.modules.items() if name.startswith("vbterrier.")]:
                 returned = vars(module).get(word)
                 if inspect.isclass(returned) and returned.__module__.startswith("vbterrier."):
-                    found.add(returned)
-    return found
+                    result.add(returned)
+    return result
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def rows_of(result):
 def test_the_table_of_the_documentation_has_every_result_and_its_figures(made):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "results.md").read_text(encoding="utf-8")
     listed = re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \| (.*) \|(.*)\|$", page)
-    found = {name: (type(one).__name__, rows_of(one), [*one._figures()]) for name, one in made.items()}
-    assert {name: (kind, rows, re.findall(r"`(\w+)`", figures)) for name, kind, rows, figures in listed} == found
+    result = {name: (type(one).__name__, rows_of(one), [*one._figures()]) for name, one in made.items()}
+    assert {name: (kind, rows, re.findall(r"`(\w+)`", figures)) for name, kind, rows, figures in listed} == result
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -116,10 +116,10 @@ def test_a_result_draws_every_figure_of_its_kind(name, made):
 
 
 def test_intervals_are_drawn_where_the_numbers_are(made):
-    found = made["score"]
-    page = Page(found._repr_html_())
+    result = made["score"]
+    page = Page(result._repr_html_())
     labels = [attributes["aria-label"] for tag, attributes in page.seen if tag == "svg"]
-    rows = found.intervals[["value", "low", "high"]].to_numpy()
+    rows = result.intervals[["value", "low", "high"]].to_numpy()
     assert labels == [f"{value:.4f}, {low:.4f} to {high:.4f}" for value, low, high in rows]
 
 
@@ -140,9 +140,9 @@ def test_means_over_replicas_have_their_own_rows(made):
 
 
 def test_with_too_many_marks_only_one_kind_of_interval_is_drawn(made):
-    found = made["evaluate_intents"]
-    assert len(found.intervals.drop_duplicates(["measure", "method"])) == 8
-    text = found.plot("forest").texts[-1].get_text()
+    result = made["evaluate_intents"]
+    assert len(result.intervals.drop_duplicates(["measure", "method"])) == 8
+    text = result.plot("forest").texts[-1].get_text()
     assert "topics (unseen)" in text
     assert "replicas" not in text
 
@@ -170,12 +170,12 @@ def test_the_usual_figure_is_the_first_and_options_reach_it(made):
 
 
 def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
-    found = vbterrier.unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10)
+    result = vbterrier.unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10)
     monkeypatch.setattr("vbterrier.unjudged.distribution._SHOWN", 11)
-    assert "<svg" not in found._repr_html_()
-    assert "distributions" not in vars(found)
-    found.interval(0.9)
-    assert "<svg" in found._repr_html_()
+    assert "<svg" not in result._repr_html_()
+    assert "distributions" not in vars(result)
+    result.interval(0.9)
+    assert "<svg" in result._repr_html_()
 
 
 @pytest.mark.slow
@@ -200,11 +200,11 @@ except ImportError as error:
 
 def test_values_shared_by_all_rows_move_to_the_caption():
     frame = pd.DataFrame({"name": ["a", "b"], "level": [0.9, 0.95], "method": "t", "seed": 0, "n_qids": [1, 1]})
-    said, rest = shared_caption(frame)
-    assert said == "1 topic; t; seed 0"
+    message, rest = shared_caption(frame)
+    assert message == "1 topic; t; seed 0"
     assert list(rest) == ["name", "level"]
-    said, rest = shared_caption(frame.head(0))
-    assert (said, list(rest)) == ("", list(frame))
+    message, rest = shared_caption(frame.head(0))
+    assert (message, list(rest)) == ("", list(frame))
     none = pd.DataFrame({"name": ["a"], "level": [np.nan], "method": ["none"], "n_resamples": [0], "seed": [3]})
     assert shared_caption(none)[0] == "seed 3"
 

@@ -207,9 +207,9 @@ def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
 
 
 def test_the_footing_omits_missing_kinds():
-    found = footing(score(RUN, QRELS, ["Unjudged@5"], inference=Inference(n_resamples=5, interval="bca")))
-    assert found == "topics (bca): over other topics from the same population (5 resamples, seed 0)"
-    assert "unjudged" not in found
+    result = footing(score(RUN, QRELS, ["Unjudged@5"], inference=Inference(n_resamples=5, interval="bca")))
+    assert result == "topics (bca): over other topics from the same population (5 resamples, seed 0)"
+    assert "unjudged" not in result
 
 
 def test_long_names_are_shown_whole():

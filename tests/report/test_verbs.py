@@ -73,18 +73,18 @@ def rows(frame):
     return set(frame.itertuples(index=False, name=None))
 
 
-def of_unjudged_documents(found):
+def of_unjudged_documents(result):
     cuts = [vbterrier.frames.ranked(vbterrier.read_run(path), 10) for path in RUNS.values()]
     pool = pd.concat(cuts)[["qid", "docno"]]
     judged = vbterrier.read_qrels(QRELS)[["qid", "docno"]]
-    assert rows(found[["qid", "docno"]]) == rows(pool) - rows(judged)
+    assert rows(result[["qid", "docno"]]) == rows(pool) - rows(judged)
     # The same model as joint distributions of one run.
-    own = 1 - results()["distribution"].probabilities[:, 0]
-    unjudged = DENSE.groupby("qid").head(10)[["qid", "docno"]].merge(found, on=["qid", "docno"])
-    assert sorted(unjudged["prob"]) == pytest.approx(sorted(own))
+    probabilities = 1 - results()["distribution"].probabilities[:, 0]
+    unjudged = DENSE.groupby("qid").head(10)[["qid", "docno"]].merge(result, on=["qid", "docno"])
+    assert sorted(unjudged["prob"]) == pytest.approx(sorted(probabilities))
 
 
-def of_topics(found, result):
+def of_topics(actual, result):
     low, high = result.interval(0.9)
     for name, values in {
         "qid": result.topics,
@@ -93,36 +93,36 @@ def of_topics(found, result):
         "low": low,
         "high": high,
     }.items():
-        assert found[name].tolist() == list(values)
+        assert actual[name].tolist() == list(values)
     assert result.to_frame(0.5)["low"].tolist() == result.interval(0.5)[0].tolist()
 
 
-def of_plan(found, result):
+def of_plan(actual, result):
     one = {name: getattr(result, name) for name in ("delta", "n_qids", "low", "high", "power", "level")}
-    assert found[list(one)].to_dict("records") == [one]
-    assert found["n_pilot"].tolist() == [12]
+    assert actual[list(one)].to_dict("records") == [one]
+    assert actual["n_pilot"].tolist() == [12]
 
 
-def of_breakpoint(found, result):
+def of_breakpoint(actual, result):
     names = ("value", "low", "high", "level", "f_statistic", "p_value", "p_unsearched", "n_qids", "seed")
-    assert found[list(names)].to_dict("records") == [{name: getattr(result, name) for name in names}]
+    assert actual[list(names)].to_dict("records") == [{name: getattr(result, name) for name in names}]
 
 
-def of_topic_statistics(found, _):
+def of_topic_statistics(result, _):
     means = vbterrier.score(RUNS, QRELS, ["AP"]).means()["AP"]
-    assert dict(zip(found["name"], found["value"], strict=True)) == pytest.approx(means.to_dict())
+    assert dict(zip(result["name"], result["value"], strict=True)) == pytest.approx(means.to_dict())
 
 
-def of_links(found, _):
+def of_links(result, _):
     expected = LEXICAL[["qid", "docno"]].merge(TAGGED[["docno", "entity_id"]], how="left")
-    assert rows(found[["qid", "docno", "entity_id"]]) == rows(expected)
-    labels = found.drop_duplicates(["qid", "docno"]).merge(JUDGED, on=["qid", "docno"], suffixes=("", "_of_qrels"))
+    assert rows(result[["qid", "docno", "entity_id"]]) == rows(expected)
+    labels = result.drop_duplicates(["qid", "docno"]).merge(JUDGED, on=["qid", "docno"], suffixes=("", "_of_qrels"))
     assert labels["label"].tolist() == labels["label_of_qrels"].clip(lower=0).tolist()
 
 
 def one_row(**expected):
-    def check(found, _):
-        assert found.to_dict("records") == [pytest.approx({**found.iloc[0].to_dict(), **expected}, nan_ok=True)]
+    def check(result, _):
+        assert result.to_dict("records") == [pytest.approx({**result.iloc[0].to_dict(), **expected}, nan_ok=True)]
 
     return check
 
@@ -131,12 +131,12 @@ def one_row(**expected):
 COMPUTED = {
     "bootstrap_distribution": of_topics,
     "distribution": of_topics,
-    "fit": lambda found, _: of_unjudged_documents(found),
+    "fit": lambda result, _: of_unjudged_documents(result),
     "breakpoint_sweep": of_breakpoint,
     "queries_needed": of_plan,
     "link_pool": of_links,
     "TopicStatistics": of_topic_statistics,
-    "IntentSet": lambda found, _: pd.testing.assert_frame_equal(found, MEANT, check_dtype=False, check_like=True),
+    "IntentSet": lambda result, _: pd.testing.assert_frame_equal(result, MEANT, check_dtype=False, check_like=True),
     # Observed agreement 4/5, expected 12/25.
     "cohen_kappa": one_row(value=0.32 / 0.52, agreement=0.8, n_items=5),
     "disc_ratio": one_row(value=2.0 / 0.6, n_qids=3),
@@ -152,10 +152,10 @@ def shown_classes():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 bases[node.name] = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-    found = {"Shown"}
-    while more := {name for name, of in bases.items() if of & found} - found:
-        found |= more
-    return found - {"Shown"}, set().union(*(bases[name] for name in found if name in bases))
+    result = {"Shown"}
+    while more := {name for name, of in bases.items() if of & result} - result:
+        result |= more
+    return result - {"Shown"}, set().union(*(bases[name] for name in result if name in bases))
 
 
 @pytest.mark.slow
@@ -172,14 +172,14 @@ def test_every_result_is_tested_here():
 @pytest.mark.parametrize("name", MAKERS)
 def test_to_frame_has_the_rows_that_the_result_is_about(name):
     result = results()[name]
-    found = result.to_frame()
-    assert len(found) > 0
-    assert found.columns.is_unique
-    assert all(isinstance(column, str) for column in found.columns)
+    table = result.to_frame()
+    assert len(table) > 0
+    assert table.columns.is_unique
+    assert all(isinstance(column, str) for column in table.columns)
     if name in ATTRIBUTES:
-        pd.testing.assert_frame_equal(found, getattr(result, ATTRIBUTES[name]), check_exact=True)
+        pd.testing.assert_frame_equal(table, getattr(result, ATTRIBUTES[name]), check_exact=True)
     else:
-        COMPUTED[name](found, result)
+        COMPUTED[name](table, result)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -187,8 +187,10 @@ def test_columns_of_to_frame_are_documented(name):
     result = results()[name]
     text = " ".join(kind.__doc__ or "" for kind in type(result).__mro__ if kind.__module__.startswith("vbterrier"))
     text += type(result).to_frame.__doc__
-    known = set(re.findall(r"[\w@]+", text)) | OF_THE_CALL.get(name, set()) | (C_FRAME if "C frame" in text else set())
-    assert [column for column in result.to_frame().columns if column not in known] == []
+    documented = (
+        set(re.findall(r"[\w@]+", text)) | OF_THE_CALL.get(name, set()) | (C_FRAME if "C frame" in text else set())
+    )
+    assert [column for column in result.to_frame().columns if column not in documented] == []
 
 
 def drawn_by(ax):
@@ -232,8 +234,8 @@ def test_plot_draws_the_numbers_of_the_result(name):
         numbers_of(result),
     )
     plt.close(ax.figure)
-    found = [value for value in numbers if np.isclose(drawn, value, rtol=1e-9, atol=1e-12).any()]
-    assert len(found) >= 1
+    actual = [value for value in numbers if np.isclose(drawn, value, rtol=1e-9, atol=1e-12).any()]
+    assert len(actual) >= 1
 
 
 def test_plots_name_the_arguments_that_they_need_beside_the_result():
@@ -265,19 +267,19 @@ def as_text(column):
 @pytest.mark.parametrize("name", MAKERS)
 def test_saved_rows_are_those_of_to_frame_with_all_digits(name, tmp_path):
     result = results()[name]
-    wanted = result.to_frame()
+    expected = result.to_frame()
     path = result.save(tmp_path / "rows.csv")
     assert path == tmp_path / "rows.csv"
     read = pd.read_csv(io.StringIO(path.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
-    assert list(read) == list(wanted)
+    assert list(read) == list(expected)
     records = json.loads(result.save(tmp_path / "rows.json").read_text(encoding="utf-8"))
-    assert len(records) == len(wanted)
-    for column in wanted:
+    assert len(records) == len(expected)
+    for column in expected:
         again = [record[column] for record in records]
-        if not pd.api.types.is_numeric_dtype(wanted[column]) or pd.api.types.is_bool_dtype(wanted[column]):
-            assert as_text(read[column]) == as_text(again) == as_text(wanted[column])
+        if not pd.api.types.is_numeric_dtype(expected[column]) or pd.api.types.is_bool_dtype(expected[column]):
+            assert as_text(read[column]) == as_text(again) == as_text(expected[column])
         else:
-            numbers = wanted[column].astype(float)
+            numbers = expected[column].astype(float)
             np.testing.assert_array_equal([float(text or "nan") for text in read[column]], numbers)
             finite = numbers.where(np.isfinite(numbers))
             np.testing.assert_array_equal(np.array(again, dtype=float), finite)

@@ -39,16 +39,16 @@ def test_no_line_of_a_terminal_is_longer_than_its_columns(kept):
     }
     # Errors and warnings are one line each, and so are commands to run, which would not run if they were folded. Pages
     # have no columns.
-    said = {
+    outputs = {
         command: [line for line in lines if not line.startswith(("vbterrier: ", "Next: vbterrier "))]
         for command, lines in shown.items()
         if not command.startswith("report")
     }
-    columns = {command: 200 if command.endswith(GOLDEN["WIDE"]) else 80 for command in said}
+    columns = {command: 200 if command.endswith(GOLDEN["WIDE"]) else 80 for command in outputs}
     assert {
-        command: line for command, lines in said.items() for line in lines if cell_len(line) > columns[command]
+        command: line for command, lines in outputs.items() for line in lines if cell_len(line) > columns[command]
     } == {}
-    narrow = {command: lines for command, lines in said.items() if columns[command] == 80}
+    narrow = {command: lines for command, lines in outputs.items() if columns[command] == 80}
     assert sum(line.strip().startswith("───") for lines in narrow.values() for line in lines) == 60
 
 
@@ -63,8 +63,8 @@ def test_a_wide_terminal_hides_no_column_and_shows_each_table_once(kept):
 
 def test_every_command_of_a_table_is_here(kept):
     assert list(kept) == GOLDEN["COMMANDS"]
-    said = {command.split()[0] for command in kept}
+    commands = {command.split()[0] for command in kept}
     tables = {"agreement", "annotate", "audit", "compare", "coverage", "doctor", "gate", "judge", "link", "powered"}
-    assert tables | {"demo", "queries", "rank", "report", "score", "track"} <= said
+    assert tables | {"demo", "queries", "rank", "report", "score", "track"} <= commands
     codes = [int(lines[0]) for lines in kept.values()]
     assert {0, 1, 2, 3} == set(codes)

@@ -22,8 +22,8 @@ def written(tmp_path_factory):
         few = Inference(**{"n_resamples": 200, **inference.given()})
         page = write_report(*arguments, path=path, inference=few, **options)
         text = path.read_text(encoding="utf-8")
-        found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-        return page, text, json.loads(found.group(1))
+        result = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+        return page, text, json.loads(result.group(1))
 
     return write
 

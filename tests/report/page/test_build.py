@@ -108,16 +108,16 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     shared = listed(cutoff - 4, 9999)
     runs = {}
     for system in range(20):
-        own = pd.concat([shared, listed(4, system + 1), qrels[["qid", "docno"]].iloc[::5]])
-        runs[f"a-system-with-quite-a-long-name-{system:02d}"] = own.assign(score=rng.random(len(own)))
+        pairs = pd.concat([shared, listed(4, system + 1), qrels[["qid", "docno"]].iloc[::5]])
+        runs[f"a-system-with-quite-a-long-name-{system:02d}"] = pairs.assign(score=rng.random(len(pairs)))
     topics = pd.DataFrame({"qid": qids, "query": "what somebody asked for in a sentence of some length"})
     intents = pd.DataFrame({"qid": np.repeat(qids, 5), "entity_id": [f"Q{n}" for n in range(1250)], "prob": 0.2})
     tags = pd.DataFrame({"docno": shared["docno"].iloc[::2]})
     tags["entity_id"] = rng.choice(intents["entity_id"], len(tags))
     texts = pd.DataFrame({"docno": shared["docno"], "text": "the text of a document of some length " * 9})
     measures = [f"BNDCG(prior='pool',method='mc')@{cutoff}", f"nDCG@{cutoff}", f"ES@{cutoff}"]
-    given = {"content": ReportContent(intents=intents, tags=tags), "data": Data(topics=topics, documents=texts)}
-    page, _, data = written(runs, qrels, measures, **given, inference=Inference(test="t"))
+    options = {"content": ReportContent(intents=intents, tags=tags), "data": Data(topics=topics, documents=texts)}
+    page, _, data = written(runs, qrels, measures, **options, inference=Inference(test="t"))
     assert np.mean(data["unjudged"]) > 0.8 * cutoff
     assert data["rankings"]["depth"] == (10 if cutoff == 10 else 8)
     assert page.n_bytes < 3_000_000
@@ -134,14 +134,14 @@ def test_the_page_names_command_versions_and_settings(written, small):
     _, text, _ = written(
         *small, inference=Inference(seed=7), content=ReportContent(command=["vbterrier", "report", "a b.run"])
     )
-    for said in (
+    for message in (
         "vbterrier report &#39;a b.run&#39;",
         f"vbterrier {vbterrier.__version__}",
         "95%, unseen, 200 resamples, seed 7",
         "n = 10 (all judged topics, the same for all systems)",
         "rank 10",
     ):
-        assert said in text
+        assert message in text
     assert re.search(
         r"ENDCG@10 estimates nDCG@10, judged to depth 100; model [0-9a-f]{16} of 2 runs and 10 topics", text
     )
@@ -150,7 +150,7 @@ def test_the_page_names_command_versions_and_settings(written, small):
 def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     runs, qrels = small
     path = tmp_path / "r.html"
-    for options, error, said in (
+    for options, error, message in (
         ({"baseline": "frist"}, ParameterError, "Did you mean first"),
         (
             {"content": {"tags": "x.tsv"}},
@@ -161,16 +161,16 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
         ({"measures": "RelCov"}, InputError, "measures of entity runs need the links of a pool"),
         ({"inference": Inference(margin=0.1)}, ParameterError, r"Inference\(margin=0.1\) has no effect"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             write_report(runs, qrels, path=path, **options)
     with pytest.raises(InputError, match="no runs"):
         write_report({}, qrels, path=path)
-    for options, said in (
+    for options, message in (
         ({}, "nothing to evaluate against"),
         ({"tags": "x.tsv"}, "nothing to evaluate against"),
         ({"links": "x.parquet", "tags": "x.tsv"}, "links exclude intents and tags"),
     ):
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=message):
             write_report(runs, path=path, content=ReportContent(**options))
     with pytest.raises(FileError, match="there is no folder"):
         write_report(runs, qrels, path=tmp_path / "none" / "r.html")
@@ -191,9 +191,11 @@ def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch
 
 def test_the_report_command_writes_the_page_of_its_options(in_demo, tmp_path):
     output = tmp_path / "report.html"
-    given = "lexical.run dense.run --qrels qrels.txt --topics topics.tsv --documents documents.tsv --baseline lexical"
+    arguments = (
+        "lexical.run dense.run --qrels qrels.txt --topics topics.tsv --documents documents.tsv --baseline lexical"
+    )
     options = ["-m", "BNDCG@5", "-m", "nDCG@5", "--resamples", "200", "--name", "dense=Dense = new", "-o", output]
-    code, out, err = in_demo("report", *given.split(), *options)
+    code, out, err = in_demo("report", *arguments.split(), *options)
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
     # Serious caveats follow the verdict.
@@ -240,10 +242,10 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
     assert "one (3,600 rows), other (3,600 rows)" in whole
     in_chunks = page("64 MiB").replace("memory=&#39;64 MiB&#39;", "memory=None")
     assert in_chunks == whole.replace("(3,600 rows)", "(first ranks)")
-    given, _ = inputs_of(runs, qrels, None, **read)
-    assert [len(run) for run in given.runs.values()] == [12 * 101] * 2
-    given, _ = inputs_of(runs, qrels, ["AP"], **read)
-    assert [len(run) for run in given.runs.values()] == [12 * 300] * 2
+    inputs, _ = inputs_of(runs, qrels, None, **read)
+    assert [len(run) for run in inputs.runs.values()] == [12 * 101] * 2
+    inputs, _ = inputs_of(runs, qrels, ["AP"], **read)
+    assert [len(run) for run in inputs.runs.values()] == [12 * 300] * 2
     expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], inference=Inference(n_resamples=2)).means()
     assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])
     assert f"{expected.loc['one', 'ENDCG@10']:.3f}" in whole

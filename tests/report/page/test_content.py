@@ -52,41 +52,41 @@ def test_the_difference_beside_two_names_is_that_of_their_means(written):
     runs = {name: qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for name in "abcd"}
     _, text, data = written(runs, qrels, ["nDCG@5"])
     values = dict(zip(data["systems"], np.array(data["values"][0]), strict=True))
-    found = shown_pairs(text)
-    assert sorted(tuple(sorted(pair[:2])) for pair in found) == list(itertools.combinations("abcd", 2))
-    for a, b, diff, won, lost, tied in found:
+    result = shown_pairs(text)
+    assert sorted(tuple(sorted(pair[:2])) for pair in result) == list(itertools.combinations("abcd", 2))
+    for a, b, diff, won, lost, tied in result:
         assert diff == pytest.approx((values[a] - values[b]).mean(), abs=6e-5)
         assert (won, lost, tied) == tuple((np.sign(values[a] - values[b]) == sign).sum() for sign in (1, -1, 0))
 
 
 def test_pairs_are_those_of_compare(demo_page, demo_scores):
     _, text, _ = demo_page
-    found = vbterrier.compare(
+    comparison = vbterrier.compare(
         demo_scores, measures=["ENDCG@10", "nDCG@10", "ES@10", "VB@10"], inference=Inference(n_resamples=200, seed=3)
     )
-    for row in found.pairs.itertuples(index=False):
+    for row in comparison.pairs.itertuples(index=False):
         assert f'<td class="number">{row.diff:.4f}</td>'.replace("-", "−") in text, row
         assert f'<td class="number ends">{row.low:.4f} to {row.high:.4f}</td>'.replace("-", "−") in text, row
         assert f'<td class="number">{row.p_adjusted:.4f}</td>' in text, row
-    assert (found.pairs["p_adjusted"] > found.pairs["p_value"]).any()
+    assert (comparison.pairs["p_adjusted"] > comparison.pairs["p_value"]).any()
 
 
 def test_pairs_are_marked_as_significant_by_their_corrected_p_value_and_drawn_on_one_scale():
     rng = np.random.default_rng(1)
     values = {"a": rng.random(12) / 10, "b": rng.random(12) / 10, "c": 0.6 + rng.random(12) / 10}
-    rows = [(name, f"q{topic}", "AP", value) for name, own in values.items() for topic, value in enumerate(own)]
-    found = vbterrier.compare(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]))
-    made = content._pairs(found, "AP", 100)
+    rows = [(name, f"q{topic}", "AP", value) for name, scores in values.items() for topic, value in enumerate(scores)]
+    comparison = vbterrier.compare(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]))
+    made = content._pairs(comparison, "AP", 100)
     shown = made.rows
     # The axis above the bars has a number at the dotted line.
     assert re.findall(r'<text x="([\d.]+)"[^>]*>0<', made.columns[1]) == re.findall(
         r'd="M([\d.]+) 0V14"', shown[0]["bar"]
     )
-    assert [[row["a"], row["b"]] for row in shown] == found.pairs[["name_a", "name_b"]].to_numpy().tolist()
+    assert [[row["a"], row["b"]] for row in shown] == comparison.pairs[["name_a", "name_b"]].to_numpy().tolist()
     assert {frozenset(row["a"] + row["b"]) for row in shown if row["significant"]} == {frozenset("ac"), frozenset("bc")}
     # Differences are as far from the rule as they are from 0, on the pixels 4 to 116 of the scale of all.
-    low, high = min(found.pairs["low"].min(), 0.0), max(found.pairs["high"].max(), 0.0)
-    for row, pair in zip(shown, found.pairs.itertuples(), strict=True):
+    low, high = min(comparison.pairs["low"].min(), 0.0), max(comparison.pairs["high"].max(), 0.0)
+    for row, pair in zip(shown, comparison.pairs.itertuples(), strict=True):
         (rule,) = re.findall(r'd="M([\d.]+) 0V14"', row["bar"])
         ((left, right),) = re.findall(r'd="M([\d.]+) 7H([\d.]+)M', row["bar"])
         (mean,) = re.findall(r'<circle cx="([\d.]+)"', row["bar"])
@@ -97,9 +97,9 @@ def test_pairs_are_marked_as_significant_by_their_corrected_p_value_and_drawn_on
 def rankings_of(data, topic, system):
     """Documents of a ranking with their grades (-1: unjudged) and probabilities of relevance (-1: none), in order."""
     rankings = data["rankings"]
-    found = rankings["topics"][data["topics"].index(topic)]
-    columns = (found["ids"], found["grades"], found.get("chances", [-1] * len(found["ids"])))
-    rows = [tuple(column[place] for column in columns) for place in found["ranks"][data["systems"].index(system)]]
+    result = rankings["topics"][data["topics"].index(topic)]
+    columns = (result["ids"], result["grades"], result.get("chances", [-1] * len(result["ids"])))
+    rows = [tuple(column[place] for column in columns) for place in result["ranks"][data["systems"].index(system)]]
     return [(rankings["ids"][docno], grade, chance) for docno, grade, chance in rows]
 
 
@@ -118,8 +118,8 @@ def test_rankings_with_grades_and_probabilities_of_relevance(demo_page, demo_fil
             assert [docno for docno, _, _ in shown] == rows["docno"].tolist()
             assert [grade for _, grade, _ in shown] == [grades.get((topic, docno), -1) for docno in rows["docno"]]
             for docno, grade, chance in shown:
-                wanted = -1 if grade >= 0 else 100 * relevant[topic, docno]
-                assert chance == pytest.approx(wanted, abs=0.51), (name, topic, docno)
+                expected = -1 if grade >= 0 else 100 * relevant[topic, docno]
+                assert chance == pytest.approx(expected, abs=0.51), (name, topic, docno)
                 n_chances += chance >= 0
             n_unjudged = sum(grade < 0 for _, grade, _ in shown)
             assert data["unjudged"][data["systems"].index(name)][data["topics"].index(topic)] == n_unjudged
@@ -198,9 +198,9 @@ def test_intents_with_their_probabilities_and_the_ranks_that_cover_them(demo_pag
     about = tags.groupby("entity_id")["docno"].agg(set)
     for place, topic in enumerate(data["topics"]):
         shown = data["intents"]["topics"][place]
-        own = intents[intents["qid"] == topic].sort_values("prob", ascending=False, kind="stable")
-        assert shown["names"] == own["entity_id"].tolist()
-        assert shown["prob"] == pytest.approx(own["prob"].tolist(), abs=1e-5)
+        rows = intents[intents["qid"] == topic].sort_values("prob", ascending=False, kind="stable")
+        assert shown["names"] == rows["entity_id"].tolist()
+        assert shown["prob"] == pytest.approx(rows["prob"].tolist(), abs=1e-5)
         for system, name in enumerate(data["systems"]):
             run = vbterrier.frames.ranked(vbterrier.read_run(demo_files / f"{name}.run"), 10)
             run = run[run["qid"] == topic]
@@ -255,12 +255,12 @@ def test_intents_are_named(written):
 
 def test_systems_have_the_given_names(written, small):
     runs, qrels = small
-    given = {"first": "Our system", "second": "BM25"}
+    titles = {"first": "Our system", "second": "BM25"}
     page, text, data = written(
         runs,
         qrels,
         "nDCG@10",
-        content=ReportContent(names=given),
+        content=ReportContent(names=titles),
         baseline="second",
         inference=Inference(test="randomisation"),
     )
@@ -268,8 +268,11 @@ def test_systems_have_the_given_names(written, small):
     assert page.verdict[0].startswith("By nDCG@10, Our system scores higher than BM25")
     assert ">first<" not in text
     assert "baseline BM25" in text
-    for names, said in (({"frist": "a"}, "'frist' is no run.*Did you mean first"), ({"first": "second"}, "'second'")):
-        with pytest.raises(vbterrier.errors.ParameterError, match=said):
+    for names, message in (
+        ({"frist": "a"}, "'frist' is no run.*Did you mean first"),
+        ({"first": "second"}, "'second'"),
+    ):
+        with pytest.raises(vbterrier.errors.ParameterError, match=message):
             written(runs, qrels, "nDCG@10", content=ReportContent(names=names))
 
 

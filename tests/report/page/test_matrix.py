@@ -41,11 +41,11 @@ def test_means_and_intervals_are_those_of_score(demo_page, demo_scores):
         cell = rows[name][measure]
         assert cell["mean"] == in_text(part["value"].iloc[0])
         sources = [method.partition(" (")[0] for method in part["method"]]
-        wanted = [f"{in_text(low)} to {in_text(high)}" for low, high in zip(part["low"], part["high"], strict=True)]
+        expected = [f"{in_text(low)} to {in_text(high)}" for low, high in zip(part["low"], part["high"], strict=True)]
         if len(part) > 1:
-            wanted = [f"{ends} {source}" for ends, source in zip(wanted, sources, strict=True)]
+            expected = [f"{ends} {source}" for ends, source in zip(expected, sources, strict=True)]
             n_sources += 1
-        assert cell["ends"] == wanted
+        assert cell["ends"] == expected
         assert cell["lines"] == 1 + len(part)
     assert n_sources == 3
 
@@ -53,11 +53,11 @@ def test_means_and_intervals_are_those_of_score(demo_page, demo_scores):
 def test_each_measure_has_the_scale_of_its_bars(demo_page, demo_scores):
     head = re.search(r'<table id="means">.*?</thead>', demo_page[1], re.DOTALL)[0]
     shown = re.findall(r'<th scope="col">(\S+?)(?: <span class="aside">[^<]*</span>)?<div[^>]*>bars: ([^<]*)', head)
-    wanted = {
+    expected = {
         measure: f"{in_text(part['low'].min())} to {in_text(part['high'].max())}"
         for measure, part in demo_scores.intervals.groupby("measure")
     }
-    assert dict(shown) == wanted
+    assert dict(shown) == expected
 
 
 def test_the_best_mean_is_bold_and_nothing_else(demo_page):
@@ -67,8 +67,8 @@ def test_the_best_mean_is_bold_and_nothing_else(demo_page):
         means = [sum(of) for of in data["values"][measure]]
         best = {data["systems"][place] for place, mean in enumerate(means) if mean == pytest.approx(max(means))}
         # The share of unjudged documents describes runs.
-        wanted = set() if name == "Unjudged@10" else best
-        assert {system for system in rows if rows[system][name]["best"]} == wanted
+        expected = set() if name == "Unjudged@10" else best
+        assert {system for system in rows if rows[system][name]["best"]} == expected
     first = [float(row["ENDCG@10"]["mean"]) for row in rows.values()]
     assert first == sorted(first, reverse=True)
     assert first[0] > first[-1]

@@ -86,12 +86,12 @@ def test_only_the_script_of_the_package_runs(page):
 def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
     qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
-    found = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
-    first, second = found._verdict()
+    diagnosis = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
+    first, second = diagnosis._verdict()
     assert first.startswith("BNDCG, BRBP, BP, BERR, BQ")
     assert "suit these files: documents are unjudged, so report these beside nDCG." in first
     assert second.startswith("Not possible: VB, ES, VarPenalty, TopIntent (no intents")
-    assert {(caveat.about, caveat.serious) for caveat in found._caveats()} <= {
+    assert {(caveat.about, caveat.serious) for caveat in diagnosis._caveats()} <= {
         ("Judgments", False),
         ("Run 'mine'", False),
     }
@@ -101,10 +101,10 @@ def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
 
 def test_a_serious_note_is_a_serious_caveat(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
-    found = diagnose(runs, demo_files / "qrels.txt")
-    serious = [caveat.text for caveat in found._caveats() if caveat.serious]
+    diagnosis = diagnose(runs, demo_files / "qrels.txt")
+    serious = [caveat.text for caveat in diagnosis._caveats() if caveat.serious]
     assert serious[0].startswith("The judgments look like a pool cut at rank 9")
-    assert len(serious) == len(found.serious) == 2 < len(found.notes)
+    assert len(serious) == len(diagnosis.serious) == 2 < len(diagnosis.notes)
 
 
 def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
@@ -120,12 +120,12 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     )
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
-    found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[2]], margin=0.5)
-    assert next(iter(found._verdict())).startswith(
+    decision = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[2]], margin=0.5)
+    assert next(iter(decision._verdict())).startswith(
         "UNKNOWN: 12 queries do not show whether lexical is at most 0.5 worse than words by nDCG@10: mean difference +"
     )
-    assert found.guarantee() in list(found._verdict())
-    assert "advice" not in headings(found.page())[0]
+    assert decision.guarantee() in list(decision._verdict())
+    assert "advice" not in headings(decision.page())[0]
 
 
 def test_tracks_and_gates_are_drawn(demo_files):
@@ -134,5 +134,5 @@ def test_tracks_and_gates_are_drawn(demo_files):
     table = leaderboard(runs, demo_files / "qrels.txt", "nDCG@10", inference=Inference(n_draws=50))
     assert [text.get_text() for text in table.plot().get_yticklabels()] == ["lexical", "words"]
     assert table.plot("rank_uncertainty").get_xlabel() == "rank"
-    found = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[1]], margin=0.5)
-    assert [text.get_text() for text in found.plot().get_yticklabels()] == ["lexical - words"]
+    decision = release_gate(runs[0], demo_files / "qrels.txt", "nDCG@10", baseline=[runs[1]], margin=0.5)
+    assert [text.get_text() for text in decision.plot().get_yticklabels()] == ["lexical - words"]

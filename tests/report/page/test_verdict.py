@@ -39,8 +39,8 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     # With nothing else to learn from, an unjudged document is as relevant as its judged neighbours.
     qids, docs = [f"q{number}" for number in range(12)], [f"d{rank}" for rank in range(8)]
     qrels = pd.DataFrame(itertools.product(qids, docs), columns=["qid", "docno"]).assign(label=1)
-    known = qrels[qrels["docno"] < "d5"].drop(columns="label").assign(score=[5.0, 4, 3, 2, 1] * 12)
-    runs = {"known": known, "new": known.assign(docno=["n0", "n1", *docs[:3]] * 12)}
+    judged = qrels[qrels["docno"] < "d5"].drop(columns="label").assign(score=[5.0, 4, 3, 2, 1] * 12)
+    runs = {"known": judged, "new": judged.assign(docno=["n0", "n1", *docs[:3]] * 12)}
     page, _, _ = written(runs, qrels, ["BNDCG(prior='pool')@5", "nDCG@5"])
     assert page.verdict[0] == (
         "By BNDCG(prior='pool')@5, known and new score the same on each of 12 topics: 1.000 against 1.000."
@@ -70,10 +70,10 @@ def test_measures_of_one_metric_that_disagree_are_named(predicted, is_sure):
         pd.DataFrame({"name": name, "qid": np.arange(20).astype(str), "measure": measure, "value": value})
         for measure, name, value in rows
     )
-    said = f"By {sure}, but not by {unsure}, {BOTH}{reason}"
+    message = f"By {sure}, but not by {unsure}, {BOTH}{reason}"
     assert _disagreements(
         compare(values, inference=Inference(test="randomisation", n_resamples=500)), [predicted, "nDCG@10"]
-    ) == [said]
+    ) == [message]
 
 
 def pairs_of(*measures):
@@ -86,7 +86,7 @@ def pairs_of(*measures):
 
 
 @pytest.mark.parametrize(
-    ("measures", "said"),
+    ("measures", "message"),
     [
         ([("nDCG@10", {("a", "b")})], []),
         ([("nDCG@10", set()), ("AP", set()), ("RR", set())], ["AP and RR find no significant difference either."]),
@@ -112,8 +112,8 @@ def pairs_of(*measures):
         ),
     ],
 )
-def test_a_second_sentence_compares_the_other_measures_with_the_first(measures, said):
-    assert agreement(pairs_of(*measures)) == said
+def test_a_second_sentence_compares_the_other_measures_with_the_first(measures, message):
+    assert agreement(pairs_of(*measures)) == message
 
 
 def test_a_baseline_and_three_systems(written, small):
@@ -147,7 +147,7 @@ def test_no_significant_difference_among_three(written, small):
 def test_one_system_has_means_and_no_pairs(written, small):
     runs, qrels = small
     page, text, data = written({"second": runs["second"]}, qrels)
-    assert [said.partition("By ")[2].partition(",")[0] for said in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
+    assert [message.partition("By ")[2].partition(",")[0] for message in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
     assert page.verdict[2] == "By nDCG@10, second scores 0.631 (95% interval 0.436 to 0.745) over 10 topics."
     assert 'id="pairs"' not in text
     assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents are unjudged."
@@ -253,9 +253,9 @@ def test_tests_without_power_are_named(written):
 
 
 def test_too_few_topics_of_one_measure_do_not_affect_another():
-    said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
+    message = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
     measures = ("AP", "P@10")
-    assert [too_few(said, measure, measures) for measure in measures] == ["", "topics"]
+    assert [too_few(message, measure, measures) for measure in measures] == ["", "topics"]
 
 
 def test_infinite_t_is_a_serious_caveat(written):
@@ -350,7 +350,7 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
 
 
 @pytest.mark.parametrize(
-    ("shares", "oracle", "said", "serious"),
+    ("shares", "oracle", "message", "serious"),
     [
         (
             {"a": 0.9, "b": 0.4},
@@ -368,10 +368,10 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
         ({"a": np.nan, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a candidate as a tag.", False),
     ],
 )
-def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, said, serious):
+def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, message, serious):
     covered = {name: SimpleNamespace(tagged=share, oracle=oracle, ties=Ties()) for name, share in shares.items()}
     (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
-    assert caveat.text.startswith(said)
+    assert caveat.text.startswith(message)
     assert ("an expected success of 0.750." in caveat.text) == np.isfinite(oracle)
     assert caveat.serious == serious
 
@@ -380,7 +380,7 @@ GUESSES = "of the tags are decided by a tie and are guesses"
 
 
 @pytest.mark.parametrize(
-    ("ties", "said", "serious"),
+    ("ties", "message", "serious"),
     [
         ({"a": Ties(0.0, 0.0), "b": Ties(0.0, 0.0)}, "", False),
         (
@@ -400,8 +400,8 @@ GUESSES = "of the tags are decided by a tie and are guesses"
         ),
     ],
 )
-def test_tags_by_tie_are_no_full_tagging(ties, said, serious):
+def test_tags_by_tie_are_no_full_tagging(ties, message, serious):
     covered = {name: SimpleNamespace(tagged=1.0, oracle=np.nan, ties=each) for name, each in ties.items()}
     (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
-    assert caveat.text == f"100.0% of the first 5 documents have a candidate as a tag. {said}".strip()
+    assert caveat.text == f"100.0% of the first 5 documents have a candidate as a tag. {message}".strip()
     assert caveat.serious == serious
