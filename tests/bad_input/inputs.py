@@ -77,22 +77,22 @@ class Case:
         return written(self.folder / f"{name}.in", data) if isinstance(data, bytes) else data
 
     def frame(self, name):
-        given = self.file(name)
-        return getattr(vbterrier, f"read_{name}")(given) if isinstance(given, Path) else given
+        path = self.file(name)
+        return getattr(vbterrier, f"read_{name}")(path) if isinstance(path, Path) else path
 
     def command(self):
         """Everything written to files."""
         (self.folder / "given").mkdir(exist_ok=True)
-        given = {name: data for name, data in self.data.items() if data is not None}
+        files = {name: data for name, data in self.data.items() if data is not None}
         paths = {
             name: written(self.folder / "given" / ("mine.run" if name == "run" else name), lines(name, data))
-            for name, data in given.items()
+            for name, data in files.items()
         }
         options = [
             part for name in ("qrels", "intents", "tags") if name in paths for part in (f"--{name}", paths[name])
         ]
-        wanted = [part for measure in self.measures for part in ("-m", measure)]
-        return ["score", paths["run"], *options, *wanted, "-f", "csv", "--resamples", 2, *self.options]
+        expected = [part for measure in self.measures for part in ("-m", measure)]
+        return ["score", paths["run"], *options, *expected, "-f", "csv", "--resamples", 2, *self.options]
 
 
 def written(path, content):
@@ -177,8 +177,8 @@ def of_set(folder, change):
     change(folder, place)
 
     def ask(folder):
-        found = vbterrier.IntentSet(folder / "set")
-        scores = vbterrier.score(RUN, QRELS, [found.ES @ 1], inference=Inference(n_resamples=2))
+        result = vbterrier.IntentSet(folder / "set")
+        scores = vbterrier.score(RUN, QRELS, [result.ES @ 1], inference=Inference(n_resamples=2))
         return scores.means().iloc[0, 0]
 
     def pipeline(folder):
@@ -477,8 +477,8 @@ def _systems():
     def many(folder):
         return [written(folder / f"s{number}.run", TEXT) for number in range(30)]
 
-    def means(found):
-        return ", ".join(f"{mean:.4f}" for mean in sorted(set(found)))
+    def means(result):
+        return ", ".join(f"{mean:.4f}" for mean in sorted(set(result)))
 
     as_csv = ["-m", MEASURE, "-f", "csv"]
 
@@ -513,10 +513,10 @@ def _compared(topics):
         return f"difference {pair['diff']:.4f}, p {pair['p_value']:.4f}"
 
     def experiment(_folder):
-        found = pt.Experiment(
+        table = pt.Experiment(
             [RUN, RUN], topics, QRELS, vbterrier.measures_from(MEASURE), names=["one", "other"], perquery=True
         )
-        pair = vbterrier.compare(found).pairs.iloc[0]
+        pair = vbterrier.compare(table).pairs.iloc[0]
         return f"difference {pair['diff']:.4f}, p {pair['p_value']:.4f}"
 
     def arguments(folder):

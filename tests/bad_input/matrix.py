@@ -44,25 +44,25 @@ OTHERS = {"pyterrier": "PyTerrier's own", "ir_measures": "ir_measures' own"}
 def by_library(case):
     if case.ask is not None:
         return case.ask(case.folder)
-    given = {name: case.file(name) for name in ("intents", "tags") if case.data[name] is not None}
+    files = {name: case.file(name) for name in ("intents", "tags") if case.data[name] is not None}
     runs = {"mine": case.file("run")}
     settings = {"data": Data(on_topics="all", **case.how), "inference": Inference(n_resamples=2)}
-    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **given, **settings))
+    return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **files, **settings))
 
 
 def by_experiment(case):
     if case.experiment is not None:
         return case.experiment(case.folder)
     topics = pd.DataFrame({"qid": case.topics, "query": ["one", "two"]})
-    given = {}
+    options = {}
     for name in ("intents", "tags"):
         if case.data[name] is not None:
             getattr(vbterrier, f"register_{name}")(f"matrix-{name}", case.frame(name), replace=True)
-            given[name] = f"matrix-{name}"
-    measures = [measure(**given) if given else measure for measure in vbterrier.measures_from(*case.measures)]
+            options[name] = f"matrix-{name}"
+    measures = [measure(**options) if options else measure for measure in vbterrier.measures_from(*case.measures)]
     run, qrels = case.pipeline(case.folder) if case.pipeline else case.frame("run"), case.frame("qrels")
-    found = pt.Experiment([run], topics, qrels, measures, names=["mine"])
-    values = [float(found[str(measure)].item()) for measure in measures]
+    table = pt.Experiment([run], topics, qrels, measures, names=["mine"])
+    values = [float(table[str(measure)].item()) for measure in measures]
     return shown_of(values)
 
 
@@ -81,11 +81,11 @@ def by_command(case):
             cli.main()
         except SystemExit as left:
             code = left.code or 0
-    said = err.getvalue().splitlines()
+    lines = err.getvalue().splitlines()
     if code:
         # Warnings may come before.
-        return f"{code}: {said[-1].removeprefix('vbterrier: error: ')}"
-    told = [f"⚠ {line.removeprefix('vbterrier: warning: ')}" for line in said[:1]]
+        return f"{code}: {lines[-1].removeprefix('vbterrier: error: ')}"
+    told = [f"⚠ {line.removeprefix('vbterrier: warning: ')}" for line in lines[:1]]
     text = out.getvalue()
     if not text.startswith("name,measure,value"):
         return " ".join([text.splitlines()[0], *told])
@@ -109,7 +109,7 @@ def outcome(way, case):
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", DegenerateWarning)
         try:
-            found = way(case)
+            result = way(case)
         except VBTerrierError as error:
             return plain(f"{type(error).__name__}: {error}", case.folder)
         except Exception as error:  # noqa: BLE001 - the table shows what should not be
@@ -117,7 +117,7 @@ def outcome(way, case):
             whose = OTHERS.get(last[0].f_globals["__name__"].split(".")[0], CRASH)
             return plain(f"{whose} {type(error).__name__}: {error}", case.folder)
     told = [f"⚠ {item.message}" for item in warned[:1]]
-    shown = f"{found:.4f}" if isinstance(found, float) else str(found)
+    shown = f"{result:.4f}" if isinstance(result, float) else str(result)
     return plain(" ".join([shown, *told]), case.folder)
 
 

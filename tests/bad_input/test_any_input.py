@@ -26,7 +26,7 @@ def values_of(case, measures=MEASURES):
     """Values by topic and measure."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = score(
+        result = score(
             {"mine": case.run},
             case.qrels,
             measures,
@@ -35,7 +35,7 @@ def values_of(case, measures=MEASURES):
             data=Data(duplicates="error"),
             inference=Inference(n_resamples=2),
         )
-    return found.values.set_index(["qid", "measure"])["value"]
+    return result.values.set_index(["qid", "measure"])["value"]
 
 
 def require_range(values):
@@ -59,9 +59,9 @@ def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
         # Relevance is identified by documents of grade 0.
         extra = {"docno": "known", "label": 0}
         case = case._replace(qrels=pd.concat([case.qrels, case.qrels.drop_duplicates("qid").assign(**extra)]))
-    found = values_of(case)
-    assert len(found) == case.qrels["qid"].nunique() * len(MEASURES)
-    require_range(found)
+    values = values_of(case)
+    assert len(values) == case.qrels["qid"].nunique() * len(MEASURES)
+    require_range(values)
 
 
 @given(data=st.data())
@@ -84,14 +84,14 @@ def test_the_order_of_rows_changes_nothing(strategies, data):
     case = data.draw(strategies.cases())
     shuffled = type(case)(*(frame.iloc[data.draw(st.permutations(range(len(frame))))] for frame in case))
     try:
-        found = values_of(case)
+        values = values_of(case)
     except InputError:
         # Ids with a NUL, which raise for any order of rows.
         with pytest.raises(InputError):
             values_of(shuffled)
         return
     again = values_of(shuffled)
-    assert again.sort_index().to_dict() == pytest.approx(found.sort_index().to_dict(), abs=1e-9)
+    assert again.sort_index().to_dict() == pytest.approx(values.sort_index().to_dict(), abs=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*judged documents have grade 0")
@@ -100,18 +100,18 @@ def test_an_empty_run_over_judgments_that_are_all_relevant_is_no_arithmetic():
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d1"], "label": [1, 1]})
     run = pd.DataFrame({"qid": ["q1"], "docno": ["d2"], "score": [1.0]}).iloc[:0]
     with pytest.warns(DegenerateWarning, match="empty"):
-        found = score(run, qrels, ["BNDCG@5", "ENDCG@5"], inference=Inference(n_resamples=2))
-    assert found.values["value"].tolist() == [0.0] * 4
+        result = score(run, qrels, ["BNDCG@5", "ENDCG@5"], inference=Inference(n_resamples=2))
+    assert result.values["value"].tolist() == [0.0] * 4
 
 
-@pytest.mark.parametrize(("weight", "said"), [("x", "'x'"), (None, "None"), (math.nan, "nan"), (-1, "weight -1")])
+@pytest.mark.parametrize(("weight", "message"), [("x", "'x'"), (None, "None"), (math.nan, "nan"), (-1, "weight -1")])
 @pytest.mark.parametrize("measure", ["StRecall@5", "ES@5"])
-def test_weights_of_tags_are_checked_for_measures_of_other_packages_too(measure, weight, said):
+def test_weights_of_tags_are_checked_for_measures_of_other_packages_too(measure, weight, message):
     # Found by the properties above: tags were left out in silence, or text compared with 0.
     run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "score": 1.0})
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": [*"ABAB"], "prob": 0.5})
     tags = pd.DataFrame({"docno": "d1", "entity_id": ["A", "B"], "weight": pd.Series([weight, "1"], dtype=object)})
-    with pytest.raises(InputError, match=f"row 0 .*{said}"):
+    with pytest.raises(InputError, match=f"row 0 .*{message}"):
         score(run, intents, [measure], tags=tags)
     assert score(run, intents, [measure], tags=tags.assign(weight="1")).values["value"].tolist() == [1.0, 1.0]
 
@@ -132,5 +132,5 @@ def test_ids_with_a_nul_raise_for_external_measures_and_work_for_own_measures(si
         score({"mine": frames["run"]}, frames["qrels"], ["nDCG@5"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], inference=Inference(n_resamples=2)).values
-    assert found["value"].iloc[0] == pytest.approx(1.0)
+        values = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], inference=Inference(n_resamples=2)).values
+    assert values["value"].iloc[0] == pytest.approx(1.0)

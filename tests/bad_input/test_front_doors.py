@@ -139,25 +139,25 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
 def test_an_error_says_what_is_wrong(call, error, message):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        with pytest.raises(error, match=message) as found:
+        with pytest.raises(error, match=message) as caught:
             call()
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_segments_with_one_query_and_weights_of_zero_are_counted():
-    found = gate(data=Data(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17)))
-    excluded = found.excluded.set_index("reason")[["n", "examples"]]
+    decision = gate(data=Data(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17)))
+    excluded = decision.excluded.set_index("reason")[["n", "examples"]]
     assert excluded.loc["queries of weight 0"].tolist() == [3, "'q0', 'q1', 'q2'"]
     assert excluded.loc["segments with one query, without limits"].tolist() == [1, "'u'"]
-    assert found.segments["segment"].tolist() == ["s", "t"]
+    assert decision.segments["segment"].tolist() == ["s", "t"]
 
 
 @pytest.mark.slow
 def test_groups_and_families_with_one_run_are_results_of_one_run():
-    found = track(groups={"a": "x", "b": "y", "c": "y"}).reusability.set_index("name")
-    assert found["n_runs"].to_dict() == {"a": 1, "b": 2, "c": 2}
-    found = audit(families={"a": "x"})
-    assert found.bias.query("by == 'family'")["group"].tolist() == ["x"]
+    table = track(groups={"a": "x", "b": "y", "c": "y"}).reusability.set_index("name")
+    assert table["n_runs"].to_dict() == {"a": 1, "b": 2, "c": 2}
+    table = audit(families={"a": "x"})
+    assert table.bias.query("by == 'family'")["group"].tolist() == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_groups_and_families_with_one_run_are_results_of_one_run():
     ],
 )
 def test_judges_that_labelled_documents_of_some_systems_only_are_reported(call, message):
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         call()
-    assert any(re.search(message, str(one.message)) for one in found)
+    assert any(re.search(message, str(one.message)) for one in record)

@@ -212,11 +212,11 @@ def test_a_topic_that_a_run_lacks_scores_zero(evaluated):
 
 def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, stored):
     run, qrels = stored(mine=RUN.iloc[:4], qrels=QRELS)
-    asked = "score", run, "--qrels", qrels, "-m", str(MEASURE)
-    head, row = (line.split(",") for line in command(*asked, "-f", "csv")[1].splitlines()[:2])
+    arguments = "score", run, "--qrels", qrels, "-m", str(MEASURE)
+    head, row = (line.split(",") for line in command(*arguments, "-f", "csv")[1].splitlines()[:2])
     assert row[head.index("n_missing")] == "1"
     # Verdict, empty line, header, rule, row.
-    lines = command(*asked)[1].splitlines()
+    lines = command(*arguments)[1].splitlines()
     assert lines[2].split()[-1] == "missing"
     assert lines[4].split()[-1] == "1"
     assert sum("mine retrieved nothing for 1 of 2 topics" in line for line in lines) == 1
@@ -229,8 +229,8 @@ def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, stored):
 def of_trec_eval(run, qrels):
     nested = {qid: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for qid, rows in qrels.groupby("qid")}
     ranking = {qid: dict(zip(rows["docno"], rows["score"], strict=True)) for qid, rows in run.groupby("qid")}
-    found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranking)
-    return sum(values["ndcg_cut_10"] for values in found.values()) / len(nested)
+    result = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranking)
+    return sum(values["ndcg_cut_10"] for values in result.values()) / len(nested)
 
 
 TIED = {
@@ -281,7 +281,7 @@ def test_a_few_ties_are_not_worth_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("run", "qrels", "said"),
+    ("run", "qrels", "message"),
     [
         (
             TIED["tied beyond float32"],
@@ -295,11 +295,11 @@ def test_a_few_ties_are_not_worth_a_warning():
     ],
     ids=["ties and float32", "negative labels"],
 )
-def test_the_doctor_says_what_is_odd(command, stored, run, qrels, said):
+def test_the_doctor_says_what_is_odd(command, stored, run, qrels, message):
     mine, judgments = stored(mine=run, qrels=qrels)
     code, out, err = command("doctor", mine, "--qrels", judgments)
     assert (code, err) == (0, "")
-    assert all(words in out for words in said)
+    assert all(words in out for words in message)
 
 
 # Errors.
@@ -413,12 +413,12 @@ def test_invalid_frames_are_an_error_in_the_library(evaluated, run, qrels, words
 @pytest.mark.parametrize(("run", "words"), TWICE.values(), ids=TWICE)
 def test_first_keeps_the_best_rank_gives_the_right_number_and_warns_once(scored, run, words):
     with pytest.warns(DegenerateWarning, match="run 'mine': 1 repeated documents dropped") as warned:
-        found = score({"mine": run}, QRELS, [MEASURE], data=Data(duplicates="first")).means()
+        averages = score({"mine": run}, QRELS, [MEASURE], data=Data(duplicates="first")).means()
     assert len(warned) == 1
-    assert found.loc["mine", str(MEASURE)] == pytest.approx(RIGHT, abs=1e-12)
-    code, value, said = scored(run, QRELS, "--duplicates", "first")
+    assert averages.loc["mine", str(MEASURE)] == pytest.approx(RIGHT, abs=1e-12)
+    code, value, message = scored(run, QRELS, "--duplicates", "first")
     assert (code, value) == (0, pytest.approx(RIGHT, abs=1e-12))
-    assert said == ["vbterrier: warning: run 'mine': 1 repeated documents dropped, each at its lower rank"]
+    assert message == ["vbterrier: warning: run 'mine': 1 repeated documents dropped, each at its lower rank"]
 
 
 def test_a_run_of_ranks_alone_is_in_the_order_of_its_ranks():
@@ -454,9 +454,9 @@ def test_diversity_judgments_for_adhoc_measures_are_an_error_with_the_remedy():
 def test_diversity_judgments_given_to_ndcg_are_warned_of_once_with_what_to_use():
     with pytest.warns(
         DegenerateWarning, match="the last one would win; flatten them with .*flatten_qrels, or use"
-    ) as said:
+    ) as record:
         score(ONE, SUBTOPICS, ["nDCG@10"])
-    assert len([item for item in said if "flatten" in str(item.message)]) == 1
+    assert len([item for item in record if "flatten" in str(item.message)]) == 1
 
 
 def test_generators_of_rows_are_read_once_for_all_measures_of_a_call_in_ir_measures():
@@ -487,10 +487,10 @@ def test_a_measure_that_does_not_exist_is_a_usage_error_with_what_is_legal(text,
         score(RUN, QRELS, [text])
     assert words in str(refused.value)
     assert isinstance(refused.value, ValueError)
-    code, out, said = scored(RUN, QRELS, measure=text)
-    assert (code, out, len(said)) == (2, "", 1)
-    assert said[0].startswith("vbterrier: error: ")
-    assert words in said[0]
+    code, out, message = scored(RUN, QRELS, measure=text)
+    assert (code, out, len(message)) == (2, "", 1)
+    assert message[0].startswith("vbterrier: error: ")
+    assert words in message[0]
 
 
 # Priors.
@@ -519,9 +519,9 @@ def test_a_prior_that_is_no_distribution_over_the_grades_is_an_error(prior, word
         with pytest.raises(InputError) as refused:
             call()
         assert words in str(refused.value)
-    code, _, said = scored(RUN, QRELS, measure=f"BNDCG(prior={prior})@10")
-    assert (code, len(said)) == (1, 1)
-    assert words in said[0]
+    code, _, message = scored(RUN, QRELS, measure=f"BNDCG(prior={prior})@10")
+    assert (code, len(message)) == (1, 1)
+    assert words in message[0]
 
 
 def test_a_prior_that_sums_to_one_but_for_rounding_is_silently_made_to():

@@ -21,7 +21,7 @@ def matrix():
 
 @pytest.mark.nightly
 def test_what_bad_inputs_come_to_is_what_the_page_says_and_no_crash(matrix):
-    found = matrix.page()
-    assert matrix.CRASH not in found
+    result = matrix.page()
+    assert matrix.CRASH not in result
     kept = matrix.PAGE.read_text(encoding="utf-8")
-    assert found.splitlines() == kept.splitlines(), "run `python tests/bad_input/matrix.py` and look at what changed"
+    assert result.splitlines() == kept.splitlines(), "run `python tests/bad_input/matrix.py` and look at what changed"

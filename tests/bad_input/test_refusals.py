@@ -99,6 +99,6 @@ REFUSALS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("call", "given", "error", "message"), REFUSALS)
-def test_bad_input_has_this_message(request, call, given, error, message):
-    check_message(request, call, given, error, message)
+@pytest.mark.parametrize(("call", "arguments", "error", "message"), REFUSALS)
+def test_bad_input_has_this_message(request, call, arguments, error, message):
+    check_message(request, call, arguments, error, message)

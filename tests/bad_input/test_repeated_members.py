@@ -34,9 +34,9 @@ def test_a_repeated_member_is_named(tmp_path, form):
     read, text, member, line = FILES[form]
     path = tmp_path / "file.json"
     path.write_text(text + "\n")
-    with pytest.raises(FileError, match=f"has two members '{member}' in one object; keep one") as found:
+    with pytest.raises(FileError, match=f"has two members '{member}' in one object; keep one") as error:
         read(path)
-    assert found.value.line == line
+    assert error.value.line == line
 
 
 def test_entities_and_linked_corpora_have_each_member_once(tmp_path):

@@ -74,8 +74,8 @@ def page(chromium, address):
     chromium.get(address)
     yield chromium
     assert chromium.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
+    events = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"}
     # Tables are saved from the memory of the page.
     assert {url.partition("#")[0] for url in urls if not url.startswith("blob:")} == {address}
 

@@ -77,9 +77,9 @@ for (const part of document.querySelectorAll("input")) for (const text of argume
 @pytest.mark.parametrize("kind", PAGES)
 def test_names_are_shown_and_never_run(chromium, tmp_path, kind):
     path = tmp_path / "page.html"
-    found = PAGES[kind](path)
-    if found is not None:
-        path.write_text(found.page(), encoding="utf-8")
+    result = PAGES[kind](path)
+    if result is not None:
+        path.write_text(result.page(), encoding="utf-8")
     emulated(chromium, WIDE)
     chromium.get("about:blank")
     chromium.get_log("browser"), chromium.get_log("performance")
@@ -93,5 +93,5 @@ def test_names_are_shown_and_never_run(chromium, tmp_path, kind):
     assert NAMES[0] in shown
     assert [line["message"] for line in chromium.get_log("browser")] == []
     events = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-    assert {address.partition(":")[0] for address in asked} <= {"file", "data", "blob"}
+    urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    assert {address.partition(":")[0] for address in urls} <= {"file", "data", "blob"}

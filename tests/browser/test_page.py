@@ -12,8 +12,8 @@ def test_numbers_are_those_of_the_data(page, data):
         order = [data["topics"].index(text) for text in column(page, 1)]
         assert sorted(order) == list(range(31))
         for system in range(4):
-            wanted = [shown(data["values"][measure][system][topic]) for topic in order]
-            assert column(page, 4 + system) == wanted, (name, system)
+            expected = [shown(data["values"][measure][system][topic]) for topic in order]
+            assert column(page, 4 + system) == expected, (name, system)
     unjudged = [str(max(counts[topic] for counts in data["unjudged"])) for topic in order]
     assert column(page, 9) == unjudged
 
@@ -38,7 +38,7 @@ def test_a_table_is_sorted_by_a_click_on_its_heading(page, data):
 
 def test_tables_are_filtered_and_searched(page, data):
     queries = [f"what is meant by {number}" for number in (2, *range(20, 30))]
-    for text, place, found in (
+    for text, place, result in (
         ("Q1", 1, ["q1", *(f"q1{digit}" for digit in range(10))]),
         ("WHAT is meant by 2", 2, queries),
         ("no such topic", 1, []),
@@ -46,8 +46,8 @@ def test_tables_are_filtered_and_searched(page, data):
     ):
         one(page, "#search").clear()
         one(page, "#search").send_keys(text)
-        assert column(page, place) == found
-        assert one(page, "#count").text.startswith(f"{len(found)} of 31 topics.")
+        assert column(page, place) == result
+        assert one(page, "#count").text.startswith(f"{len(result)} of 31 topics.")
     choose(page, "#filter", "systems differ")
     values = data["values"][0]
     apart = [n for n in range(31) if max(of[n] for of in values) - min(of[n] for of in values) >= 0.1 - 1e-9]
@@ -159,12 +159,12 @@ def test_a_phone_scrolls_tables_and_not_the_page(page):
 
 
 def test_the_verdict_is_beside_the_matrix_and_above_it_on_a_phone(page):
-    table, said = (one(page, css).rect for css in ("#means", ".said"))
-    assert said["x"] > table["x"] + 400
-    assert abs(said["y"] - table["y"]) < 50
+    table, text = (one(page, css).rect for css in ("#means", ".said"))
+    assert text["x"] > table["x"] + 400
+    assert abs(text["y"] - table["y"]) < 50
     emulated(page, PHONE)
-    table, said = (one(page, css).rect for css in ("#means", ".said"))
-    assert said["y"] + said["height"] < table["y"]
+    table, text = (one(page, css).rect for css in ("#means", ".said"))
+    assert text["y"] + text["height"] < table["y"]
 
 
 def test_only_the_best_means_are_bold(page):
@@ -176,8 +176,8 @@ def test_only_the_best_means_are_bold(page):
 
 def test_caveats_are_folded_by_severity(page):
     folded = page.find_elements("css selector", ".said details")
-    said = [one.find_element("css selector", "summary").text.split(" ", 1)[1] for one in folded]
-    assert said == ["serious caveats", "other caveats", "and other measures"]
+    titles = [one.find_element("css selector", "summary").text.split(" ", 1)[1] for one in folded]
+    assert titles == ["serious caveats", "other caveats", "and other measures"]
     assert [one.get_attribute("open") is not None for one in folded] == [True, False, False]
     inside = folded[1].find_element("css selector", "dd")
     assert not inside.is_displayed()

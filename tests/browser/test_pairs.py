@@ -31,8 +31,8 @@ def test_changes_are_those_of_the_pair(page, data, changes):
     less = topics_of(page, "#table tr:has(td.change.less) button")
     assert sorted(less) == np.flatnonzero(changes < 0).tolist()
     up, down, same = (changes > 0).sum(), (changes < 0).sum(), (changes == 0).sum()
-    said = f"dense is higher on {up}, lower on {down} and equal on {same} of 31 topics; the mean change is "
-    assert texts(page, "#pair > p")[0] == f"{said}{shown(changes.mean())}."
+    message = f"dense is higher on {up}, lower on {down} and equal on {same} of 31 topics; the mean change is "
+    assert texts(page, "#pair > p")[0] == f"{message}{shown(changes.mean())}."
     assert texts(page, "#pair h3") == ["bm25 → dense"]
 
 
@@ -58,14 +58,14 @@ def test_points_and_bars(page, data, changes):
 
 def test_the_topics_that_decide(page, data, changes):
     a, b = (np.array(data["values"][0][system]) for system in (1, 0))
-    wanted = influential_topics(a, b) if changes.sum() > 0 else influential_topics(b, a)
-    assert 0 < len(wanted) < 31
-    assert texts(page, "#pair .link") == [data["topics"][topic] for topic in wanted[:8]]
-    assert f"Without {len(wanted)} of these topics" in texts(page, "#pair > p")[1]
+    expected = influential_topics(a, b) if changes.sum() > 0 else influential_topics(b, a)
+    assert 0 < len(expected) < 31
+    assert texts(page, "#pair .link") == [data["topics"][topic] for topic in expected[:8]]
+    assert f"Without {len(expected)} of these topics" in texts(page, "#pair > p")[1]
     for css in (".delta.decides", ".point.decides"):
-        assert sorted(topics_of(page, css)) == sorted(wanted)
+        assert sorted(topics_of(page, css)) == sorted(expected)
     one(page, "#pair .link").click()
-    assert one(page, "#topic h2").text == f"Topic {data['topics'][wanted[0]]}"
+    assert one(page, "#topic h2").text == f"Topic {data['topics'][expected[0]]}"
     # The rankings are those of the pair.
     assert texts(page, ".rankings thead th bdi") == ["bm25", "dense"]
 
@@ -87,8 +87,8 @@ def test_bars_by_keyboard(page, data, changes):
     assert bars.get_attribute("aria-valuenow") == "2"
     topic = order[1]
     values = [shown(data["values"][0][system][topic]) for system in (0, 1)]
-    said = f"{data['topics'][topic]}: {' → '.join(values)}, {shown(changes[topic])}"
-    assert bars.get_attribute("aria-valuetext") == said
+    message = f"{data['topics'][topic]}: {' → '.join(values)}, {shown(changes[topic])}"
+    assert bars.get_attribute("aria-valuetext") == message
     assert topics_of(page, ".delta.hit") == [topic]
     press(page, "\ue010")
     assert bars.get_attribute("aria-valuenow") == "31"
@@ -100,7 +100,7 @@ def test_filters_of_unjudged_documents_and_difficulty(page, data, changes):
     means = np.mean(data["values"][0], axis=0)
     hardest = sorted(range(31), key=lambda topic: (means[topic], topic))
     most = np.max(data["unjudged"], axis=0)
-    for options, wanted in (
+    for options, expected in (
         ({"#difficulty": "hardest"}, hardest[:10]),
         ({"#difficulty": "middle"}, hardest[10:21]),
         ({"#difficulty": "easiest"}, hardest[21:]),
@@ -111,8 +111,8 @@ def test_filters_of_unjudged_documents_and_difficulty(page, data, changes):
     ):
         for select, text in options.items():
             choose(page, select, text)
-        assert sorted(data["topics"].index(text) for text in column(page, 1)) == sorted(wanted), options
-        assert sorted(topics_of(page, ".delta")) == sorted(wanted)
+        assert sorted(data["topics"].index(text) for text in column(page, 1)) == sorted(expected), options
+        assert sorted(topics_of(page, ".delta")) == sorted(expected)
     choose(page, "#filter", "all systems score 0")
     assert column(page, 1) == []
     assert page.find_elements("css selector", ".delta") == []
@@ -130,7 +130,7 @@ def test_filters_of_the_length_of_queries_and_the_numbers_of_intents_and_unjudge
     # Of 10 documents, 2 are 20 %.
     changed = {"intents": data["intents"] | {"topics": topics}, "unjudged": [most.tolist(), *[[0] * 31] * 3]}
     other({**data, **changed, "queries": queries})
-    for select, text, wanted in (
+    for select, text, expected in (
         ("#length", "up to 2 words", words <= 2),
         ("#length", "3 to 5 words", (words > 2) & (words < 6)),
         ("#length", "6 words or more", words > 5),
@@ -145,7 +145,7 @@ def test_filters_of_the_length_of_queries_and_the_numbers_of_intents_and_unjudge
         ("#unjudged", "any", most >= 0),
     ):
         choose(page, select, text)
-        assert [data["topics"].index(name) for name in column(page, 1)] == np.flatnonzero(wanted).tolist(), text
+        assert [data["topics"].index(name) for name in column(page, 1)] == np.flatnonzero(expected).tolist(), text
     # The address keeps the filter, and both filters apply together.
     choose(page, "#length", "6 words or more")
     choose(page, "#intents", "6 intents or more")
@@ -169,8 +169,8 @@ def test_the_address_keeps_the_state(page, data):
     kept = column(page, 1)
     assert 0 < len(kept) < 11
     page.find_elements("css selector", "#table tbody button")[0].click()
-    wanted = {"measure": ["VB@10"], "system": [f"odd{NASTY}", "bm25"], "difficulty": ["easy"], "search": ["2"]}
-    assert state_of(page) == {**wanted, "sort": ["-bm25"], "topic": [kept[0]]}
+    expected = {"measure": ["VB@10"], "system": [f"odd{NASTY}", "bm25"], "difficulty": ["easy"], "search": ["2"]}
+    assert state_of(page) == {**expected, "sort": ["-bm25"], "topic": [kept[0]]}
     page.refresh()
     assert opened(page)
     assert one(page, "#topic h2").text == f"Topic {kept[0]}"
@@ -180,7 +180,7 @@ def test_the_address_keeps_the_state(page, data):
     assert one(page, "#search").get_attribute("value") == "2"
     assert one(page, "#measure").get_attribute("value") == str(data["measures"].index("VB@10"))
     assert one(page, "#table thead th:nth-child(4)").get_attribute("aria-sort") == "descending"
-    assert state_of(page) == {**wanted, "sort": ["-bm25"]}
+    assert state_of(page) == {**expected, "sort": ["-bm25"]}
 
 
 def test_a_link_to_a_topic_opens_it_and_an_unknown_state_is_ignored(page, data):

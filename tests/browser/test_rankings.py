@@ -20,8 +20,8 @@ def topic(page, data):
 
 def documents(data, topic, system):
     """Ids of the documents of a ranking, in order."""
-    found = data["rankings"]["topics"][topic]
-    return [data["rankings"]["ids"][found["ids"][place]] for place in found["ranks"][system]]
+    result = data["rankings"]["topics"][topic]
+    return [data["rankings"]["ids"][result["ids"][place]] for place in result["ranks"][system]]
 
 
 def columns(page):
@@ -45,21 +45,21 @@ def test_the_best_system_is_beside_the_second_best(page, data, topic):
 
 
 def test_grades_probabilities_labels_intents_and_texts(page, data, topic):
-    found, seen = data["rankings"]["topics"][topic], set()
+    result, seen = data["rankings"]["topics"][topic], set()
     first = data["order"][0]
     intents = data["intents"]["topics"][topic]
     covered = [text.split(",") for text in intents["ranks"][first].split(";")]
-    for rank, place in enumerate(found["ranks"][first]):
+    for rank, place in enumerate(result["ranks"][first]):
         card = one(page, CARD.format(0, rank))
         chips = [chip.get_attribute("textContent") for chip in card.find_elements("css selector", ".chip")]
-        grade = found["grades"][place]
-        chance = f"probability of relevance P {found['chances'][place] / 100:.2f}"
-        wanted = [f"grade {grade}"] if grade >= 0 else ["unjudged", chance]
+        grade = result["grades"][place]
+        chance = f"probability of relevance P {result['chances'][place] / 100:.2f}"
+        expected = [f"grade {grade}"] if grade >= 0 else ["unjudged", chance]
         names = [name for name, ranks in zip(intents["names"], covered, strict=True) if str(rank + 1) in ranks]
-        wanted += [f"llm {found['label0'][place]}", *(f"covers {name}" for name in names)]
-        assert chips == wanted
-        seen.add(len(wanted) - (grade < 0))
-        docno = data["rankings"]["ids"][found["ids"][place]]
+        expected += [f"llm {result['label0'][place]}", *(f"covers {name}" for name in names)]
+        assert chips == expected
+        seen.add(len(expected) - (grade < 0))
+        docno = data["rankings"]["ids"][result["ids"][place]]
         assert card.find_element("css selector", ".snippet").text.startswith(f"what {docno} says{NASTY}")
     assert seen == {2, 3}
     assert {"unjudged", "grade 0", "grade 1", "grade 2"} <= set(texts(page, ".rankings .chip"))
@@ -168,6 +168,6 @@ def test_the_page_says_what_is_left_out(page, data, other):
     assert "size of the page" not in page.execute_script(note)
     cut = {**data, "cutoff": 50, "rankings": {**data["rankings"], "are_texts_cut": True}}
     other(cut)
-    said = page.execute_script(note)
-    assert "Ranks 11 to 50 are left out to limit the size of the page." in said
-    assert "only documents at high ranks have a text" in said
+    message = page.execute_script(note)
+    assert "Ranks 11 to 50 are left out to limit the size of the page." in message
+    assert "only documents at high ranks have a text" in message

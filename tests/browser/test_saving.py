@@ -78,8 +78,8 @@ def test_pairs_that_are_not_shown_are_saved(page, saved, other, tmp_path):
         assert {frozenset(row[:2]) for row in rows[1:]} == {frozenset(pair) for pair in combinations(names, 2)}
         assert len(page.find_elements("css selector", f"[data-rest='{place}'] tbody tr")) == 20
         best = set.intersection(*(set(row[:2]) for row in rows[1:21]))
-        said = f"20 pairs, those of the best system, {best.pop()}; the CSV has all 210."
-        assert said in one(page, "#pairs .note").text
+        message = f"20 pairs, those of the best system, {best.pop()}; the CSV has all 210."
+        assert message in one(page, "#pairs .note").text
         # All rows have the differences of their systems.
         differences = compare(runs, qrels, [measure], inference=Inference(n_resamples=50)).pairs.set_index(
             ["name_a", "name_b"]

@@ -159,11 +159,11 @@ def address(site):
 def results(page, address, query):
     page.get(f"{address}/search.html?q={query}")
     for _ in range(100):
-        found = page.execute_script(
+        result = page.execute_script(
             "return [...document.querySelectorAll('#search-results li a')].map(a => a.pathname)"
         )
-        if found:
-            return found
+        if result:
+            return result
         time.sleep(0.05)
     return []
 

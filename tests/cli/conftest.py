@@ -40,8 +40,8 @@ def process():
     """Run the command line in a separate process."""
 
     def run(*arguments, **options):
-        given = {"stdout": subprocess.PIPE, "text": True, "encoding": "utf-8", **options}
+        options_of_process = {"stdout": subprocess.PIPE, "text": True, "encoding": "utf-8", **options}
         argv = [sys.executable, "-m", "vbterrier", *map(str, arguments)]
-        return subprocess.run(argv, check=False, stderr=subprocess.PIPE, **given)
+        return subprocess.run(argv, check=False, stderr=subprocess.PIPE, **options_of_process)
 
     return run

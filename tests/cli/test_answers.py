@@ -228,12 +228,12 @@ def test_a_latex_table_keeps_the_order_of_runs(run):
 
 
 def test_unjudged_documents_are_a_serious_caveat_of_measures_that_count_them(run):
-    said = "0.0% (lexical) to 31.7% (dense) of the first 10 documents are unjudged, and nDCG@10 treats them as "
-    said += "non-relevant, which favours lexical; prefer ENDCG@10."
+    message = "0.0% (lexical) to 31.7% (dense) of the first 10 documents are unjudged, and nDCG@10 treats them as "
+    message += "non-relevant, which favours lexical; prefer ENDCG@10."
     for command in ("score", "compare", "table"):
         _, record, _ = run(f"{command} {RUNS} -q qrels.txt -m nDCG@10 -m ENDCG@10 --json")
         caveats = [one for one in json.loads(record)["caveats"] if one["about"] == "Unjudged documents"]
-        assert [(one["text"], one["serious"]) for one in caveats] == [(said, True)]
+        assert [(one["text"], one["serious"]) for one in caveats] == [(message, True)]
     # Neither a measure that draws their grades nor complete judgments are concerned.
     for rest in ("-q qrels.txt -m BNDCG@10", "-q complete.txt -m nDCG@10"):
         _, record, _ = run(f"score {RUNS} {rest} --json")

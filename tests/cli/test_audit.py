@@ -47,10 +47,10 @@ AUDIT = ["audit", *RUNS, "--qrels", "human.txt", "--judge", "one.txt", "--budget
 @pytest.mark.slow
 def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_judges):
     code, out, err = command(*AUDIT, "--judge", "two.txt", "--family", "a=llm")
-    found = of_two_judges()
+    result = of_two_judges()
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[:2] == out.splitlines()[:2] == found.answer().head().splitlines()
+    assert lines[:2] == out.splitlines()[:2] == result.answer().head().splitlines()
     assert lines[0].startswith(
         "The order of systems by one is UNKNOWN: 0 of 20 topics are judged completely; a verdict needs 10"
     )
@@ -61,8 +61,8 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
     # All systems by all estimates in one table, and the numbers of the verdicts in another.
     assert "complete topics" in out
     assert "judge alone: one" in out
-    assert f"{found.comparison['corrected'][0]:.4f}" in out
-    for name, table in found.tables().items():
+    assert f"{result.comparison['corrected'][0]:.4f}" in out
+    for name, table in result.tables().items():
         assert (len(table) > 0) == (name != "without_humans")
         assert (
             len(table) == 0 or name in ("verdicts", "comparison") or f" {name}" in out.partition("Details: --show")[2]
@@ -73,10 +73,10 @@ def test_an_audit_begins_with_its_verdicts_and_names_its_tables(command, of_two_
 @pytest.mark.slow
 def test_one_table_is_shown_as_json(command, table):
     code, out, _ = command(*AUDIT, "--show", table, "-f", "json", "--baseline", "a")
-    found = audit_judge(RUNS, "human.txt", labels=["one.txt"], budget=40, baseline="a").tables()[table]
+    result = audit_judge(RUNS, "human.txt", labels=["one.txt"], budget=40, baseline="a").tables()[table]
     assert code == 0
-    assert [list(row) for row in json.loads(out)] == [list(found.columns)] * len(found)
-    assert [row[found.columns[0]] for row in json.loads(out)] == found.iloc[:, 0].tolist()
+    assert [list(row) for row in json.loads(out)] == [list(result.columns)] * len(result)
+    assert [row[result.columns[0]] for row in json.loads(out)] == result.iloc[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_agreement_is_that_of_the_documents_that_all_labelled(command):
 def test_powered_means_are_those_of_python(command, refused, files):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"name": "a", "qid": [f"q{i}" for i in range(60)], "measure": "ES@5", "value": rng.random(60)})
-    labelled = frame.sample(30, random_state=0).assign(measure="success", value=lambda own: own["value"].round())
+    labelled = frame.sample(30, random_state=0).assign(measure="success", value=lambda table: table["value"].round())
     frame.to_csv(files / "scores.csv", index=False)
     labelled.to_csv(files / "labels.csv", index=False)
     options = ["--predicts", "ES@5=success", "--weight", 1, "-f", "json"]
@@ -177,10 +177,10 @@ def test_labels_may_be_named(command, refused, files):
 def test_fractional_judgments_are_counted_in_steps(command, write_files, files):
     text = (files / "human.txt").read_text(encoding="utf-8")
     write_files({"quarter.txt": "".join(f"{line[:-1]}{int(line[-1]) / 4}\n" for line in text.splitlines())})
-    wanted = command(*AUDIT, "--show", "systems", "--format", "csv")
-    found = command("audit", *RUNS, "-q", "quarter.txt", "--unit", ".25", *AUDIT[5:], "--show", "systems", "-f", "csv")
-    assert found == wanted
-    assert wanted[0] == 0
+    expected = command(*AUDIT, "--show", "systems", "--format", "csv")
+    result = command("audit", *RUNS, "-q", "quarter.txt", "--unit", ".25", *AUDIT[5:], "--show", "systems", "-f", "csv")
+    assert result == expected
+    assert expected[0] == 0
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def files(write_files):
     return write_files(texts)
 
 
-def found(**options):
+def comparison(**options):
     return compare(
         COMPARE[1:4],
         "qrels.txt",
@@ -49,9 +49,9 @@ def test_a_table_for_people(command, files):
     text = [line for line in out.splitlines() if line.strip()]
     assert text[0] == (
         "By nDCG@10, 1 of 3 pairs of systems differs significantly over 8 topics: good has the highest mean, "
-        f"{found().systems['value'].iloc[0]:.3f}, and does not differ significantly from mixed."
+        f"{comparison().systems['value'].iloc[0]:.3f}, and does not differ significantly from mixed."
     )
-    one = found()
+    one = comparison()
     for title in ("run", "mean", "95% of means", "letters", "topics", "missing"):
         assert title in text[1]
     systems = [line.split() for line in text[3:6]]
@@ -65,14 +65,14 @@ def test_a_table_for_people(command, files):
         assert line[6] == f"{row.p_adjusted:.4f}" + ("*" if row.p_adjusted <= 0.05 else "")
         assert line[-1] == f"{row.wins}/{row.losses}/{row.ties}"
     notes = "\n".join(text[11:])
-    for said in (
+    for message in (
         "8 topics",
         "moderated paired t",
         "bonferroni over 3 tests",
         "of means, topics (unseen)",
         "of differences, inverted moderated paired t, simultaneous",
     ):
-        assert said in notes
+        assert message in notes
 
 
 def test_all_options_reach_the_comparison(command, files):
@@ -84,14 +84,14 @@ def test_all_options_reach_the_comparison(command, files):
     how = Inference(
         n_resamples=300, test="bootstrap", correction="max-t", interval="bca", level=0.8, margin=0.3, seed=3
     )
-    expected = found(measures=["AP", "nDCG@10"], baseline="mixed", inference=how).pairs.assign(flag=float("nan"))
+    expected = comparison(measures=["AP", "nDCG@10"], baseline="mixed", inference=how).pairs.assign(flag=float("nan"))
     rows = pd.read_csv(io.StringIO(out), keep_default_na=False, na_values=[""])
     pd.testing.assert_frame_equal(rows, expected, check_dtype=False)
 
 
 def test_csv_and_json_hold_everything(command, files):
     _, out, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "json")
-    held, one = json.loads(out), found()
+    held, one = json.loads(out), comparison()
     assert list(held) == ["verdict", "systems", "pairs", "flags"]
     assert len(held["verdict"]) == 1
     # The effect of a constant difference is infinite, which JSON cannot express.
@@ -140,7 +140,7 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["compare", "-m", "AP"], 2, "wanted two runs and --qrels, or --values"),
         (["compare", "good.run", "-m", "AP"], 2, "wanted --qrels, --intents, or both"),
@@ -151,8 +151,8 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
         ([*COMPARE, "cut.run", "-m", "AP"], 1, "run 'good' has 8 of the 8 topics, run 'cut' has 3"),
     ],
 )
-def test_errors_are_one_line(refused, files, arguments, code, said):
-    refused(arguments, code, said)
+def test_errors_are_one_line(refused, files, arguments, code, message):
+    refused(arguments, code, message)
 
 
 def test_a_table_for_a_paper_has_no_test_of_unjudged(in_demo):
@@ -161,23 +161,23 @@ def test_a_table_for_a_paper_has_no_test_of_unjudged(in_demo):
     assert (code, err.count("warning")) == (0, 0)
     head, _, *rows = out.splitlines()
     assert head == "| system | ENDCG@10 | nDCG@10 | Unjudged@10 |"
-    found = compare([f"{name}.run" for name in ("lexical", "dense", "words")], "qrels.txt", ["nDCG@10"])
+    result = compare([f"{name}.run" for name in ("lexical", "dense", "words")], "qrels.txt", ["nDCG@10"])
     (dense,) = [row.split(" | ") for row in rows if row.startswith("| ANCE")]
-    value, letters = found.systems.set_index("name").loc["dense", ["value", "letters"]]
+    value, letters = result.systems.set_index("name").loc["dense", ["value", "letters"]]
     assert dense[2:] == [f"{value:.3f} {letters}", "0.317 |"]
     assert "Without a test: Unjudged@10." in out
     assert "2 tests of each measure" not in out
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["-m", "Unjudged@10"], "--measure: wanted one by which runs are better or worse, beside Unjudged@10"),
         (["--name", "dense"], "--name dense: wanted the name of a run"),
         (["--name", "dens=ANCE"], "no system 'dens', found 'lexical', 'dense'. Did you mean dense?"),
     ],
 )
-def test_a_table_for_a_paper_refuses_what_it_cannot_show(in_demo, options, said):
+def test_a_table_for_a_paper_refuses_what_it_cannot_show(in_demo, options, message):
     code, out, err = in_demo("table", "lexical.run", "dense.run", "-q", "qrels.txt", *options)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err

@@ -40,8 +40,8 @@ def test_ratings_are_read_back(command, kind, to):
 
 @pytest.mark.parametrize("to", ["trec", "beir", "quepid"])
 def test_runs_are_read_back(command, to):
-    found = vbterrier.read_run(converted(command, "mine.run", "run", to))
-    assert found[["qid", "docno"]].to_numpy().tolist() == [["q1", "d2"], ["q1", "d1"], ["q+2", "d3"]]
+    run = vbterrier.read_run(converted(command, "mine.run", "run", to))
+    assert run[["qid", "docno"]].to_numpy().tolist() == [["q1", "d2"], ["q1", "d1"], ["q+2", "d3"]]
 
 
 def test_documents_to_rate_have_empty_ratings(command):

@@ -60,39 +60,39 @@ def test_a_table_for_people(command, report):
         ["odds", "3"], ["odds", "20"], ["b[x]", "3"], ["b[x]", "20"],
     ]  # fmt: skip
     for line, name, k in zip(lines[2:6], ("odds", "odds", "b[x]", "b[x]"), (3, 20, 3, 20), strict=True):
-        found = report(cutoff=k)
-        value = found.entities.set_index(["name", "measure"]).loc[name]
-        offers = found.topics[list(found.offers)].mean()
+        page = report(cutoff=k)
+        value = page.entities.set_index(["name", "measure"]).loc[name]
+        offers = page.topics[list(page.offers)].mean()
         ratio = value.loc[f"DiscRatio@{k}"]
-        wanted = [
+        expected = [
             *(f"{value.loc[f'{measure}@{k}', 'value']:.3f}" for measure in TITLES[:3]),
             f"{ratio['low']:.3f}", "to", f"{ratio['high']:.3f}",
             *(f"{value.loc[f'{measure}@{k}', 'value']:.3f}" for measure in TITLES[3:6]),
             f"{value.loc['TopBait', 'value']:.3f}", f"{value.loc[f'OERCorr@{k}', 'value']:.3f}",
             f"{offers['ObsCov']:.3f}", f"{offers[f'OracleCov@{k}']:.3f}", "3",
         ]  # fmt: skip
-        assert line.split()[2:] == wanted
+        assert line.split()[2:] == expected
 
 
 @pytest.mark.slow
 def test_what_is_left_out_and_assumed_is_said(command, made):
     options = ["--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7"]
     _, out, _ = command("coverage", *RUNS, *FILES, *options)
-    said = out.partition("pool: ")[2].partition("\n\n")[0].splitlines()
+    lines = out.partition("pool: ")[2].partition("\n\n")[0].splitlines()
     linked = made.pool["docno"].isin(made.tags["docno"])
     judged = made.qrels.iloc[::2]
-    assert said[0] == (
+    assert lines[0] == (
         f"4 topics, 240 documents, {judged.loc[judged['qid'] != 'q004', 'label'].sum()} relevant "
         "(label 1 and above), 50.0% unjudged "
         f"(treated as non-relevant), {1 - linked.mean():.1%} without entities"
     )
-    assert said[1] == (
+    assert lines[1] == (
         "left out if measures are undefined: 1 topic without relevant documents in the pool, "
         "0 without non-relevant ones"
     )
-    assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7;" in said[2]
-    assert "OER: alpha 1, shrinkage 2" in said[2]
-    assert said[3:] == ["b[x]: no entities for 1 topic, scored as empty lists"]
+    assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7;" in lines[2]
+    assert "OER: alpha 1, shrinkage 2" in lines[2]
+    assert lines[3:] == ["b[x]: no entities for 1 topic, scored as empty lists"]
 
 
 @pytest.mark.slow
@@ -105,30 +105,30 @@ def test_a_file_of_links_says_the_same(command, made):
         code, out, err = command("coverage", *RUNS, *arguments)
         return code, out.partition("Next: ")[0], err
 
-    wanted = shown(*FILES)
-    assert shown("--links", "links.parquet") == wanted
+    expected = shown(*FILES)
+    assert shown("--links", "links.parquet") == expected
     # Given qrels replace the judgments of the file; so do documents beyond the depth.
     write_links(link_pool(read_run("pool.run"), read_tags("tags.tsv")), "bare.parquet")
-    assert shown("--links", "bare.parquet", "--qrels", "qrels.txt") == wanted
+    assert shown("--links", "bare.parquet", "--qrels", "qrels.txt") == expected
     code, _, err = command("coverage", *RUNS, "--links", "bare.parquet")
     assert (code, "no document of the pool is judged" in err) == (1, True)
     shallow = shown(*FILES, "--depth", "20")
-    assert shallow != wanted
+    assert shallow != expected
     assert shown("--links", "links.parquet", "--depth", "20") == shallow
 
 
 def test_csv_and_json_hold_the_frame_itself(command, report):
     options = ["--cutoff", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
-    found = report(cutoff=5, inference=Inference(level=0.8, n_resamples=100))
+    page = report(cutoff=5, inference=Inference(level=0.8, n_resamples=100))
     _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "json")
     frame = pd.DataFrame(json.loads(out))
-    own = frame[~frame["measure"].isin(found.offers)].reset_index(drop=True)
-    by_name = [found.entities[found.entities["name"] == name] for name in ("odds", "b[x]")]
+    rows = frame[~frame["measure"].isin(page.offers)].reset_index(drop=True)
+    by_name = [page.entities[page.entities["name"] == name] for name in ("odds", "b[x]")]
     expected = pd.concat(by_name, ignore_index=True)
-    pd.testing.assert_frame_equal(own[expected.columns], expected, check_dtype=False)
-    for measure in found.offers:
+    pd.testing.assert_frame_equal(rows[expected.columns], expected, check_dtype=False)
+    for measure in page.offers:
         offered = frame[frame["measure"] == measure]
-        assert offered["value"].tolist() == [found.pool[measure].iloc[0]] * 2
+        assert offered["value"].tolist() == [page.pool[measure].iloc[0]] * 2
         assert offered["n_qids"].tolist() == [3, 3]
     assert set(frame["n_without_relevant"]) == {1}
     assert set(frame["share_unjudged"]) == {0.5}
@@ -138,15 +138,15 @@ def test_csv_and_json_hold_the_frame_itself(command, report):
 
 
 def test_a_row_for_each_topic(command, report):
-    found = report(cutoff=5)
+    page = report(cutoff=5)
     code, out, _ = command("coverage", *RUNS, *FILES, "--cutoff", "5", "--per-query", "--format", "csv")
     assert code == 0
     rows = {(row["name"], row["qid"], row["measure"]): float(row["value"]) for row in csv.DictReader(io.StringIO(out))}
-    wanted = found.values.set_index(["name", "qid", "measure"])["value"].to_dict()
-    for measure in found.offers:
-        known = found.topics.set_index("qid")[measure].dropna()
-        wanted |= {(name, qid, measure): value for name in ("odds", "b[x]") for qid, value in known.items()}
-    assert rows == pytest.approx(wanted)
+    expected = page.values.set_index(["name", "qid", "measure"])["value"].to_dict()
+    for measure in page.offers:
+        defined = page.topics.set_index("qid")[measure].dropna()
+        expected |= {(name, qid, measure): value for name in ("odds", "b[x]") for qid, value in defined.items()}
+    assert rows == pytest.approx(expected)
     _, out, _ = command("coverage", *RUNS, *FILES, "--cutoff", "5", "--per-query")
     lines = rows_of(out)
     assert lines[0].split()[:3] == ["run", "qid", "RelCov@5"]
@@ -163,7 +163,7 @@ def test_papers_get_a_table_with_a_caption(command, made, style):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         ([], 2, "wanted --pool, --tags and --qrels, or --links"),
         ([*FILES, "--links", "links.parquet"], 2, "--links holds a pool and its entities"),
@@ -171,5 +171,5 @@ def test_papers_get_a_table_with_a_caption(command, made, style):
         (["--links", "nothing.parquet"], 1, "nothing.parquet"),
     ],
 )
-def test_errors_are_one_line(refused, made, options, code, said):
-    refused(["coverage", *RUNS, *options], code, said)
+def test_errors_are_one_line(refused, made, options, code, message):
+    refused(["coverage", *RUNS, *options], code, message)

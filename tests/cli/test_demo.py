@@ -50,14 +50,14 @@ def scores(name):
     """One row a topic: each way to treat unjudged documents, and nDCG@10 with all labels."""
     ranked, judged = run(name), qrels("qrels.txt")
     runs = {each: run(each) for each in ("lexical", "dense")}
-    found = vbterrier.score(runs, judged, ["BNDCG@10", "ENDCG@10"]).values
-    found = found[found["name"] == name].pivot(index="qid", columns="measure", values="value")
+    result = vbterrier.score(runs, judged, ["BNDCG@10", "ENDCG@10"]).values
+    result = result[result["name"] == name].pivot(index="qid", columns="measure", values="value")
     return pd.DataFrame(
         {
             "naive": values(nDCG @ 10, judged, ranked),
             "condensed": values(nDCG(judged_only=True) @ 10, judged, ranked),
-            "bootstrapped": found["BNDCG@10"],
-            "estimated": found["ENDCG@10"],
+            "bootstrapped": result["BNDCG@10"],
+            "estimated": result["ENDCG@10"],
             "truth": values(nDCG @ 10, qrels("complete.txt"), ranked),
         }
     )

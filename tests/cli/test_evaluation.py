@@ -189,11 +189,11 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
     assert (code, err) == (0, "")
     expected = scores.values
     if style == "csv":
-        found = [(r["name"], r["qid"], r["measure"], float(r["value"]), r["model"]) for r in rows_of(out)]
-        assert found == list(expected.itertuples(index=False, name=None))
+        results = [(r["name"], r["qid"], r["measure"], float(r["value"]), r["model"]) for r in rows_of(out)]
+        assert results == list(expected.itertuples(index=False, name=None))
     elif style == "json":
-        found = pd.DataFrame(json.loads(out))
-        pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=0, atol=1e-14)
+        results = pd.DataFrame(json.loads(out))
+        pd.testing.assert_frame_equal(results, expected, check_dtype=False, rtol=0, atol=1e-14)
     else:
         for value in expected["value"]:
             assert f"{value:.4f}" in out
@@ -348,11 +348,11 @@ INTENTS = ("whole.run", "--intents", "intents.tsv", "-m", "VB@3")
 
 @pytest.mark.slow
 def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
-    wanted = printed("whole.run", *JUDGED)
-    assert printed("whole.run", *JUDGED, *SMALL) == wanted
-    assert printed("mine", *JUDGED, *SMALL).replace("mine", "whole") == wanted
+    expected = printed("whole.run", *JUDGED)
+    assert printed("whole.run", *JUDGED, *SMALL) == expected
+    assert printed("mine", *JUDGED, *SMALL).replace("mine", "whole") == expected
     for _ in range(2):
-        assert printed("whole.run", *JUDGED, "--resume", "done") == wanted
+        assert printed("whole.run", *JUDGED, "--resume", "done") == expected
     assert printed("whole.run", "two.run", *JUDGED, "--jobs", 2) == printed("whole.run", "two.run", *JUDGED)
 
 
@@ -412,10 +412,10 @@ for command in json.loads(sys.argv[1]):
 
 @pytest.mark.slow
 def test_commands_import_nothing_heavy_that_they_do_not_use(files):
-    given = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
-    evaluating = [["doctor", *given, "--html", "page.html"], ["rank", *given], ["judge", *given, "-n", "1"]]
+    inputs = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
+    evaluating = [["doctor", *inputs, "--html", "page.html"], ["rank", *inputs], ["judge", *inputs, "-n", "1"]]
     # First, with their default measures: later commands may use SciPy.
-    small = [[name, *given, *options] for name in ("score", "compare") for options in ([], BOTH)]
+    small = [[name, *inputs, *options] for name in ("score", "compare") for options in ([], BOTH)]
     commands = [*small, ["demo"], *evaluating]
     argv = [sys.executable, "-W", "ignore", "-c", EACH, json.dumps(commands)]
     done = subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", check=True)
@@ -492,11 +492,11 @@ def test_labels_are_evidence_on_the_command_line(command, write_files, command_n
     labels = "q1 0 d1 3\nq1 0 d3 0\nq1 0 d6 0\nq1 0 d9 3\nq1 0 d8 0\nq2 0 d5 0\nq2 0 d4 2\n"
     write_files({**runs, "qrels.txt": qrels, "llm.txt": labels, "bad.txt": "q1 0 d1 high\n"})
     more = {"judge": ["--budget", "2"], "rank": ["--draws", "50"]}.get(command_name, ["--resamples", "50"])
-    asked = [command_name, *runs, "--qrels", "qrels.txt", "-m", "ENDCG@10", *more, "-f", "csv"]
-    without, found = command(*asked), command(*asked, "--labels", "llm.txt")
-    assert (without[0], found[0]) == (0, 0)
-    assert found[1] != without[1]
-    code, _, err = command(*asked, "--labels", "bad.txt")
+    arguments = [command_name, *runs, "--qrels", "qrels.txt", "-m", "ENDCG@10", *more, "-f", "csv"]
+    without, result = command(*arguments), command(*arguments, "--labels", "llm.txt")
+    assert (without[0], result[0]) == (0, 0)
+    assert result[1] != without[1]
+    code, _, err = command(*arguments, "--labels", "bad.txt")
     assert code == 1
     assert "bad.txt:1: label must be a number" in err
 
@@ -509,15 +509,18 @@ def test_a_saved_model_is_used_on_the_command_line(command, refused, write_files
     read = {name: vbterrier.read_run(name) for name in runs}
     vbterrier.unjudged.fit(read, vbterrier.read_qrels("qrels.txt")).save("fitted")
     options = {"judge": ["--budget", "2"], "rank": ["--draws", "50"], "score": []}[command_name]
-    given = ["-q", "qrels.txt", *options, "-f", "json"]
-    asked, alone = [command_name, *runs, "-m", "ENDCG@10", *given], [command_name, "a.run", "-m", "ENDCG@10", *given]
+    shared = ["-q", "qrels.txt", *options, "-f", "json"]
+    together, alone = (
+        [command_name, *runs, "-m", "ENDCG@10", *shared],
+        [command_name, "a.run", "-m", "ENDCG@10", *shared],
+    )
     # The runs of the call are those of the model.
-    assert command(*asked, "--model", "fitted")[:2] == command(*asked)[:2]
+    assert command(*together, "--model", "fitted")[:2] == command(*together)[:2]
     code, out, _ = command(*alone, "--model", "fitted")
     assert code == 0
     assert out != command(*alone)[1]
     refused([*alone, "--model", "nowhere"], 1, "model='nowhere': no model is registered")
-    refused([command_name, "a.run", "-m", "BNDCG@10", *given, "--model", "fitted"], 2, "BNDCG@10 would not use it")
+    refused([command_name, "a.run", "-m", "BNDCG@10", *shared, "--model", "fitted"], 2, "BNDCG@10 would not use it")
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -526,20 +529,20 @@ def test_a_saved_model_is_used_on_the_command_line(command, refused, write_files
 def test_complete_judgments_have_the_depth_of_the_option(command, refused, command_name):
     runs, qrels = [demo_folder() / f"{name}.run" for name in ("lexical", "dense")], demo_folder() / "qrels.txt"
     options = ["--budget", "3"] if command_name == "judge" else []
-    asked = [command_name, *runs, "-q", qrels, "-m", "ENDCG@10", *options]
-    found = [command(*asked, "--pool-cutoff", cutoff) for cutoff in (10, 20)]
-    assert [code for code, *_ in found] == [0, 0]
-    assert found[0][1] != found[1][1]
+    arguments = [command_name, *runs, "-q", qrels, "-m", "ENDCG@10", *options]
+    results = [command(*arguments, "--pool-cutoff", cutoff) for cutoff in (10, 20)]
+    assert [code for code, *_ in results] == [0, 0]
+    assert results[0][1] != results[1][1]
     read, data = {run.stem: vbterrier.read_run(run) for run in runs}, Data(pool_cutoff=20)
     if command_name in {"score", "compare", "table"}:
         means = vbterrier.score(read, qrels, ["ENDCG@10"], data=data).means()["ENDCG@10"]
-        assert all(f"{mean:.3f}" in found[1][1] for mean in means)
+        assert all(f"{mean:.3f}" in results[1][1] for mean in means)
     elif command_name == "rank":
         means = vbterrier.rank_systems(read, qrels, data=data).systems["mean"]
-        assert all(f"{mean:.3f}" in found[1][1] for mean in means)
+        assert all(f"{mean:.3f}" in results[1][1] for mean in means)
     else:
         plan = vbterrier.judge_next(read, qrels, budget=3, data=data)
-        answer, out = plan.answer(), " ".join(found[1][1].split())
+        answer, out = plan.answer(), " ".join(results[1][1].split())
         assert "3 of 38 unjudged documents" in answer.verdict
         assert "ENDCG@10 (nDCG@10, judged to depth 20), mean over 2 runs" in answer.verdict
         assert answer.verdict in out
@@ -549,7 +552,7 @@ def test_complete_judgments_have_the_depth_of_the_option(command, refused, comma
         assert f"{low:.4f} to {high:.4f}" in answer.reason
         halves = [float(half) for half in re.findall(r"±(0\.\d{4})", answer.verdict)]
         assert halves == pytest.approx([width / 2, after / 2], abs=1.01e-4)
-    refused([*asked, "--pool-cutoff", "0"], 2, "--pool-cutoff")
+    refused([*arguments, "--pool-cutoff", "0"], 2, "--pool-cutoff")
     unused = [command_name, *runs, "-q", qrels, "-m", "BNDCG@10", *options, "--pool-cutoff", "40"]
     refused(unused, 2, "BNDCG@10 would not use it")
 
@@ -599,9 +602,9 @@ def test_pooled_intents_of_runs_in_tables(write_files):
         (("--pool", "collection"), [0.5, 0, 0.5, 0]),
         (("--pool", "collection", "--parts", "part"), [0.5, 0, 0.75, 0.75 - 0.1875**0.5]),
     ):
-        found = rows_of(printed(*shared, *options))
-        assert [row["name"] for row in found] == ["a", "a", "b", "b"]
-        assert [float(row["value"]) for row in found] == pytest.approx(expected)
+        result = rows_of(printed(*shared, *options))
+        assert [row["name"] for row in result] == ["a", "a", "b", "b"]
+        assert [float(row["value"]) for row in result] == pytest.approx(expected)
     text = CliRunner().invoke(app, ["score", *shared, "--pool", "collection", "-f", "markdown"]).output
     assert "Pooled scores, of the joint intents of 2 topics" in text
     with pytest.raises(ParameterError, match="--pool and --parts: wanted --intents without --qrels"):
@@ -617,10 +620,10 @@ def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     vbterrier.frames.write_tags(tags, "tags.tsv")
     vbterrier.frames.write_tags(tags[:1], "other.tsv")
     files = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@3")
-    wanted = printed("whole.run", *files)
-    assert [float(row["value"]) for row in rows_of(wanted)] == [1.0]
+    expected = printed("whole.run", *files)
+    assert [float(row["value"]) for row in rows_of(expected)] == [1.0]
     of_set = ("whole.run", "--intents", "set", "-m", "ES@3")
-    assert printed(*of_set) == wanted
+    assert printed(*of_set) == expected
     assert printed(*of_set, "-q", "qrels") == printed("whole.run", *files, "-q", "qrels")
     (other,) = rows_of(printed(*of_set, "--tags", "other.tsv"))
     assert float(other["value"]) == 0.5
@@ -632,10 +635,10 @@ def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     Path("intents.tsv").write_text("".join(intents))
     Path("tags.tsv").write_text("".join(f"d{r}\t{'AB'[r % 2]}\t1\n" for r in range(1, 5)))
     shared = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "VB@3", "-m", "ES@1")
-    wanted = printed("whole.run", "two.run", *shared)
-    assert wanted.count("\n") > 4
-    assert printed("whole.run", "two.run", *shared, *SMALL) == wanted
-    assert printed("whole.run", "two.run", *shared, "--jobs", 2) == wanted
+    expected = printed("whole.run", "two.run", *shared)
+    assert expected.count("\n") > 4
+    assert printed("whole.run", "two.run", *shared, *SMALL) == expected
+    assert printed("whole.run", "two.run", *shared, "--jobs", 2) == expected
     assert printed("mine", *shared, *SMALL).replace("mine", "whole") == printed("whole.run", *shared)
 
 
@@ -681,13 +684,13 @@ def test_too_little_memory_is_an_error_of_one_line(write_files, process, tmp_pat
     writer = threading.Thread(target=endless)
     writer.start()
     limit = 1_500_000_000
-    found = process(
+    result = process(
         *["score", "a.run", "--qrels", "pipe", "-m", "nDCG@10"],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
     writer.join(10)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith(
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(
         "vbterrier: error: not enough memory: an allocation failed; score and report read runs in chunks with --memory"
     )
-    assert len(found.stderr.splitlines()) == 1
+    assert len(result.stderr.splitlines()) == 1

@@ -73,11 +73,11 @@ def test_commands_without_weights_name_those_with(refused, name):
 
 def test_json_has_all_columns(command, files):
     code, out, _ = command(*GATE, "--baseline", "old.run", "-f", "json")
-    found = release_gate("new.run", "qrels.txt", "nDCG@2", baseline="old.run", margin=0.1)
-    given = json.loads(out)
-    assert (given["decision"], given["exit_code"], code) == ("PASS", 0, 0)
-    assert given["pairs"][0]["low"] == found.pairs.loc[0, "low"]
-    assert set(given["pairs"][0]) == set(found.pairs.columns)
+    decision = release_gate("new.run", "qrels.txt", "nDCG@2", baseline="old.run", margin=0.1)
+    document = json.loads(out)
+    assert (document["decision"], document["exit_code"], code) == ("PASS", 0, 0)
+    assert document["pairs"][0]["low"] == decision.pairs.loc[0, "low"]
+    assert set(document["pairs"][0]) == set(decision.pairs.columns)
 
 
 def test_files_are_written_in_the_format_of_their_names(command, files):
@@ -237,8 +237,8 @@ def test_fractional_ratings_are_counted_in_steps(command, write_files):
     assert "is not proportional to ratings" in err
     frame = pd.DataFrame([line.split() for line in QRELS.splitlines()], columns=["qid", "iteration", "docno", "label"])
     frame = frame.drop(columns="iteration").astype({"label": float})
-    found = [
-        release_gate("bad.run", given, "nDCG@2", baseline="old.run", margin=0.1, data=Data(unit=unit)).decision
-        for given, unit in ((frame, 1.0), (frame.assign(label=frame["label"] / 4), 0.25))
+    results = [
+        release_gate("bad.run", table, "nDCG@2", baseline="old.run", margin=0.1, data=Data(unit=unit)).decision
+        for table, unit in ((frame, 1.0), (frame.assign(label=frame["label"] / 4), 0.25))
     ]
-    assert found == ["FAIL", "FAIL"]
+    assert results == ["FAIL", "FAIL"]

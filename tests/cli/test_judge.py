@@ -23,7 +23,7 @@ def files(write_files):
     return write_files({"a.run": RUN, "b.run": OTHER, "qrels.txt": QRELS})
 
 
-def said(plan):
+def summary(plan):
     return (
         f"{len(plan)} of {plan.n_unjudged} unjudged documents; 90% interval of {plan.target}: {plan.low:.4f} to "
         f"{plan.high:.4f}, width {plan.width_before:.4f}, {plan.width_after:.4f} expected after\n"
@@ -41,7 +41,7 @@ def test_the_list_and_the_widths_are_printed(command):
 def test_the_list_is_written(command, files):
     code, out, _ = command(*JUDGE, 5, "-o", "plan.tsv")
     plan = judge_next(["a.run"], "qrels.txt", MEASURE, budget=5)
-    assert (code, out) == (0, f"{plan.answer().head()}\n\nplan.tsv: {said(plan)}")
+    assert (code, out) == (0, f"{plan.answer().head()}\n\nplan.tsv: {summary(plan)}")
     read = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str, quoting=3, na_filter=False)
     assert read.to_numpy().tolist() == plan.documents[["qid", "docno", "reason"]].to_numpy().tolist()
     assert len(read) == 2

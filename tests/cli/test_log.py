@@ -110,25 +110,25 @@ def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
         runs = [demo_files / "lexical.run", demo_files / "dense.run"]
         vbterrier.compare(runs, demo_files / "qrels.txt", ["ENDCG@10"], inference=Inference(n_resamples=200))
-    said = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
-    assert all(name.startswith("vbterrier.") for name, _ in said)
+    messages = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
+    assert all(name.startswith("vbterrier.") for name, _ in messages)
     text = caplog.text
     assert "dense.run, 240 rows (" in text
     assert "qrels.txt, 133 rows (" in text
     assert "fitted the model of unjudged documents to 2 runs, 12 topics, " in text
     assert "scored run dense, 12 topics, ENDCG@10" in text
     assert "compared 1 pairs of systems: moderated, correction bonferroni" in text
-    assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated ENDCG")
+    assert messages["vbterrier.measures.base", "DEBUG"].startswith("evaluated ENDCG")
 
 
 def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):
-    asked = demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"]
+    arguments = demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"]
     with caplog.at_level(logging.DEBUG, NAME):
-        vbterrier.score(*asked, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
+        vbterrier.score(*arguments, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
         assert "a block of 240 rows" in caplog.text
         assert "is done" in caplog.text
         caplog.clear()
-        vbterrier.score(*asked, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
+        vbterrier.score(*arguments, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
     assert "results are there" in caplog.text
     assert "a block of" not in caplog.text
 
@@ -143,8 +143,8 @@ def test_messages_contain_no_texts(caplog):
 
 
 def test_messages_do_not_steer_terminals(caplog):
-    with caplog.at_level(logging.INFO, NAME), timed(logging.getLogger(NAME), "read %s", "a\x1b[31m\nb") as found:
-        found.append("3 rows")
+    with caplog.at_level(logging.INFO, NAME), timed(logging.getLogger(NAME), "read %s", "a\x1b[31m\nb") as result:
+        result.append("3 rows")
     assert r"read a\x1b[31m\nb, 3 rows (" in caplog.text
 
 
@@ -177,6 +177,6 @@ def test_verbose_twice_reports_details_and_the_next_command_is_quiet(in_demo):
     options = ("score", "dense.run", "--qrels", "qrels.txt", "-m", "Unjudged@10", "--resamples", "20")
     assert "evaluated Unjudged@10" in in_demo(*options, "-vv")[2]
     assert in_demo(*options)[2] == ""
-    own = logging.getLogger(NAME)
-    assert [type(handler).__name__ for handler in own.handlers] == ["NullHandler"]
-    assert own.level == logging.NOTSET
+    logger = logging.getLogger(NAME)
+    assert [type(handler).__name__ for handler in logger.handlers] == ["NullHandler"]
+    assert logger.level == logging.NOTSET

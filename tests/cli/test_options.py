@@ -70,9 +70,9 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize(("said", "wanted"), MESSAGES.items())
-def test_parameters_are_named_as_options(said, wanted):
-    assert in_options(said, typer.main.get_command(app), ["score", "a.run", "--on-topics", "all"]) == wanted
+@pytest.mark.parametrize(("message", "expected"), MESSAGES.items())
+def test_parameters_are_named_as_options(message, expected):
+    assert in_options(message, typer.main.get_command(app), ["score", "a.run", "--on-topics", "all"]) == expected
 
 
 def test_options_are_those_of_the_command_that_was_called():
@@ -110,12 +110,12 @@ def test_digits_are_those_of_all_numbers_of_a_table(in_demo, name, style):
         lines = [line for line in out.splitlines() if (line[:1] == " " if style == "table" else line[:1] != "%")]
         table = "\n".join(lines)
         # p-values of compare, which have a star here, keep their decimals.
-        return {len(found) for found in re.findall(r"(?<![\w.])\d\.(\d+)(?![\d*.{])", table)}
+        return {len(result) for result in re.findall(r"(?<![\w.])\d\.(\d+)(?![\d*.{])", table)}
 
-    given, seven = decimals() & {3, 4}, decimals("--digits", "7")
+    default, seven = decimals() & {3, 4}, decimals("--digits", "7")
     assert 7 in seven
-    assert not given & seven
-    assert not given & decimals("--digits", "0")
+    assert not default & seven
+    assert not default & decimals("--digits", "0")
 
 
 def test_digits_and_limits_end_with_the_command(in_demo):
@@ -137,8 +137,8 @@ def test_digits_and_limits_end_with_the_command(in_demo):
     ],
 )
 def test_the_size_of_files_is_limited(in_demo, size, code, words):
-    found, out, err = in_demo("doctor", *FILES, "--max-bytes", size)
-    assert (found, out) == (code, "")
+    result, out, err = in_demo("doctor", *FILES, "--max-bytes", size)
+    assert (result, out) == (code, "")
     assert words in err
     assert err.count("\n") == 1
 
@@ -196,16 +196,16 @@ def test_completion_is_shown_and_completes(tmp_path):
     script = Path(sys.executable).with_name("vbterrier")
     home = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
 
-    def said(*arguments, **more):
+    def output_of(*arguments, **more):
         # Typer shows the completion of the shell that started it: tests may have been started by none.
         from_bash = ["bash", "-c", '"$0" "$@"; exit $?', script, *arguments]
         done = subprocess.run(from_bash, env=home | more, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "_VBTERRIER_COMPLETE=complete_bash" in said("--show-completion")
-    asked = {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": "vbterrier sc", "COMP_CWORD": "1"}
-    assert said(**asked).split() == ["score"]
+    assert "_VBTERRIER_COMPLETE=complete_bash" in output_of("--show-completion")
+    environment = {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": "vbterrier sc", "COMP_CWORD": "1"}
+    assert output_of(**environment).split() == ["score"]
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_scoring_imports_neither_statistics_nor_matplotlib_nor_pyterrier(tmp_pat
     qrels, run = tmp_path / "qrels.txt", tmp_path / "mine.run"
     qrels.write_text("q1 0 a 1\nq2 0 a 1\nq2 0 b 0\n")
     run.write_text("q1 Q0 a 1 2.0 mine\nq2 Q0 b 1 2.0 mine\nq2 Q0 a 2 1.0 mine\n")
-    asked = ["score", str(run), "-q", str(qrels), "-m", "nDCG@10"]
+    arguments = ["score", str(run), "-q", str(qrels), "-m", "nDCG@10"]
     script = "import sys; from vbterrier.cli import _group; _group()(sys.argv[1:], standalone_mode=False)"
     script += "; print(*sorted({name for name in sys.modules if name.count('.') < 2}), file=sys.stderr)"
     root = str(Path(vbterrier.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-c", script, *asked],
+        [sys.executable, "-c", script, *arguments],
         env={**os.environ, "PYTHONPATH": root},
         capture_output=True,
         text=True,

@@ -152,20 +152,20 @@ def test_tags_are_kept_to_candidates_and_weighted(command):
     command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--cutoff", 1)
     command("tag", "demo/documents.tsv", *KB, "-o", "closed.tsv", "--intents", "one.tsv", "--weights", "score")
     everything, closed = vbterrier.read_tags("all.tsv"), vbterrier.read_tags("closed.tsv")
-    wanted = set(vbterrier.read_intents("one.tsv")["entity_id"])
-    assert set(closed["entity_id"]) <= wanted < set(everything["entity_id"])
+    expected = set(vbterrier.read_intents("one.tsv")["entity_id"])
+    assert set(closed["entity_id"]) <= expected < set(everything["entity_id"])
     assert everything["weight"].nunique() > 3
 
 
 def test_scores_against_intents_and_tags_alone(command):
-    asked = (
+    arguments = (
         *DENSE, "demo/lexical.run", *BOUND, "-m", "VB(alpha=0.5)@5", "-m", "WeightedAlphaNDCG@5", "--replicas", 50,
         "--perturb", "dirichlet=20", "--perturb", "confusion=0.1", "--seed", 4,
     )  # fmt: skip
-    code, _, err = command(*asked, "--perturb", "drop-constraints=one")
+    code, _, err = command(*arguments, "--perturb", "drop-constraints=one")
     assert code == 1
     assert "violations" in err
-    code, out, err = command(*asked)
+    code, out, err = command(*arguments)
     assert code == 0
     # Errors that all mentions of an entity share move the scores of most replicas below the score.
     assert err == ""
@@ -175,21 +175,21 @@ def test_scores_against_intents_and_tags_alone(command):
     assert "95% replicas (percentile)" in out
     assert "50 replicas, seed 4" in out
     assert "oracle_ES" in out
-    found = vbterrier.score(
+    result = vbterrier.score(
         ["demo/lexical.run", "demo/dense.run"], measures="ES@5", intents="demo/intents.tsv", tags="demo/tags.tsv"
     )
-    for mean in found.means()["ES@5"]:
+    for mean in result.means()["ES@5"]:
         assert f"{mean:.4f}" in out
 
 
 def test_repeated_documents_are_kept_once_where_asked_for(command, tmp_path):
     lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
     (tmp_path / "twice.run").write_text("".join([*lines, lines[0]]))
-    asked = ("score", "twice.run", *BOUND, "-m", "ES@5")
-    code, _, err = command(*asked)
+    arguments = ("score", "twice.run", *BOUND, "-m", "ES@5")
+    code, _, err = command(*arguments)
     assert code == 1
     assert "is duplicated" in err
-    code, out, err = command(*asked, "--duplicates", "first")
+    code, out, err = command(*arguments, "--duplicates", "first")
     assert (code, err) == (0, "")
     assert "\nCaveat: Run 'twice': 1 repeated documents dropped" in out
 
@@ -239,10 +239,10 @@ def test_entities_of_one_name_stay_two(command, tmp_path):
 def test_runs_that_lack_topics_are_scored_where_asked_for(command, tmp_path):
     lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
     (tmp_path / "part.run").write_text("".join(line for line in lines if not line.startswith("q01")))
-    asked = (*DENSE, "part.run", *BOUND, "-f", "csv")
-    assert command(*asked)[0] == 1
+    arguments = (*DENSE, "part.run", *BOUND, "-f", "csv")
+    assert command(*arguments)[0] == 1
     for topics, n in (("all", 12), ("common", 11)):
-        code, out, _ = command(*asked, "--on-topics", topics)
+        code, out, _ = command(*arguments, "--on-topics", topics)
         assert code == 0
         assert [line.split(",")[7] for line in out.splitlines()[1:]] == [str(n)] * 2
 
@@ -289,22 +289,22 @@ def test_a_benchmark_is_made_on_the_command_line(command, refused, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "topics.tsv").write_text("q1\tjordan\nq2\tjava\n")
     (tmp_path / "intents.tsv").write_text("qid\tentity_id\tprob\nq1\tathlete\t0.75\nq1\tcountry\t0.25\nq2\tisland\t1\n")
-    given = ["--topics", "topics.tsv", "--intents", "intents.tsv"]
-    code, out, _ = command("annotate", "write", *given, "--blind", "-o", "ann.tsv")
+    inputs = ["--topics", "topics.tsv", "--intents", "intents.tsv"]
+    code, out, _ = command("annotate", "write", *inputs, "--blind", "-o", "ann.tsv")
     assert (code, out) == (0, "ann.tsv: 5 rows of 2 queries; ann.instructions.txt: the instructions\n")
     rows = [line.split("\t") for line in (tmp_path / "ann.tsv").read_text().splitlines()]
     assert rows[0] == ["qid", "query", "entity_id", "label"]
     for name, meant in (("ann", {"athlete", "country", "island"}), ("bob", {"athlete", "NIL"})):
         lines = ["\t".join([*row[:3], str(int(row[2] in meant))]) for row in rows[1:]]
         (tmp_path / f"{name}.tsv").write_text("\n".join(["\t".join(rows[0]), *lines]) + "\n")
-    refused(["annotate", "write", *given, "-o", "ann.tsv"], 1, "ann.tsv: exists already, perhaps with labels")
-    code, out, _ = command("annotate", "check", "ann.tsv", "bob.tsv", *given, "--resamples", 20)
+    refused(["annotate", "write", *inputs, "-o", "ann.tsv"], 1, "ann.tsv: exists already, perhaps with labels")
+    code, out, _ = command("annotate", "check", "ann.tsv", "bob.tsv", *inputs, "--resamples", 20)
     assert code == 0
     assert "Krippendorff's alpha" in out
     assert "2 queries with labels of 2 annotators" in out
-    code, out, _ = command("annotate", "check", "ann.tsv", "bob.tsv", *given, "-f", "csv", "--resamples", 20)
+    code, out, _ = command("annotate", "check", "ann.tsv", "bob.tsv", *inputs, "-f", "csv", "--resamples", 20)
     assert out.splitlines()[0].startswith("judges,statistic,value")
-    pack = ["annotate", "pack", "ann.tsv", "bob.tsv", *given, "-o", "set", "--date", "2026-01-31"]
+    pack = ["annotate", "pack", "ann.tsv", "bob.tsv", *inputs, "-o", "set", "--date", "2026-01-31"]
     code, out, _ = command(*pack, "--source", "queries=my log = x", "--title", "Mine", "--min-votes", 1)
     made = vbterrier.IntentSet(tmp_path / "set")
     assert (code, out) == (0, f"set: 1 intents of 1 queries, SHA-256 {made.digest}\n")
@@ -313,7 +313,7 @@ def test_a_benchmark_is_made_on_the_command_line(command, refused, tmp_path, mon
     refused([*pack, "--source", "my log"], 2, "--source my log: wanted the origin of a part")
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "ann.tsv").write_text("")
-    refused(["annotate", "check", "ann.tsv", "again/ann.tsv", *given], 2, "two sheets have one name")
+    refused(["annotate", "check", "ann.tsv", "again/ann.tsv", *inputs], 2, "two sheets have one name")
 
 
 def test_a_few_documents_are_annotated_on_the_command_line(command, refused, tmp_path, monkeypatch):
@@ -327,23 +327,23 @@ def test_a_few_documents_are_annotated_on_the_command_line(command, refused, tmp
     for name, order in (("one", (0, 1, 2, 3)), ("two", (3, 2, 1, 0))):
         lines = [f"{qid} Q0 {qid}-{n} 0 {-rank} x\n" for qid in qids for rank, n in enumerate(order)]
         (tmp_path / f"{name}.run").write_text("".join(lines))
-    given = ["annotate", "documents", "one.run", "two.run", "--topics", "topics.tsv", "--intents", "intents.tsv"]
+    arguments = ["annotate", "documents", "one.run", "two.run", "--topics", "topics.tsv", "--intents", "intents.tsv"]
     texts = ["--documents", "docs.tsv", "--cutoff", 2]
-    code, out, _ = command(*given, *texts, "-n", 80, "-o", "sheet.csv")
+    code, out, _ = command(*arguments, *texts, "-n", 80, "-o", "sheet.csv")
     assert (code, out.count("\n")) == (0, 1)
     assert "80 of 120 documents to annotate, of 20 topics (whole topics)" in out
     sheet = pd.read_csv(tmp_path / "sheet.csv", dtype=str, keep_default_na=False)
     is_river = sheet["docno"].str.endswith(("0", "1"))
     sheet.assign(annotation=is_river.map({True: "river", False: "2"})).to_csv(tmp_path / "done.csv", index=False)
-    code, out, _ = command(*given, *texts, "--annotations", "done.csv", "-f", "csv", "--save-tags", "tags.tsv")
+    code, out, _ = command(*arguments, *texts, "--annotations", "done.csv", "-f", "csv", "--save-tags", "tags.tsv")
     table = pd.read_csv(io.StringIO(out))
     # Both runs show one meaning in all queries.
     assert table["value"].round(6).tolist() == [0.5, 0.5, 0.0, 0.0]
     assert (table["high"] - table["low"]).abs().max() < 1e-9
     assert len((tmp_path / "tags.tsv").read_text().splitlines()) > 80
-    code, out, _ = command(*given, *texts, "--annotations", "done.csv", "--half-width", 0.1)
+    code, out, _ = command(*arguments, *texts, "--annotations", "done.csv", "--half-width", 0.1)
     assert "0 more documents for intervals of +-0.1" in out
-    code, out, _ = command(*given, *texts)
+    code, out, _ = command(*arguments, *texts)
     assert "tags are mostly guesses: systems are not ordered (no annotations by people)" in out
-    refused([*given, "-n", 10], 2, "-n: wanted --documents, the texts to annotate, and --output")
-    refused([*given, "-o", "x.csv"], 2, "--output and --design are those of a draw: give -n")
+    refused([*arguments, "-n", 10], 2, "-n: wanted --documents, the texts to annotate, and --output")
+    refused([*arguments, "-o", "x.csv"], 2, "--output and --design are those of a draw: give -n")

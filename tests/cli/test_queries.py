@@ -134,9 +134,9 @@ def test_numbers_of_queries_instead(command, pilot):
     arguments = ["queries", "power", path, *options]
     code, out, _ = command(*arguments, *OPTIONS)
     assert code == 0
-    found = pd.DataFrame(json.loads(out))
+    table = pd.DataFrame(json.loads(out))
     expected = detectable_difference(differences, [9, 50], power=0.9, n_simulations=300)
-    part = found[found["name_a"] == "a"].reset_index(drop=True)
+    part = table[table["name_a"] == "a"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
     assert command(*arguments[:-2], *OPTIONS)[0] == 0
 
@@ -155,9 +155,9 @@ def test_the_curve(command, pilot):
     arguments = ["queries", "power", path, "--delta", "0.1", "--curve", "--baseline", "b", "--seed", "4", *OPTIONS]
     code, out, _ = command(*arguments, "--format", "csv")
     assert code == 0
-    found = pd.read_csv(io.StringIO(out))
+    result = pd.read_csv(io.StringIO(out))
     expected = queries_needed(differences, 0.1, n_simulations=300, inference=Inference(seed=4)).curve
-    part = found[found["name_a"] == "a"].reset_index(drop=True)
+    part = result[result["name_a"] == "a"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
     code, out, _ = command(*arguments)
     assert code == 0
@@ -165,7 +165,7 @@ def test_the_curve(command, pilot):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         ([], 2, "wanted either --delta"),
         (["--delta", "0.1", "-n", "5"], 2, "wanted either --delta"),
@@ -175,8 +175,8 @@ def test_the_curve(command, pilot):
         (["-n", "1"], 2, "-n"),
     ],
 )
-def test_errors_of_plans_are_one_line(refused, pilot, options, code, said):
-    refused(["queries", "power", pilot[0], *options], code, said)
+def test_errors_of_plans_are_one_line(refused, pilot, options, code, message):
+    refused(["queries", "power", pilot[0], *options], code, message)
 
 
 def test_one_run_needs_no_plan(command, tmp_path):
@@ -192,7 +192,7 @@ def test_a_plan_with_assurance_for_several_systems(command, pilot):
     options = ["--assurance", "0.8", "--systems", "5", "--against-baseline", "--correction", "holm", *OPTIONS]
     code, out, _ = command("queries", "power", path, "--delta", "0.05", "--baseline", "b", *options, "-f", "csv")
     assert code == 0
-    found = pd.read_csv(io.StringIO(out)).iloc[0]
+    row = pd.read_csv(io.StringIO(out)).iloc[0]
     plan = queries_needed(
         differences,
         0.05,
@@ -201,7 +201,7 @@ def test_a_plan_with_assurance_for_several_systems(command, pilot):
         n_simulations=300,
         inference=Inference(correction="holm"),
     )
-    assert (found["n_qids"], found["assurance"], found["n_systems"]) == (plan.n_qids, 0.8, 5)
+    assert (row["n_qids"], row["assurance"], row["n_systems"]) == (plan.n_qids, 0.8, 5)
 
 
 def test_a_plan_without_a_pilot(command, refused):
@@ -221,7 +221,7 @@ def test_a_plan_for_the_gate_refuses_unequal_weights(command, refused, pilot, tm
     arguments = ["queries", "power", path, "--margin", "0.1", "--baseline", "b", "--simulations", 100]
     code, out, _ = command(*arguments, "--queries", table, "-f", "csv")
     assert code == 0
-    found = pd.read_csv(io.StringIO(out)).set_index("name_a").loc["a"]
+    row = pd.read_csv(io.StringIO(out)).set_index("name_a").loc["a"]
     plan = queries_needed(
         read_values(path),
         pair=("a", "b"),
@@ -230,7 +230,7 @@ def test_a_plan_for_the_gate_refuses_unequal_weights(command, refused, pilot, tm
         data=Data(queries=table),
         inference=Inference(margin=0.1),
     )
-    assert (found["n_qids"], found["delta"], found["test"]) == (plan.n_qids, 0.0, "non-inferiority (margin 0.1)")
+    assert (row["n_qids"], row["delta"], row["test"]) == (plan.n_qids, 0.0, "non-inferiority (margin 0.1)")
     table.write_text("query,weight\n" + "".join(f"0{i},{1 + i}\n" for i in range(20)))
     refused([*arguments, "--queries", table], 2, "does not show the heaviest queries of unequal weights")
     table.write_text("query,segment\n00,head\n")

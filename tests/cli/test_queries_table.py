@@ -28,14 +28,14 @@ def test_weights_and_segments_of_a_file_are_those_of_the_call(command, tables, c
     arguments = [command_name, *RUNS, "-q", "demo/qrels.txt", "-m", "nDCG@10", "--queries", "traffic.csv"]
     code, out, _ = command(*arguments, "-f", "csv")
     assert code == 0
-    found = pd.read_csv(io.StringIO(out), keep_default_na=False)
+    result = pd.read_csv(io.StringIO(out), keep_default_na=False)
     call = {"score": vbterrier.score, "compare": vbterrier.compare}[command_name]
     expected = call(
         {"dense": RUNS[0], "lexical": RUNS[1]}, "demo/qrels.txt", ["nDCG@10"], data=Data(queries="traffic.csv")
     )
-    every = found[found["segment"] == ""]
+    every = result[result["segment"] == ""]
     assert every["low"].tolist() == pytest.approx(expected.to_frame()["low"].tolist())
-    parts = found[found["segment"] != ""]
+    parts = result[result["segment"] != ""]
     assert parts["segment"].tolist() == expected.segments["segment"].tolist()
     assert parts["low"].tolist() == pytest.approx(expected.segments["low"].tolist())
     code, out, _ = command(*arguments)

@@ -22,21 +22,21 @@ RANK = ["rank", *RUNS, "--qrels", "qrels.txt", "--draws", "300"]
 
 
 @pytest.fixture
-def found(write_files):
+def ranking(write_files):
     """The result of the library on the files of the working folder."""
     write_files({**RUNS, "qrels.txt": QRELS})
     return lambda **options: rank_systems([*RUNS], "qrels.txt", **{"inference": Inference(n_draws=300), **options})
 
 
-def test_a_table_for_people(command, found):
+def test_a_table_for_people(command, ranking):
     code, out, err = command(*RANK)
     assert (code, err) == (0, "")
-    assert out.startswith(found().answer().head())
+    assert out.startswith(ranking().answer().head())
     lines = [line for line in out.partition("\n\n")[2].splitlines() if line.strip()]
     assert lines[0].split("  ")[1].strip() == "run"
     for title in ("mean", "90% of means", "rank", "90% of ranks", "best: these", "best: all", "unjudged"):
         assert title in lines[0]
-    systems = found().systems
+    systems = ranking().systems
     assert [line.split()[0] for line in lines[2:5]] == systems["name"].tolist()
     first = systems.iloc[0]
     for cell in (f"{first['mean']:.3f}", f"{first['low']:.3f} to {first['high']:.3f}", f"{first['expected_rank']:.3f}"):
@@ -49,37 +49,37 @@ def test_a_table_for_people(command, found):
 
 
 @pytest.mark.parametrize(
-    ("over", "said"), [("topics", "with expected scores"), ("both", "other topics from the same population, and")]
+    ("over", "message"), [("topics", "with expected scores"), ("both", "other topics from the same population, and")]
 )
-def test_the_output_of_rank_says_over_what_ranks_are_uncertain(command, found, over, said):
+def test_the_output_of_rank_says_over_what_ranks_are_uncertain(command, ranking, over, message):
     code, out, _ = command(*RANK, "--uncertainty", over)
     assert code == 0
-    assert said in out
+    assert message in out
 
 
-def test_pairs(command, found):
+def test_pairs(command, ranking):
     code, out, _ = command(*RANK, "--pairs", "--level", "0.5")
     assert code == 0
     lines = [line for line in out.partition("\n\n")[2].splitlines() if line.strip()]
     assert "50% of a - b" in lines[0]
-    assert [line.split()[:2] for line in lines[2:5]] == found().pairs[["name_a", "name_b"]].to_numpy().tolist()
+    assert [line.split()[:2] for line in lines[2:5]] == ranking().pairs[["name_a", "name_b"]].to_numpy().tolist()
     code, out, _ = command(*RANK, "--pairs", "--baseline", "c", "--format", "csv")
     assert [row["name_b"] for row in csv.DictReader(io.StringIO(out))] == ["c", "c"]
 
 
-def test_one_run_has_no_pairs(command, found):
+def test_one_run_has_no_pairs(command, ranking):
     code, out, _ = command("rank", "a.run", "--qrels", "qrels.txt", "--pairs", "--draws", "10")
     assert code == 0
     assert "interval of a - b   a beats b, these topics" in out
-    none = replace(found(), pairs=found().pairs.head(0))
+    none = replace(ranking(), pairs=ranking().pairs.head(0))
     assert none.pairs["low"].dtype == float
     assert "| interval of a - b |" in ranking_report(none, "markdown", pairs=True)
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
+def test_csv_and_json_hold_the_frame_itself(command, ranking, pairs):
     options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--uncertainty", "both", *(["--pairs"] if pairs else [])]
-    expected = found(measure="BNDCG(prior='pool')@5", uncertainty="both", inference=Inference(n_draws=300, seed=3))
+    expected = ranking(measure="BNDCG(prior='pool')@5", uncertainty="both", inference=Inference(n_draws=300, seed=3))
     expected = expected.pairs if pairs else expected.systems
     code, out, _ = command(*RANK, *options, "--format", "json")
     assert code == 0
@@ -90,7 +90,7 @@ def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
 
 
 @pytest.mark.parametrize("style", ["latex", "markdown"])
-def test_papers_get_a_table_with_a_caption(command, found, style):
+def test_papers_get_a_table_with_a_caption(command, ranking, style):
     code, out, _ = command(*RANK, "--format", style)
     assert code == 0
     plain = out.replace("{[}", "[").replace("{]}", "]").replace("\\", "")
@@ -98,15 +98,15 @@ def test_papers_get_a_table_with_a_caption(command, found, style):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (["--baseline", "a"], 2, "wanted --pairs too"),
         (["--uncertainty", "all"], 2, "uncertainty='all'"),
         (["--qrels", "nothing.txt"], 1, "nothing.txt"),
     ],
 )
-def test_errors_are_one_line(refused, found, options, code, said):
-    refused([*RANK, *options], code, said)
+def test_errors_are_one_line(refused, ranking, options, code, message):
+    refused([*RANK, *options], code, message)
 
 
 def test_the_verdict_of_copies_compares_the_first_system_with_another_run(in_demo, tmp_path, demo_files):

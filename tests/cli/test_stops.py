@@ -39,14 +39,14 @@ def test_an_interrupt_during_the_import_is_no_traceback_of_the_command(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (MemoryError("Unable to allocate 745. GiB for an array"), "not enough memory: Unable to allocate 745. GiB"),
         (MemoryError(), "not enough memory: an allocation failed; score and report read runs in chunks with --memory="),
         (OSError(36, "File name too long", "x" * 9), "xxxxxxxxx: File name too long"),
     ],
 )
-def test_faults_of_the_system_are_one_line(command, demo_files, monkeypatch, error, said):
+def test_faults_of_the_system_are_one_line(command, demo_files, monkeypatch, error, message):
     def failing(*_, **__):
         raise error
 
@@ -55,7 +55,7 @@ def test_faults_of_the_system_are_one_line(command, demo_files, monkeypatch, err
     monkeypatch.setattr("vbterrier.score", failing, raising=False)
     code, out, err = command("score", "dense.run", "-q", "qrels.txt", "-m", "nDCG@10")
     assert (code, out) == (1, "")
-    assert err.startswith(f"vbterrier: error: {said}")
+    assert err.startswith(f"vbterrier: error: {message}")
     assert err.count("\n") == 1
 
 

@@ -30,10 +30,10 @@ def test_a_leaderboard_for_people(track, tmp_path):
     options = ["--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"]
     code, out, err = track(*options)
     assert (code, err) == (0, "")
-    found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200)).systems
-    assert out.startswith(f"{found['name'].iloc[0]} leads with a mean ENDCG@10 (nDCG@10, judged to depth 10) of ")
+    systems = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200)).systems
+    assert out.startswith(f"{systems['name'].iloc[0]} leads with a mean ENDCG@10 (nDCG@10, judged to depth 10) of ")
     lines = [line for line in out.partition("Leaderboard\n")[2].splitlines() if line.strip()]
-    assert [line.split()[1] for line in lines[2:5]] == found["name"].tolist()
+    assert [line.split()[1] for line in lines[2:5]] == systems["name"].tolist()
     # The ranks of the main table are not repeated.
     for title, _ in PARTS.values():
         assert (title in out) == (title not in {"Collections", PARTS["ranks"][0]})
@@ -43,17 +43,17 @@ def test_a_leaderboard_for_people(track, tmp_path):
 @pytest.mark.slow
 def test_csv_has_one_part_and_json_all(track):
     costs = {f"q{i:02}": 1 + i % 2 for i in range(1, 13)}
-    found = leaderboard(
+    board = leaderboard(
         RUNS, "qrels.txt", groups="groups.tsv", budget=JudgingBudget(5, costs=costs), inference=Inference(n_draws=200)
     )
     options = ["--groups", "groups.tsv", "-n", "5", "--costs", "costs.tsv", "--format"]
     parts = json.loads(track(*options, "json")[1])
     assert list(parts) == list(PARTS)
-    assert [row["letters_without"] for row in parts["reusability"]] == found.reusability["letters_without"].tolist()
+    assert [row["letters_without"] for row in parts["reusability"]] == board.reusability["letters_without"].tolist()
     rows = list(csv.DictReader(io.StringIO(track(*options, "csv", "--show", "batch")[1])))
-    assert [[row["qid"], row["docno"]] for row in rows] == found.batch[["qid", "docno"]].to_numpy().tolist()
+    assert [[row["qid"], row["docno"]] for row in rows] == board.batch[["qid", "docno"]].to_numpy().tolist()
     rows = list(csv.DictReader(io.StringIO(track("--format", "csv")[1])))
-    assert [row["name"] for row in rows] == found.systems["name"].tolist()
+    assert [row["name"] for row in rows] == board.systems["name"].tolist()
 
 
 @pytest.mark.slow
@@ -83,13 +83,13 @@ def test_several_collections_are_folders(track, tmp_path, command):
         for run in RUNS:
             shutil.copy(run, folder)
     runs = [f"{folder}/{run}" for folder in ("one", "two") for run in RUNS]
-    asked = ["track", *runs, "-q", "one=qrels.txt", "-q", "two=complete.txt", "--draws", "200"]
-    code, out, _ = command(*asked, "--uncertainty", "collections", "--format", "json")
+    arguments = ["track", *runs, "-q", "one=qrels.txt", "-q", "two=complete.txt", "--draws", "200"]
+    code, out, _ = command(*arguments, "--uncertainty", "collections", "--format", "json")
     assert code == 0
     assert {row["dataset"] for row in json.loads(out)["collections"]} == {"one", "two"}
-    code, _, err = command(*asked[:-2], "--labels", "complete.txt")
+    code, _, err = command(*arguments[:-2], "--labels", "complete.txt")
     assert (code, "--labels: wanted one collection" in err) == (2, True)
-    code, _, err = command("track", "lexical.run", *asked[2:])
+    code, _, err = command("track", "lexical.run", *arguments[2:])
     assert (code, "its folder is no collection" in err) == (2, True)
 
 
@@ -103,8 +103,8 @@ def test_several_collections_are_folders(track, tmp_path, command):
     ],
 )
 def test_errors_name_the_option(track, options, code, message):
-    found, out, err = track(*options)
-    assert (found, out) == (code, "")
+    result, out, err = track(*options)
+    assert (result, out) == (code, "")
     assert message in err
 
 
@@ -112,7 +112,7 @@ def test_errors_name_the_option(track, options, code, message):
 def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     code, out, _ = track("--show", "ranks")
-    found = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200))
+    board = leaderboard(RUNS, "qrels.txt", inference=Inference(n_draws=200))
     table = "Intervals" + out.partition("\nIntervals")[2].partition("ENDCG@10 over")[0]
     shown = [line for line in table.splitlines() if line.strip() and "──" not in line]
     assert code == 0
@@ -120,15 +120,15 @@ def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch,
     assert " ".join(shown[:2]) == "Intervals of ranks by source of uncertainty, 90%"
     lines = [line.split() for line in shown[2:]]
     assert lines[0] == ["run", "rank", "unjudged", "topics", "both"]
-    ends = found.ranks.set_index(["name", "uncertainty"])[["rank_low", "rank_high"]]
+    ends = board.ranks.set_index(["name", "uncertainty"])[["rank_low", "rank_high"]]
     expected = [
         [name, str(place), *(f"{low}-{high}" for low, high in ends.loc[name].to_numpy())]
-        for place, name in enumerate(found.systems["name"], 1)
+        for place, name in enumerate(board.systems["name"], 1)
     ]
     assert lines[1:] == expected
     page = track("--show", "ranks", "--format", "latex")[1]
     assert " & ".join(expected[0]) in page
-    html = found.page().partition("<caption>Intervals of ranks")[2]
+    html = board.page().partition("<caption>Intervals of ranks")[2]
     cells = [cell.partition("<")[0] for cell in html.partition("</table>")[0].split('">')]
     assert [cell for cell in cells if cell in {"unjudged", "topics", "both"}] == ["unjudged", "topics", "both"]
     assert html.partition("</table>")[0].count("<tr>") == 4
@@ -137,9 +137,9 @@ def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch,
 @pytest.mark.usefixtures("track")
 def test_an_interval_that_is_missing_is_empty():
     constant = {"llm": dict.fromkeys(("lexical", "dense", "words"), 0.5)}
-    found = leaderboard(RUNS, "qrels.txt", automatic=constant, inference=Inference(n_draws=20))
-    assert found.judges["low"].isna().any()
-    shown = leaderboard_report(found, "markdown", part="judges")
+    board = leaderboard(RUNS, "qrels.txt", automatic=constant, inference=Inference(n_draws=20))
+    assert board.judges["low"].isna().any()
+    shown = leaderboard_report(board, "markdown", part="judges")
     assert "nan" not in shown
     assert "| tau |" in shown
 
