@@ -43,28 +43,28 @@ CUTOFF, MARGIN, MOST_SYSTEMS = 10, 0.02, 16
 COMPLETE, DOCUMENTS = (10, 15, 25, 40), (5, 20, 60)
 
 
-def simulated(found, family, seed=0):
+def simulated(collection, family, seed=0):
     """Labels of an honest, an overrating and a correlated judge."""
     rng = np.random.default_rng(seed)
-    qrels, grade = found.qrels, found.qrels["label"].to_numpy()
+    qrels, grade = collection.qrels, collection.qrels["label"].to_numpy()
     most, chance = grade.max(), rng.random(len(grade))
     down, up = np.maximum(grade - 1, 0), np.minimum(grade + 1, most)
     honest = np.where(chance < 0.15, down, np.where(chance < 0.3, up, grade))
     overrating = np.where(chance < 0.05, down, np.where(chance < 0.6, up, grade))
-    own = [name for name, group in found.groups.items() if group == family]
-    cut = [found.runs[name].sort_values("score").groupby("qid").tail(10)[["qid", "docno"]] for name in own]
+    members = [name for name, group in collection.groups.items() if group == family]
+    cut = [collection.runs[name].sort_values("score").groupby("qid").tail(10)[["qid", "docno"]] for name in members]
     liked = qrels.merge(pd.concat(cut).drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
     correlated = np.where(liked & (rng.random(len(grade)) < 0.7), np.minimum(grade + 2, most), honest)
     labels = {"honest": honest, "overrating": overrating, "correlated": correlated}
     return {name: qrels.assign(label=label) for name, label in labels.items()}
 
 
-def row(found, truth, name, judge, share, seeds):
+def row(collection, truth, name, judge, share, seeds):
     """Coverage, RMSE and bias of the corrected scores and differences, and of the others."""
     parts, pairs = [], []
     for seed in seeds:
-        human = vbterrier.unjudged.subsample_qrels(found.qrels, 1 - share, seed)
-        audit = audit_judge(found.runs, human, labels={name: judge}, budget=1, inference=Inference(n_draws=500))
+        human = vbterrier.unjudged.subsample_qrels(collection.qrels, 1 - share, seed)
+        audit = audit_judge(collection.runs, human, labels={name: judge}, budget=1, inference=Inference(n_draws=500))
         parts.append(audit.systems.assign(truth=audit.systems["name"].map(truth)))
         gap = audit.pairs["name_a"].map(truth) - audit.pairs["name_b"].map(truth)
         pairs.append(audit.pairs.assign(truth=gap, value=audit.pairs["diff"]))
@@ -72,40 +72,42 @@ def row(found, truth, name, judge, share, seeds):
     for what, frames in (("", parts), (" of differences", pairs)):
         every = pd.concat([frame.assign(sample=sample) for sample, frame in enumerate(frames)])
         for estimate in ("judge alone", "humans alone", "corrected"):
-            own = every[every["estimate"] == estimate]
-            error = own["value"] - own["truth"]
+            rows = every[every["estimate"] == estimate]
+            error = rows["value"] - rows["truth"]
             cells[f"RMSE{what}, {estimate}"] = float(np.sqrt((error**2).mean()))
             if estimate != "judge alone":
-                covered = own["truth"].between(own["low"], own["high"]).groupby(own["sample"]).mean()
+                covered = rows["truth"].between(rows["low"], rows["high"]).groupby(rows["sample"]).mean()
                 cells[f"covered{what}, {estimate}"] = float(covered.mean())
                 # The systems of a sample share most of their error: samples are independent, systems are not.
                 cells[f"standard error of covered{what}, {estimate}"] = float(covered.sem())
-                cells[f"width{what}, {estimate}"] = float((own["high"] - own["low"]).mean())
+                cells[f"width{what}, {estimate}"] = float((rows["high"] - rows["low"]).mean())
     return cells
 
 
 def judged_collection(name, data):
     """The collection on the topics with a relevant document, with grades of at least 0."""
-    found = COLLECTIONS[name](data)
-    qrels = found.qrels.assign(label=found.qrels["label"].clip(lower=0))
+    collection = COLLECTIONS[name](data)
+    qrels = collection.qrels.assign(label=collection.qrels["label"].clip(lower=0))
     topics = set(qrels.loc[qrels["label"] > 0, "qid"])
-    runs = {name: run[run["qid"].isin(topics)] for name, run in found.runs.items()}
-    return found._replace(qrels=qrels[qrels["qid"].isin(topics)], runs=runs)
+    runs = {name: run[run["qid"].isin(topics)] for name, run in collection.runs.items()}
+    return collection._replace(qrels=qrels[qrels["qid"].isin(topics)], runs=runs)
 
 
-def planted(found, name, data):
+def planted(collection, name, data):
     """Labels of each judge, and the runs that it labels: those of the collection, or some that rank by its labels."""
-    rng, qrels, runs = np.random.default_rng(0), found.qrels, found.runs
+    rng, qrels, runs = np.random.default_rng(0), collection.qrels, collection.runs
     grade, chance = qrels["label"].to_numpy(), rng.random(len(qrels))
     most = grade.max()
     down, up = np.maximum(grade - 1, 0), np.minimum(grade + 1, most)
     honest = np.where(chance < 0.15, down, np.where(chance < 0.3, up, grade))
-    sizes = pd.Series(found.groups).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    sizes = (
+        pd.Series(collection.groups).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    )
     liked_groups = set(sizes.index[: max(1, round(len(sizes) / 4))])
     cuts = [
         run.sort_values("score").groupby("qid").tail(CUTOFF)[["qid", "docno"]]
         for system, run in runs.items()
-        if found.groups[system] in liked_groups
+        if collection.groups[system] in liked_groups
     ]
     liked = qrels.merge(pd.concat(cuts).drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
     half_random = np.where(chance < 0.5, rng.permutation(grade), grade)
@@ -133,8 +135,8 @@ def planted(found, name, data):
 
 def table_of(labels, runs, topics):
     """nDCG by some labels, shape (n_systems, n_topics)."""
-    found, table = topic_table(labels, {name: Run(run) for name, run in runs.items()}, f"nDCG@{CUTOFF}")
-    return pd.DataFrame(table.T, found).reindex(topics).fillna(0).to_numpy().T
+    result, table = topic_table(labels, {name: Run(run) for name, run in runs.items()}, f"nDCG@{CUTOFF}")
+    return pd.DataFrame(table.T, result).reindex(topics).fillna(0).to_numpy().T
 
 
 def share_reversed(human, judge):
@@ -147,10 +149,10 @@ def share_reversed(human, judge):
 
 def verdict_rows(name, data, n_samples):
     """A row per judge and number of complete topics: shares of verdicts, errors and coverage of corrected scores."""
-    found = judged_collection(name, data)
-    topics = sorted(set(found.qrels["qid"]))
-    for judge, (labels, runs) in planted(found, name, data).items():
-        human, by_judge = table_of(found.qrels, runs, topics), table_of(labels, runs, topics)
+    collection = judged_collection(name, data)
+    topics = sorted(set(collection.qrels["qid"]))
+    for judge, (labels, runs) in planted(collection, name, data).items():
+        human, by_judge = table_of(collection.qrels, runs, topics), table_of(labels, runs, topics)
         for k in COMPLETE:
             rng, samples = np.random.default_rng(k), []
             for seed in range(n_samples):
@@ -236,21 +238,21 @@ def compact(frame):
 
 def document_rows(name, data, n_samples):
     """A row per judge and number of random documents of each topic: errors and coverage of corrected scores."""
-    found = judged_collection(name, data)
-    topics = sorted(set(found.qrels["qid"]))
-    judges = planted(found, name, data)
+    collection = judged_collection(name, data)
+    topics = sorted(set(collection.qrels["qid"]))
+    judges = planted(collection, name, data)
     for judge in ("honest", "llama3-70b-criteria"):
         if judge not in judges:
             continue
         labels, runs = judges[judge]
-        human, by_judge = table_of(found.qrels, runs, topics), table_of(labels, runs, topics)
+        human, by_judge = table_of(collection.qrels, runs, topics), table_of(labels, runs, topics)
         for n in DOCUMENTS:
             samples = []
             for seed in range(n_samples):
                 rng = np.random.default_rng(seed)
                 systems = np.sort(rng.permutation(len(runs))[:8])
                 some = {list(runs)[place]: runs[list(runs)[place]] for place in systems}
-                judged = found.qrels.sample(frac=1, random_state=seed).groupby("qid").head(n)
+                judged = collection.qrels.sample(frac=1, random_state=seed).groupby("qid").head(n)
                 estimate = corrected_by_documents(some, judged, labels, topics, seed)
                 samples.append(errors_of(estimate, human[systems], by_judge[systems]))
             frame = pd.DataFrame(samples)
@@ -287,22 +289,22 @@ def errors_of(tables, human, judge):
     }
 
 
-def shares(given):
+def shares(frame):
     """Print the tables of random shares of all judged documents."""
     for collection, read in (("TREC DL 2019", trec_dl19), ("TREC Web 2012", trec_web)):
-        if given.only not in (None, collection):
+        if frame.only not in (None, collection):
             continue
-        found = read(given.data)
-        truth = vbterrier.score(found.runs, found.qrels, ["nDCG@10"]).means()["nDCG@10"]
-        judges = simulated(found, FAMILY[collection] or next(iter(found.groups)))
+        result = read(frame.data)
+        truth = vbterrier.score(result.runs, result.qrels, ["nDCG@10"]).means()["nDCG@10"]
+        judges = simulated(result, FAMILY[collection] or next(iter(result.groups)))
         if collection == "TREC DL 2019":
-            folder = given.data / "trec_dl19"
+            folder = frame.data / "trec_dl19"
             judges |= {name: vbterrier.frames.read_labels(folder / f"labels.{name}.txt.gz") for name in LABELLERS}
         rows = []
-        for share in given.shares:
+        for share in frame.shares:
             for name, judge in judges.items():
                 started = time.process_time()
-                rows.append(row(found, truth, name, judge, share, range(given.samples)))
+                rows.append(row(result, truth, name, judge, share, range(frame.samples)))
                 print(rows[-1], f"{time.process_time() - started:.0f} s", file=sys.stderr)
         table = pd.DataFrame(rows)
         means = [column for column in table if "differences" not in column]
@@ -318,21 +320,21 @@ def main():
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 0.3])
     parser.add_argument("--only", choices=[*OF_VERDICTS, "TREC Web 2012"])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.table == "shares":
-        shares(given)
+    if arguments.table == "shares":
+        shares(arguments)
         return
-    made = verdict_rows if given.table == "verdicts" else document_rows
+    made = verdict_rows if arguments.table == "verdicts" else document_rows
     rows = []
     for name in OF_VERDICTS:
-        if given.only in (None, name):
-            for each in made(name, given.data, given.samples):
+        if arguments.only in (None, name):
+            for each in made(name, arguments.data, arguments.samples):
                 rows.append(each)
                 print(each, file=sys.stderr, flush=True)
     frame = pd.DataFrame(rows)
     print(markdown(frame))
-    if given.table == "verdicts":
+    if arguments.table == "verdicts":
         print(f"\n{markdown(compact(frame))}")
 
 

@@ -54,8 +54,8 @@ def questions(data, _):
     records = {}
     for topic in json_lines(data / "ramdocs" / "topics.jsonl"):
         for one in topic["intents"]:
-            found = records.setdefault(one["entity"], {"id": one["entity"], "label": one["entity"], "count": 0})
-            found["count"] += one["n_supporting_docs"]
+            result = records.setdefault(one["entity"], {"id": one["entity"], "label": one["entity"], "count": 0})
+            result["count"] += one["n_supporting_docs"]
     base = {"title without qualifier": lambda one: one["label"].partition(" (")[0]}
     base["last word"] = lambda one: one["label"].partition(" (")[0].split()[-1]
     return [one for one in records.values() if one["count"]], base
@@ -69,9 +69,9 @@ def news(data, _):
     for topic in json_lines(folder / "topics.jsonl"):
         for one in topic["intents"]:
             label = names.get(one["entity"], one["name"])
-            found = records.setdefault(one["entity"], {"id": one["entity"], "label": label, "aliases": [], "count": 0})
-            found["aliases"].append(topic["query"])
-            found["count"] += one["mentions"]
+            result = records.setdefault(one["entity"], {"id": one["entity"], "label": label, "aliases": [], "count": 0})
+            result["aliases"].append(topic["query"])
+            result["count"] += one["mentions"]
             mentions[one["entity"]] = topic["query"]
     return list(records.values()), {"surface form": lambda one: mentions[one["id"]]}
 

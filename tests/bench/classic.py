@@ -48,7 +48,7 @@ def polars_values(measure, run, qrels):
             precision=(pl.int_range(pl.len()).over("qid") + 1) / (pl.col("rank") + 1)
         )
         sums, n = hits.group_by("qid").agg(pl.col("precision").sum()), relevant.group_by("qid").agg(n=pl.len())
-        found = n.join(sums, on="qid", how="left").select("qid", value=pl.col("precision").fill_null(0) / pl.col("n"))
+        result = n.join(sums, on="qid", how="left").select("qid", value=pl.col("precision").fill_null(0) / pl.col("n"))
     else:
         discount = 1 / (pl.col("rank") + 2).log(2)
         gain = (pl.col("label").clip(0) * discount).sum()
@@ -56,8 +56,8 @@ def polars_values(measure, run, qrels):
         ideal = qrels.sort(["qid", "label"], descending=[False, True]).with_columns(rank=rank)
         sums = hits.group_by("qid").agg(dcg=gain)
         best = ideal.filter(pl.col("rank") < 10).group_by("qid").agg(ideal=gain)
-        found = best.join(sums, on="qid", how="left").select("qid", value=pl.col("dcg").fill_null(0) / pl.col("ideal"))
-    return dict(found.fill_nan(0).iter_rows())
+        result = best.join(sums, on="qid", how="left").select("qid", value=pl.col("dcg").fill_null(0) / pl.col("ideal"))
+    return dict(result.fill_nan(0).iter_rows())
 
 
 _RANKED = """
@@ -159,7 +159,7 @@ def require_equal(values):
 
 def timed(size, rounds):
     """Records of one size: tool, measure, kind of columns, seconds."""
-    found = []
+    results = []
     for text in ("str", "object"):
         made = Shape("judged", *size, ids="clueweb", text=text).made()
         # Tools order ties in different ways, and scores are ties in single precision for trec_eval alone.
@@ -169,22 +169,22 @@ def timed(size, rounds):
             if text == "object":
                 calls = {name: calls[name] for name in (OURS, "ir_measures")}
             apart = require_equal({name: call() for name, call in calls.items()})
-            found += records(size, text, measure, calls, rounds, apart)
+            results += records(size, text, measure, calls, rounds, apart)
         if text == "str":
             shuffled = run.sample(frac=1, random_state=0).reset_index(drop=True)
             orders = {
                 "sorted rows": partial(vbterrier.score, {"run": run}, qrels, ["nDCG@10"]),
                 "shuffled rows": partial(vbterrier.score, {"run": shuffled}, qrels, ["nDCG@10"]),
             }
-            found += records(size, text, "nDCG@10 by order", orders, rounds)
+            results += records(size, text, "nDCG@10 by order", orders, rounds)
         if text == "str" and size[0] < 1000:
-            found += of_calls(size, run, qrels, rounds)
+            results += of_calls(size, run, qrels, rounds)
         if size == (250, 1000):
             for measure in WHOLE:
                 calls = whole(measure, run, qrels)
                 apart = require_equal({name: call() for name, call in calls.items()})
-                found += records(size, text, measure, calls, rounds, apart)
-    return found
+                results += records(size, text, measure, calls, rounds, apart)
+    return results
 
 
 def whole(measure, run, qrels):
@@ -233,9 +233,9 @@ def records(size, text, measure, calls, rounds, apart=None):
     return [head | {"tool": name, "cpu": took.cpu, "apart": (apart or {}).get(name)} for name, took in times.items()]
 
 
-def page(found):
+def page(document):
     """The page of the records."""
-    made = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    made = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     parts = [
         "# Classic measures beside other tools",
         (
@@ -245,22 +245,22 @@ def page(found):
             "ir_measures and `vbterrier.score`, which also checks ids and computes an interval. Scores have no ties. "
             "Milliseconds are medians of processor time; ratios are those of the same rounds, above 1 where "
             "`vbterrier.score` is faster. "
-            f"Values of all topics agree to {found['apart']:.1g}."
+            f"Values of all topics agree to {document['apart']:.1g}."
         ),
         (
-            f"{found['made']}; {found['machine']['n_processors']} x {found['machine']['processor']}; {made}. "
-            f"{found['note']}"
+            f"{document['made']}; {document['machine']['n_processors']} x {document['machine']['processor']}; {made}. "
+            f"{document['note']}"
         ),
     ]
-    for title, wanted in (
+    for title, columns in (
         ("nDCG@10 and AP", ("nDCG@10", "AP")),
         ("Measures of whole rankings, 250 x 1,000", WHOLE),
     ):
-        parts += [f"## {title}", table([row for row in found["records"] if row["measure"] in wanted])]
+        parts += [f"## {title}", table([row for row in document["records"] if row["measure"] in columns])]
         if title == "nDCG@10 and AP":
-            parts.append(slower(found["records"]))
+            parts.append(slower(document["records"]))
     for title, measure in (("Order of rows", "nDCG@10 by order"), ("Calls of two runs", "two runs, nDCG@10")):
-        rows = [row for row in found["records"] if row["measure"] == measure]
+        rows = [row for row in document["records"] if row["measure"] == measure]
         parts += [f"## {title}", beside(rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -281,9 +281,9 @@ def table(rows):
     lines = [f"| topics x documents | columns | measure | {OURS}, ms | {' | '.join(peers)} |"]
     lines.append("|:---" * (len(peers) + 4) + "|")
     for (size, text, measure), of_tools in cases.items():
-        own = of_tools[OURS]["cpu"]
-        ratios = [f"{ratio(of_tools[peer]['cpu'], own)['median']:.2g}" if peer in of_tools else "" for peer in peers]
-        lines.append(f"| {size} | {text} | {measure} | {1000 * median(own):.1f} | {' | '.join(ratios)} |")
+        ours = of_tools[OURS]["cpu"]
+        ratios = [f"{ratio(of_tools[peer]['cpu'], ours)['median']:.2g}" if peer in of_tools else "" for peer in peers]
+        lines.append(f"| {size} | {text} | {measure} | {1000 * median(ours):.1f} | {' | '.join(ratios)} |")
     return "\n".join(lines)
 
 
@@ -291,8 +291,8 @@ def slower(rows):
     """The peers that are ahead, by case."""
     ahead = []
     for (size, text, measure), of_tools in by_case(row for row in rows if row["measure"] in _TREC_EVAL).items():
-        own = of_tools[OURS]["cpu"]
-        faster = [tool for tool, row in of_tools.items() if tool != OURS and ratio(row["cpu"], own)["median"] < 1]
+        ours = of_tools[OURS]["cpu"]
+        faster = [tool for tool, row in of_tools.items() if tool != OURS and ratio(row["cpu"], ours)["median"] < 1]
         if faster:
             ahead.append(f"- {size}, {measure}, columns of {text}: {', '.join(faster)}")
     if not ahead:
@@ -321,7 +321,7 @@ def main(folder, note=""):
     for size, rounds in SIZES.items():
         print(f"classic: {size}", file=sys.stderr, flush=True)
         rows += timed(size, rounds)
-        found = {
+        results = {
             "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "machine": machine(),
             "versions": versions() | {name: metadata.version(name) for name in ("polars", "duckdb", "ranx")},
@@ -329,8 +329,8 @@ def main(folder, note=""):
             "apart": max(row["apart"] or 0.0 for row in rows),
             "records": rows,
         }
-        (folder / "classic.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        (folder / "classic.md").write_text(page(found), encoding="utf-8")
+        (folder / "classic.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        (folder / "classic.md").write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ MEASURES = ["AP", "nDCG@20", "R@100"]
 
 def collection(data, linker):
     """The linked pool, topics, pool and judgments of AIDA: a document of the dominant intent is relevant."""
-    found = aida(Path(data))
-    bm25, qrels = found.runs["bm25"].query("rank < 100").merge(found.topics), found.qrels.assign(label=1)
-    tags = vbterrier.linking.read_spans(found.folder / f"links.{linker}.jsonl.gz", nil="drop")
+    result = aida(Path(data))
+    bm25, qrels = result.runs["bm25"].query("rank < 100").merge(result.topics), result.qrels.assign(label=1)
+    tags = vbterrier.linking.read_spans(result.folder / f"links.{linker}.jsonl.gz", nil="drop")
     return link_pool(bm25, tags, qrels, cutoff=100), bm25, qrels
 
 
@@ -53,7 +53,7 @@ def table(data, linker, unmatched):
     rows = []
     for name, runs in entity_runs(links, bm25, qrels):
         tops = {side: run[run["rank"] < 20] for side, run in runs.items()}
-        found = evaluate_closed_open(
+        result = evaluate_closed_open(
             lambda run: OverlapReranker(links, run, weight=0.9),
             qrels,
             MEASURES,
@@ -62,8 +62,8 @@ def table(data, linker, unmatched):
             entities=tops,
             options=ReachOptions(unmatched=unmatched),
         )
-        means = found.means()
-        cover = found.coverage.groupby("entity_side")["RelCov"].mean()
+        means = result.means()
+        cover = result.coverage.groupby("entity_side")["RelCov"].mean()
         for (side, documents), row in means.iterrows():
             rows.append((linker, name, side, documents, *row[MEASURES], cover[side]))
     columns = ["links", "entity ranker", "entities", "documents", *MEASURES, "RelCov@20"]

@@ -92,14 +92,14 @@ def values_of(data, name, labels=None):
     if labels is not None:
         judged = vbterrier.read_qrels(folder / labels).query("qid in @judged.qid")
     paths = sorted(path for path in (folder / "runs").iterdir() if not path.name.startswith((".", "README")))
-    found = vbterrier.score(
+    result = vbterrier.score(
         {path.name: path for path in paths},
         judged,
         ["nDCG@10"],
         data=Data(on_topics="all", duplicates="first"),
         inference=Inference(interval="normal"),
     )
-    return found.values.pivot(index="qid", columns="name", values="value").to_numpy()
+    return result.values.pivot(index="qid", columns="name", values="value").to_numpy()
 
 
 COLLECTIONS = ("robust03", "codec", "ehealth18", "trec_dl19")
@@ -173,11 +173,11 @@ def false_pass(data, samples, margins=(0.02,), sizes=SIZES):
             for margin in margins:
                 shift = cut_shift(draw, margin, 0.5)
                 for n in sizes:
-                    found = rates(draw, n, margin, -margin, ("t", "worst 1"), samples)
-                    found |= rates(draw, n, margin, -margin, ("any",), samples // 5)
+                    result = rates(draw, n, margin, -margin, ("t", "worst 1"), samples)
+                    result |= rates(draw, n, margin, -margin, ("any",), samples // 5)
                     # Its own promise is about the mean of differences cut at -.5.
-                    found |= rates(draw, n, margin, shift, ("worst .5",), samples)
-                    largest = {name: max(largest[name], found[name]) for name in largest}
+                    result |= rates(draw, n, margin, shift, ("worst .5",), samples)
+                    largest = {name: max(largest[name], result[name]) for name in largest}
         rows.append({"differences": kind, **largest})
     return pd.DataFrame(rows)
 
@@ -188,8 +188,8 @@ def true_pass(samples, margin=0.02, sizes=SIZES):
     for sd in (0.1, 0.2):
         for name in ("t", "worst 1", "worst .5", "any"):
             some = samples // 5 if name == "any" else samples
-            found = [rates(normal(sd), n, margin, 0.0, (name,), some)[name] for n in sizes]
-            rows.append({"sd": sd, "limit": name, **dict(zip(map(str, sizes), found, strict=True))})
+            results = [rates(normal(sd), n, margin, 0.0, (name,), some)[name] for n in sizes]
+            rows.append({"sd": sd, "limit": name, **dict(zip(map(str, sizes), results, strict=True))})
     return pd.DataFrame(rows)
 
 
@@ -201,8 +201,8 @@ def grid(samples):
             for sd in (0.02, 0.05, 0.1, 0.2):
                 for share in (0.003, 0.01, 0.02, 0.04):
                     for loss in (0.3, 0.6, 0.9):
-                        found = rates(rare(loss, share, sd), n, margin, -margin, ("t", "worst 1"), samples)
-                        rows.append({"n": n, "margin": margin, "sd": sd, "share": share, "loss": loss, **found})
+                        result = rates(rare(loss, share, sd), n, margin, -margin, ("t", "worst 1"), samples)
+                        rows.append({"n": n, "margin": margin, "sd": sd, "share": share, "loss": loss, **result})
     frame = pd.DataFrame(rows)
     worst = frame.loc[[frame["worst 1"].idxmax(), frame["t"].idxmax()]]
     return pd.concat([worst, frame[["t", "worst 1"]].quantile([0.5, 0.9, 0.99]).reset_index(drop=True)])
@@ -245,9 +245,9 @@ def by_traffic(weight, n, rng, samples):
     """
     from vbterrier.design import sample_by_traffic
 
-    found = sample_by_traffic(pd.DataFrame({"qid": np.arange(len(weight)).astype(str), "weight": weight}), n)
-    is_certain = found["drawn"].to_numpy() == 0
-    head = found["qid"].to_numpy()[is_certain].astype(int)
+    result = sample_by_traffic(pd.DataFrame({"qid": np.arange(len(weight)).astype(str), "weight": weight}), n)
+    is_certain = result["drawn"].to_numpy() == 0
+    head = result["qid"].to_numpy()[is_certain].astype(int)
     rest = np.setdiff1d(np.arange(len(weight)), head)
     drawn = rng.choice(rest, size=(n - len(head), samples), p=weight[rest] / weight[rest].sum())
     certain = np.append(weight[head] / weight.sum(), np.zeros(len(drawn)))
@@ -267,22 +267,22 @@ def traffic(samples, margin=0.02):
             for kind in ("nothing", "head loses", "1 % lose .9", "none, no difference"):
                 shift = 0.0 if "no difference" in kind else -margin
                 d = losses_of(kind, weight, np.random.default_rng(6)) + shift
-                found = []
+                results = []
                 for n in SIZES:
                     rng = np.random.default_rng([n, len(kind)])
                     if how == "by traffic":
                         rows_, sample = by_traffic(weight, n, rng, samples)
-                        found.append(passes(d[rows_], margin, "worst 1", sample))
+                        results.append(passes(d[rows_], margin, "worst 1", sample))
                         continue
                     at = rng.integers(len(d), size=(n, samples))
                     w, x = weight[at], d[at]
                     if how == "uniform, known":
-                        found.append(passes_known(x, w, weight, margin))
+                        results.append(passes_known(x, w, weight, margin))
                     else:
-                        found.append(_weighted_t(x, w, margin) if how == "t" else passes_weighted(x, w, margin))
+                        results.append(_weighted_t(x, w, margin) if how == "t" else passes_weighted(x, w, margin))
                 rows.append(
                     {"traffic": name, "sample": how, "differences": kind}
-                    | dict(zip(map(str, SIZES), found, strict=True))
+                    | dict(zip(map(str, SIZES), results, strict=True))
                 )
     return pd.DataFrame(rows)
 
@@ -357,14 +357,14 @@ def clusters(samples, margin=0.02, size=5, correlation=0.5):
         lost = np.repeat(rng.random((n // size, m)) < 0.01, size, axis=0)
         for kind, d in (("normal", x), ("1 % of clusters lose .9", np.where(lost, -0.9, x + 0.9 * 0.01 / 0.99))):
             criteria = Criteria(margin, ALPHA)
-            found = {
+            results = {
                 name: limits(criteria, d - margin, sample).decisions(criteria).count(PASS) / m
                 for name, sample in (
                     ("ignored", SampledQueries.equal(n)),
                     ("clusters", SampledQueries(np.ones(n), clusters=code)),
                 )
             }
-            rows.append({"n": n, "differences": kind, **found})
+            rows.append({"n": n, "differences": kind, **results})
     return pd.DataFrame(rows)
 
 
@@ -374,7 +374,7 @@ def covariates(samples, margin=0.02):
     for sd, rho in ((0.2, 0.0), (0.2, 0.7), (0.2, 0.9), (0.1, 0.7)):
         for worst in (None, 0.5):
             for shift in (0.0, -margin):
-                found = []
+                results = []
                 for n in SIZES:
                     rng = np.random.default_rng([n, int(10 * rho)])
                     c = rng.normal(0, 1, (n, samples))
@@ -383,9 +383,11 @@ def covariates(samples, margin=0.02):
                     criteria = Criteria(margin, ALPHA, worst=worst)
                     about = Covariate(c, 0.1 * c.mean(axis=0) + 0.9 * rest, 10 * n) if rho else None
                     sample = SampledQueries(np.ones(n), covariate=about)
-                    found.append(limits(criteria, np.clip(d, -1, 1), sample).decisions(criteria).count(PASS) / samples)
+                    results.append(
+                        limits(criteria, np.clip(d, -1, 1), sample).decisions(criteria).count(PASS) / samples
+                    )
                 rows.append({"sd": sd, "correlation": rho, "worst": worst or 1.0, "mean": shift}
-                            | dict(zip(map(str, SIZES), found, strict=True)))  # fmt: skip
+                            | dict(zip(map(str, SIZES), results, strict=True)))  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -557,18 +559,18 @@ def _percentiles(x, w, seed, n_draws=1000):
 
 def _power(d, weight, margin, n, samples=6000):
     """Probability of PASS, or of a significant difference, of n queries of a population."""
-    found = []
+    results = []
     for seed in range(samples // _TOGETHER):
         at = np.random.default_rng([seed, n]).integers(len(d), size=(n, _TOGETHER))
         sample = SampledQueries(weight[at])
         if margin is None:
             tests = t_test(d[at], moderated=False, sample=sample)
-            found.append((tests.p_value <= ALPHA) & (tests.mean > 0))
+            results.append((tests.p_value <= ALPHA) & (tests.mean > 0))
         else:
             criteria = Criteria(margin, ALPHA)
             passed = np.array(limits(criteria, d[at], sample).decisions(criteria)) == PASS
-            found.append(passed)
-    return float(np.mean(found))
+            results.append(passed)
+    return float(np.mean(results))
 
 
 def plans(samples):
@@ -636,16 +638,16 @@ def unseen_heads(samples, margin=0.02):
             row = {"traffic": name, "n": n, "bound": highest_p_pass(weight, n, margin)}
             for how, passed in ways.items():
                 row[how] = passed(losses_of("nothing", weight, np.random.default_rng(6)))
-                found = {}
+                results = {}
                 for share in (0.0001, 0.001, 0.003, 0.01, 0.05):
                     for loss in (0.2, 0.4, 0.9):
                         d = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
                         head = np.argsort(-weight, kind="stable")[: int(len(weight) * share)]
                         d[head] = np.maximum(d[head] - loss, -1.0)
                         d -= (weight * d).sum() / weight.sum() + margin
-                        found[f"{share:g} {loss:g}"] = passed(d)
-                worst = max(found, key=found.get)
-                row[f"false, {how}"] = f"{found[worst]:.3f} ({worst})"
+                        results[f"{share:g} {loss:g}"] = passed(d)
+                worst = max(results, key=results.get)
+                row[f"false, {how}"] = f"{results[worst]:.3f} ({worst})"
             rows.append(row)
             print(row, flush=True)
     return pd.DataFrame(rows)
@@ -667,10 +669,10 @@ def real_covariates(data, samples, margin=0.02):
         for new, base, third in combinations(order, 3):
             d = scores[:, new] - scores[:, base]
             if d.std() > 0:
-                known = {"baseline": scores[:, base], "earlier difference": scores[:, third] - scores[:, base]}
+                columns = {"baseline": scores[:, base], "earlier difference": scores[:, third] - scores[:, base]}
                 if labels is not None:
-                    known["machine labels"] = labels[:, new] - labels[:, base]
-                for kind, c in known.items():
+                    columns["machine labels"] = labels[:, new] - labels[:, base]
+                for kind, c in columns.items():
                     if c.std() > 0:
                         chosen.append((kind, np.corrcoef(d, c)[0, 1], d, c))
         for kind in dict.fromkeys(kind for kind, *_ in chosen):
@@ -683,11 +685,11 @@ def real_covariates(data, samples, margin=0.02):
                     x = d[at[:n]] - d.mean() + shift
                     about = Covariate(c[at[:n]], c[at].mean(axis=0), 5 * n)
                     criteria = Criteria(margin, ALPHA)
-                    found = [
+                    results = [
                         limits(criteria, x, SampledQueries(np.ones(n), covariate=each)).decisions(criteria).count(PASS)
                         for each in (None, about)
                     ]
-                    row[f"{shift:g}, {n}"] = " -> ".join(f"{one / samples:.3f}" for one in found)
+                    row[f"{shift:g}, {n}"] = " -> ".join(f"{one / samples:.3f}" for one in results)
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -714,12 +716,12 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("--samples", type=int, default=1500)
     parser.add_argument("--part", action="append", choices=PARTS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in given.part or PARTS:
-        error = np.sqrt(0.05 * 0.95 / given.samples)
-        print(f"\n## {name} ({given.samples} samples, standard error {error:.3f} at .05)\n", flush=True)
-        print(PARTS[name](given.data, given.samples).round(3).to_string(), flush=True)
+    for name in arguments.part or PARTS:
+        error = np.sqrt(0.05 * 0.95 / arguments.samples)
+        print(f"\n## {name} ({arguments.samples} samples, standard error {error:.3f} at .05)\n", flush=True)
+        print(PARTS[name](arguments.data, arguments.samples).round(3).to_string(), flush=True)
 
 
 if __name__ == "__main__":

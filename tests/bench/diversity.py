@@ -189,14 +189,14 @@ def values_of(collection, prob=None):
     subtopics = collection.subtopics if prob is None else collection.subtopics.assign(prob=prob)
     qrels = collection.qrels.merge(subtopics.rename(columns={"entity_id": "iteration"}), on=["qid", "iteration"])
     names = {str(vbterrier.measures_from(text.format(collection.cutoff))[0]): name for name, text in MEASURES.items()}
-    found = vbterrier.score(
+    values = vbterrier.score(
         collection.systems,
         qrels,
         list(names),
         data=Data(subtopics=subtopics, on_topics="all"),
         inference=Inference(n_resamples=2),
     ).values
-    return found.assign(measure=found["measure"].map(names))
+    return values.assign(measure=values["measure"].map(names))
 
 
 def means_of(values):
@@ -279,10 +279,10 @@ def main(data, n_draws, path):
     warnings.simplefilter("ignore")
     results = {}
     for name, collection in collections(data):
-        table, tau, means = found = results_of(collection, n_draws)
+        table, tau, means = result = results_of(collection, n_draws)
         n_qids = collection.subtopics["qid"].nunique()
         title = f"{name}, @{collection.cutoff}\n{len(means)} systems, {n_qids} queries"
-        results[title] = found
+        results[title] = result
         print(f"\n{title}\n{table.round(3).to_string()}")
         print(tau.round(2).to_string(), means.agg(["min", "max"]).round(3).to_string(), sep="\n", flush=True)
     if path:

@@ -76,8 +76,8 @@ def judges(embed):
 
     @cache
     def vector(text):
-        found = np.asarray(embed([text])[0])
-        return found / np.linalg.norm(found)
+        result = np.asarray(embed([text])[0])
+        return result / np.linalg.norm(result)
 
     def cosine(query, name):
         return float(vector(query) @ vector(name))
@@ -119,12 +119,12 @@ def grids(data, linkers, embed):
         queries = consensus.groupby("qid").head(1).rename(columns={"docno": "entity_id"})[["qid", "entity_id"]]
         started = time.process_time()
         topics = bm25[["qid", "query"]].drop_duplicates()
-        given = GridOptions(embeddings=vectors, query_entities=queries, embed=embed, texts=names, qrels=qrels)
+        resources = GridOptions(embeddings=vectors, query_entities=queries, embed=embed, texts=names, qrels=qrels)
         runs = supervised(links, names, topics, embed)
-        found = entity_grid(links, topics, runs=runs, options=given, execution=Execution(progress=False))
+        grid = entity_grid(links, topics, runs=runs, options=resources, execution=Execution(progress=False))
         named = np.mean([each in names for each in links.entities.text.to_pylist()])
         print(f"{linker}: {named:.3f} of {len(links.entities)} entities have a name", file=sys.stderr)
-        seconds, frontier = time.process_time() - started, found.frontier()
+        seconds, frontier = time.process_time() - started, grid.frontier()
         r, inside = frontier.correlation.iloc[0], frontier.targets["n_inside"].tolist()
         means = frontier.runs[["RelCov@20", "NonRelCov@20"]].agg(["min", "max"]).to_numpy().T
         started = time.process_time()
@@ -137,14 +137,14 @@ def grids(data, linkers, embed):
             options=GridOptions(embeddings=vectors, texts=names),
         )
         spent, gains = time.process_time() - started, documents.runs.set_index("family")
-        given = found.runs[found.runs["family"] == "given"].pivot(
+        resources = grid.runs[grid.runs["family"] == "given"].pivot(
             index="configuration", columns="measure", values="value"
         )
-        print(given.round(3).to_string(), file=sys.stderr, flush=True)
+        print(resources.round(3).to_string(), file=sys.stderr, flush=True)
         rows.append(
             (
                 linker,
-                f"{found.runs['configuration'].nunique()} ({found.n_distinct}) in {seconds:.0f} s",
+                f"{grid.runs['configuration'].nunique()} ({grid.n_distinct}) in {seconds:.0f} s",
                 *(f"{low:.3f} to {high:.3f}" for low, high in means),
                 f"{r['value']:.3f} ({r['low']:.3f} to {r['high']:.3f})",
                 f"{inside[0]}, {inside[1]}, {inside[2]}",

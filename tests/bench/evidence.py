@@ -151,9 +151,9 @@ def _condensed(runs, qrels):
     return {name: condense(run.assign(rank=0)) for name, run in runs.items()}
 
 
-def regimes(name, data, found):
+def regimes(name, data, collection):
     """The reduced judgments of each regime, as ``simulate`` takes them."""
-    runs, qrels, groups, kinds = found
+    runs, qrels, groups, kinds = collection
     left = list(leave_group_out(runs, qrels, groups=groups))
     made = {
         "a group left out": left,
@@ -186,17 +186,19 @@ def regimes(name, data, found):
     return made
 
 
-def joint_coverage(found, parts, pool_cutoff):
+def joint_coverage(collection, parts, pool_cutoff):
     """The share of 90 % intervals of means over topics, and of differences, that contain the true value."""
     of_means, of_pairs = [], []
     for _, qrels, *rest in parts:
-        names = set(rest[0] if rest and rest[0] is not None else found.runs)
-        model = vbterrier.unjudged.fit(found.runs, qrels, pool_cutoff=pool_cutoff)
+        names = set(rest[0] if rest and rest[0] is not None else collection.runs)
+        model = vbterrier.unjudged.fit(collection.runs, qrels, pool_cutoff=pool_cutoff)
         data = Data(model=model, on_topics="common")
-        ranks = vbterrier.rank_systems(found.runs, qrels, ESTIMATORS["E"], data=data, inference=Inference(n_draws=1000))
+        ranks = vbterrier.rank_systems(
+            collection.runs, qrels, ESTIMATORS["E"], data=data, inference=Inference(n_draws=1000)
+        )
         # Topics that lost all relevant documents have no estimate.
-        kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
-        truth = vbterrier.score(found.runs, kept, [f"nDCG@{CUTOFF}"], data=Data(on_topics="common")).means()[
+        kept = collection.qrels[collection.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
+        truth = vbterrier.score(collection.runs, kept, [f"nDCG@{CUTOFF}"], data=Data(on_topics="common")).means()[
             f"nDCG@{CUTOFF}"
         ]
         systems, pairs = (frame[frame["high"] > frame["low"]] for frame in (ranks.systems, ranks.pairs))
@@ -218,7 +220,7 @@ def ideal_dcg(qrels):
     return ranked["label"].div(np.log2(rank + 2)).where(rank < CUTOFF, 0).groupby(ranked["qid"]).sum()
 
 
-def of_pool(result, qrels, parts):
+def of_pool(collection, qrels, parts):
     """The result with DCG(true labels) / IDCG(pool of the reduced judgments) as the truth."""
     complete = ideal_dcg(qrels)
     ratio = pd.concat({name: complete / ideal_dcg(reduced) for name, reduced, *_ in parts})
@@ -227,30 +229,30 @@ def of_pool(result, qrels, parts):
         key = pd.MultiIndex.from_frame(frame[["simulation", "qid"]])
         return frame.assign(truth=frame["truth"] * ratio.reindex(key).to_numpy())
 
-    return replace(result, estimates=scaled(result.estimates), intervals=scaled(result.intervals))
+    return replace(collection, estimates=scaled(collection.estimates), intervals=scaled(collection.intervals))
 
 
 def coverage(result):
     """Coverage and width of intervals over run-topics with something unjudged, by estimator and level."""
-    found = result.coverage().query("topics == 'unjudged'")
-    return found.set_index("estimator").pivot(columns="level", values=["covered", "width"])
+    actual = result.coverage().query("topics == 'unjudged'")
+    return actual.set_index("estimator").pivot(columns="level", values=["covered", "width"])
 
 
-def measured(found, parts, estimators, *, pooled):
+def measured(actual, parts, estimators, *, pooled):
     """Errors, tau of run means and coverage of estimators, a row per estimator.
 
     ``pooled``: the runs of all parts have one ranking, as when each part evaluates one group.
     """
     truth = f"nDCG@{CUTOFF}"
     result = vbterrier.simulate(
-        found.runs, found.qrels, incomplete=parts, measure=truth, estimators=estimators, levels=LEVELS
+        actual.runs, actual.qrels, incomplete=parts, measure=truth, estimators=estimators, levels=LEVELS
     )
-    relative = of_pool(result, found.qrels, parts)
+    relative = of_pool(result, actual.qrels, parts)
     open_topics = (each.unjudged().errors().set_index("estimator") for each in (result, relative))
     frame, of_ideal = (each[["n", "rmse", "bias"]] for each in open_topics)
     frame = frame.join(of_ideal[["rmse", "bias"]], rsuffix="_pool")
     frame["tau"] = np.nan
-    if len(found.runs) > 2:
+    if len(actual.runs) > 2:
         # Parts that are named "PART, RUN" evaluate one run each.
         ranked = result.labelled(part=lambda name: name.split(",")[0])
         by = () if pooled else "part"
@@ -264,27 +266,27 @@ def measured(found, parts, estimators, *, pooled):
 
 def table(name, data, *, joint):
     """Errors, tau of run means and coverage of each estimator, by regime."""
-    found = COLLECTIONS[name](data)
+    collection = COLLECTIONS[name](data)
     frames = []
-    for regime, parts in regimes(name, data, found).items():
+    for regime, parts in regimes(name, data, collection).items():
         started = time.process_time()
         pooled = "group" in regime
         # Each evaluated run as the only evidence.
         alone = [
             (f"{part}, {run}", qrels, (run,), (run,))
             for part, qrels, *rest in parts
-            for run in (rest[0] if rest and rest[0] is not None else found.runs)
+            for run in (rest[0] if rest and rest[0] is not None else collection.runs)
         ]
         both = [
-            measured(found, parts, {**ESTIMATORS, "range": RANGE}, pooled=pooled),
-            measured(found, alone, {ALONE: ESTIMATORS["E"]}, pooled=pooled),
+            measured(collection, parts, {**ESTIMATORS, "range": RANGE}, pooled=pooled),
+            measured(collection, alone, {ALONE: ESTIMATORS["E"]}, pooled=pooled),
         ]
         frame = pd.concat(both).assign(collection=name, regime=regime)
         in_range = frame["estimator"] == "range"
         frame = frame[~in_range].assign(reached=frame.loc[in_range, "reached"].item())
         if joint and name != "TREC-COVID" and "alone" not in regime:
             of_e = frame["estimator"] == "E"
-            for kind, share in joint_coverage(found, parts, 100).items():
+            for kind, share in joint_coverage(collection, parts, 100).items():
                 frame.loc[of_e, kind] = share
         frames.append(frame)
         print(f"{name}, {regime}: {time.process_time() - started:.0f} s", file=sys.stderr)
@@ -325,14 +327,23 @@ def print_tables(frame):
 
 def label_table(data):
     """Leaving out groups of TREC DL 2019 with the labels of each language model as evidence."""
-    found = trec_dl19(data)
-    parts = list(leave_group_out(found.runs, found.qrels, groups=found.groups))
+    collection = trec_dl19(data)
+    parts = list(leave_group_out(collection.runs, collection.qrels, groups=collection.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
     estimators = {"E": ESTIMATORS["E"]}
-    for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
+    for name, labels_of_judges in {
+        "none": None,
+        **{name: {name: labels[name]} for name in labels},
+        "all four": labels,
+    }.items():
         result = vbterrier.simulate(
-            found.runs, found.qrels, incomplete=parts, estimators=estimators, levels=LEVELS, data=Data(labels=given)
+            collection.runs,
+            collection.qrels,
+            incomplete=parts,
+            estimators=estimators,
+            levels=LEVELS,
+            data=Data(labels=labels_of_judges),
         ).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
         shares = {f"{k:.0%}": v for k, v in covered.items()}
@@ -378,14 +389,18 @@ def other_measures(data, names, n_parts):
     """A row per measure, collection and regime of some samples: RMSE of each estimator, bias and coverage of E."""
     rows = []
     for name in names:
-        found = COLLECTIONS[name](data)
-        for regime, parts in regimes(name, data, found).items():
+        collection = COLLECTIONS[name](data)
+        for regime, parts in regimes(name, data, collection).items():
             if regime not in OTHER_REGIMES:
                 continue
             for measure, each in MEASURES.items():
                 estimators = {estimator: text for estimator, text in each.items() if estimator != "truth"}
                 result = vbterrier.simulate(
-                    found.runs, found.qrels, incomplete=parts[:n_parts], measure=each["truth"], estimators=estimators
+                    collection.runs,
+                    collection.qrels,
+                    incomplete=parts[:n_parts],
+                    measure=each["truth"],
+                    estimators=estimators,
                 ).unjudged()
                 errors = result.errors().set_index("estimator")
                 if errors.empty:
@@ -455,31 +470,31 @@ def main():
     parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
     parser.add_argument("--parts", type=int, default=2, help="samples of each regime for other measures (2)")
     parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = [name for name in COLLECTIONS if given.only in (None, name)]
+    names = [name for name in COLLECTIONS if arguments.only in (None, name)]
     pages = DOCS / "explanation"
     if names:
-        if given.csv and given.csv.exists():
-            frame = pd.read_csv(given.csv)
+        if arguments.csv and arguments.csv.exists():
+            frame = pd.read_csv(arguments.csv)
         else:
-            frame = pd.concat([table(name, given.data, joint=given.joint) for name in names], ignore_index=True)
-        if given.csv:
-            frame.to_csv(given.csv, index=False)
+            frame = pd.concat([table(name, arguments.data, joint=arguments.joint) for name in names], ignore_index=True)
+        if arguments.csv:
+            frame.to_csv(arguments.csv, index=False)
         print_tables(frame)
-        if given.write:
+        if arguments.write:
             estimates, one_run = every_regime(frame)
             write_table(pages / "evidence.md", "estimates", markdown(estimates))
             write_table(pages / "evidence-one-run.md", "one run", markdown(one_run))
-    if given.only in (None, "measures"):
-        others = other_measures(given.data, COLLECTIONS, given.parts)
+    if arguments.only in (None, "measures"):
+        others = other_measures(arguments.data, COLLECTIONS, arguments.parts)
         print(f"Other measures: RMSE\n\n{markdown(others)}\n")
-        if given.write:
+        if arguments.write:
             write_table(pages / "evidence-measures.md", "other measures", markdown(by_measure(others)))
-    if given.only in (None, "labels"):
-        text = markdown(label_table(given.data))
+    if arguments.only in (None, "labels"):
+        text = markdown(label_table(arguments.data))
         print(text)
-        if given.write:
+        if arguments.write:
             write_table(pages / "evidence-labels.md", "labels of language models", text)
 
 

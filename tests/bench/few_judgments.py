@@ -57,11 +57,11 @@ def sample(qrels, budget, seed):
     return qrels.sample(frac=1, random_state=seed).groupby("qid").head(budget).sort_index()
 
 
-def some_runs(found):
+def some_runs(collection):
     """At most eight runs, of as many groups as possible."""
-    order = pd.Series(found.groups).reset_index().groupby(0).cumcount().sort_values(kind="stable").index
-    names = [list(found.groups)[place] for place in order[:MOST_RUNS]]
-    return {name: found.runs[name] for name in sorted(names)}
+    order = pd.Series(collection.groups).reset_index().groupby(0).cumcount().sort_values(kind="stable").index
+    names = [list(collection.groups)[place] for place in order[:MOST_RUNS]]
+    return {name: collection.runs[name] for name in sorted(names)}
 
 
 def estimated(runs, judged, labels, seed):
@@ -99,14 +99,14 @@ def measured(runs, truth, judged, labels, seed):
 def alone(runs, truth, labels):
     """Errors of topics and means, and tau of means, of nDCG@10 with labels as judgments."""
     labels = labels[labels["qid"].isin(truth.index)]
-    found = by_topic(runs, labels.assign(label=labels["label"].round().astype(int)))
-    error = (found.reindex(index=truth.index, columns=truth.columns).fillna(0) - truth).to_numpy()
+    result = by_topic(runs, labels.assign(label=labels["label"].round().astype(int)))
+    error = (result.reindex(index=truth.index, columns=truth.columns).fillna(0) - truth).to_numpy()
     return {
         "n": error.size,
         "squared, topics": (error**2).mean(),
         "squared, means": (error.mean(axis=0) ** 2).mean(),
         "bias": error.mean(),
-        "tau": stats.kendalltau(found.mean(), truth.mean()).statistic,
+        "tau": stats.kendalltau(result.mean(), truth.mean()).statistic,
     }
 
 
@@ -116,18 +116,20 @@ def by_topic(runs, qrels):
     return values.pivot(index="qid", columns="name", values="value")
 
 
-def shared_topics(found, runs):
+def shared_topics(collection, runs):
     """Runs and judgments of the topics that all runs and relevant documents have."""
-    topics = set(found.qrels.loc[found.qrels["label"] > 0, "qid"]).intersection(*(run["qid"] for run in runs.values()))
-    return {name: run[run["qid"].isin(topics)] for name, run in runs.items()}, found.qrels[
-        found.qrels["qid"].isin(topics)
+    topics = set(collection.qrels.loc[collection.qrels["label"] > 0, "qid"]).intersection(
+        *(run["qid"] for run in runs.values())
+    )
+    return {name: run[run["qid"].isin(topics)] for name, run in runs.items()}, collection.qrels[
+        collection.qrels["qid"].isin(topics)
     ]
 
 
 def rows(name, data, seeds, budgets=BUDGETS):
     """One row per budget, judge and sample."""
-    found = COLLECTIONS[name](data)
-    runs, qrels = shared_topics(found, some_runs(found))
+    collection = COLLECTIONS[name](data)
+    runs, qrels = shared_topics(collection, some_runs(collection))
     truth = by_topic(runs, qrels)
     for seed in seeds:
         labels = judges(name, data, qrels, seed)
@@ -147,19 +149,19 @@ def rows(name, data, seeds, budgets=BUDGETS):
 def summary(frame):
     """One row per collection, budget and judge: RMSE, bias, coverage, width and tau over samples."""
     keys = ["collection", "budget", "judge"]
-    found = frame.drop(columns="seed").groupby(keys, sort=False).mean().reset_index()
+    table = frame.drop(columns="seed").groupby(keys, sort=False).mean().reset_index()
     for what in ("topics", "means"):
-        found[f"RMSE, {what}"] = np.sqrt(found.pop(f"squared, {what}"))
-        none = found[found["judge"] == "none"].set_index(keys[:2])[f"RMSE, {what}"]
-        index = pd.MultiIndex.from_frame(found[keys[:2]])
-        found[f"ratio, {what}"] = found[f"RMSE, {what}"] / none.reindex(index).to_numpy()
-    return found
+        table[f"RMSE, {what}"] = np.sqrt(table.pop(f"squared, {what}"))
+        none = table[table["judge"] == "none"].set_index(keys[:2])[f"RMSE, {what}"]
+        index = pd.MultiIndex.from_frame(table[keys[:2]])
+        table[f"ratio, {what}"] = table[f"RMSE, {what}"] / none.reindex(index).to_numpy()
+    return table
 
 
-def every_cell(found):
+def every_cell(table):
     """A row per collection and budget, and a cell per judge: RMSE and coverage of topics; of means; bias."""
     rows = []
-    for (name, budget), part in found[found["budget"] != "0"].groupby(["collection", "budget"], sort=False):
+    for (name, budget), part in table[table["budget"] != "0"].groupby(["collection", "budget"], sort=False):
         row = {"collection": name, "budget": budget, "judgments": short(part["judged"].iloc[0], 1)}
         row["n"] = f"{part['n'].iloc[0]:.0f}"
         for judge, one in part.set_index("judge").iterrows():
@@ -171,17 +173,17 @@ def every_cell(found):
     return pd.DataFrame(rows).fillna("")
 
 
-def ratios(found):
+def ratios(table):
     """A row per budget: RMSE without labels, and by judge its ratio with labels, mean and largest, topics and means."""
     rows = []
-    for budget, part in found[found["budget"] != "0"].groupby("budget", sort=False):
+    for budget, part in table[table["budget"] != "0"].groupby("budget", sort=False):
         none = part[part["judge"] == "none"]
         row = {"judgments a topic": budget.replace("%", " %")}
         for what in ("topics", "means"):
             row[f"{what}, without"] = short(np.sqrt((none[f"RMSE, {what}"] ** 2).mean()), 3)
         for judge in JUDGES:
-            own = part[part["judge"] == judge]
-            cells = [own[f"ratio, {what}"] for what in ("topics", "means")]
+            chosen = part[part["judge"] == judge]
+            cells = [chosen[f"ratio, {what}"] for what in ("topics", "means")]
             row[judge] = "; ".join(
                 short(np.exp(np.log(cell).mean())) + (f" ({short(cell.max())})" if len(cell) > 1 else "")
                 for cell in cells
@@ -190,10 +192,10 @@ def ratios(found):
     return pd.DataFrame(rows)
 
 
-def without_humans(found):
+def without_humans(table):
     """A row per judge: RMSE of topics and of means with labels as judgments, over collections and the largest."""
     rows = []
-    for judge, part in found[found["budget"] == "0"].groupby("judge", sort=False):
+    for judge, part in table[table["budget"] == "0"].groupby("judge", sort=False):
         row = {"labels alone": judge, "collections": str(len(part))}
         for what in ("topics", "means"):
             error = part[f"RMSE, {what}"]
@@ -202,25 +204,25 @@ def without_humans(found):
     return pd.DataFrame(rows)
 
 
-def least_budget(found, tolerance=1.0):
+def least_budget(table, tolerance=1.0):
     """The smallest number of judgments a topic from which on no judge makes an error larger, by collection."""
-    worst = found[(found["judge"] != "none") & (found["budget"] != "5%")]
+    worst = table[(table["judge"] != "none") & (table["budget"] != "5%")]
     worst = worst.assign(worse=worst[["ratio, topics", "ratio, means"]].max(axis=1) > tolerance)
     return worst[worst["worse"]].astype({"budget": int}).groupby("collection")["budget"].max()
 
 
-def collected(given, rows):
+def collected(parts, rows):
     """The rows of all samples, made by ``rows(name, data, seeds)`` or read from a file."""
-    if given.csv and given.csv.exists():
-        return pd.read_csv(given.csv, dtype={"budget": str})
-    found = []
-    for name in given.only:
+    if parts.csv and parts.csv.exists():
+        return pd.read_csv(parts.csv, dtype={"budget": str})
+    results = []
+    for name in parts.only:
         started = time.process_time()
-        found += rows(name, given.data, range(given.seeds))
+        results += rows(name, parts.data, range(parts.seeds))
         print(f"{name}: {time.process_time() - started:.0f} s", file=sys.stderr)
-    frame = pd.DataFrame(found)
-    if given.csv:
-        frame.to_csv(given.csv, index=False)
+    frame = pd.DataFrame(results)
+    if parts.csv:
+        frame.to_csv(parts.csv, index=False)
     return frame
 
 
@@ -233,10 +235,10 @@ def main():
     parser.add_argument("--budgets", nargs="+", choices=list(map(str, BUDGETS)), default=list(map(str, BUDGETS)))
     parser.add_argument("--csv", type=Path, help="the file of the rows of all samples, which is read if it exists")
     parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    budgets = [int(budget) if budget.isdigit() else budget for budget in given.budgets]
-    frame = collected(given, partial(rows, budgets=budgets))
+    budgets = [int(budget) if budget.isdigit() else budget for budget in arguments.budgets]
+    frame = collected(arguments, partial(rows, budgets=budgets))
     cells = summary(frame)
     tables = []
     if 0 in budgets:
@@ -246,7 +248,7 @@ def main():
         tables.append(("how-to/machine-labels.md", "labels beside few judgments", ratios(cells)))
         tables.append(("explanation/evidence-labels.md", "labels beside few judgments", every_cell(cells)))
     for page, name, table in tables:
-        if given.write:
+        if arguments.write:
             write_table(DOCS / page, name, markdown(table))
         print(markdown(table), end="\n\n")
 

@@ -35,9 +35,9 @@ SIZES = (1, 2, 3, 6, 20)
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-def regimes(found, names, seed):
+def regimes(collection, names, seed):
     """The reduced judgments of each regime, for some of the runs of a collection."""
-    runs, qrels, groups, _ = found
+    runs, qrels, groups, _ = collection
     some = {name: runs[name] for name in names}
     yield "thinned by 30%", lambda: subsample_qrels(qrels, 0.3, seed)
     yield "thinned by 70%", lambda: subsample_qrels(qrels, 0.7, seed)
@@ -47,9 +47,9 @@ def regimes(found, names, seed):
     yield "a budget of 20 documents", lambda: budget_pool(some, qrels, budget=20)
     yield "a group left out", lambda: left_out(runs, qrels, groups, groups[names[0]])
     if len(names) > 1:
-        own = {name: groups[name] for name in names}
-        if len(set(own.values())) > 1:
-            half = hidden_runs(some, qrels, groups=own, cutoff=CUTOFF, n_replicas=1, seed=seed)
+        chosen_groups = {name: groups[name] for name in names}
+        if len(set(chosen_groups.values())) > 1:
+            half = hidden_runs(some, qrels, groups=chosen_groups, cutoff=CUTOFF, n_replicas=1, seed=seed)
             yield "hidden half", lambda: next(iter(half)).qrels
 
 
@@ -88,9 +88,9 @@ def measured(runs, truth, qrels):
     errors, in_topics, means, true_means, draws_of = [], [], [], [], []
     for name, run in runs.items():
         scores = model.run_distribution(run, CUTOFF, n_draws=N_DRAWS)
-        known = [place for place, qid in enumerate(scores.topics) if qid in truth.index]
-        topics = [scores.topics[place] for place in known]
-        true, draws = truth.loc[topics, name].to_numpy(), scores.draws.T[known]
+        places = [place for place, qid in enumerate(scores.topics) if qid in truth.index]
+        topics = [scores.topics[place] for place in places]
+        true, draws = truth.loc[topics, name].to_numpy(), scores.draws.T[places]
         is_open = draws.max(axis=1) - draws.min(axis=1) > 1e-9
         errors.append((draws.mean(axis=1) - true)[is_open])
         in_topics.append(covered(draws[is_open], true[is_open]))
@@ -137,22 +137,22 @@ def measured(runs, truth, qrels):
 
 def settings(name, data, n_samples):
     """Settings of a collection: key, runs, judgments (computed when called), and true scores."""
-    found = COLLECTIONS[name](data)
-    truth = by_topic(found.runs, found.qrels)
+    collection = COLLECTIONS[name](data)
+    truth = by_topic(collection.runs, collection.qrels)
     for size in SIZES:
         for seed in range(n_samples):
-            if size > len(found.runs) or (size == len(found.runs) and seed):
+            if size > len(collection.runs) or (size == len(collection.runs) and seed):
                 continue
             rng = np.random.default_rng([size, seed])
-            names = sorted(found.runs)
+            names = sorted(collection.runs)
             names = [names[place] for place in rng.permutation(len(names))[:size]]
-            some = {each: found.runs[each] for each in names}
-            for regime, qrels in regimes(found, names, seed):
+            some = {each: collection.runs[each] for each in names}
+            for regime, qrels in regimes(collection, names, seed):
                 yield (name, regime, size, seed), some, qrels, truth
     if name == "TREC-COVID":
         incomplete = vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz")
-        for names in (["ance"], ["BBGhelani2"], list(found.runs)):
-            runs = {each: found.runs[each] for each in names}
+        for names in (["ance"], ["BBGhelani2"], list(collection.runs)):
+            runs = {each: collection.runs[each] for each in names}
             yield (name, f"really missing, {names[0]}", len(names), 0), runs, lambda: incomplete, truth
 
 
@@ -213,8 +213,10 @@ def by(frame, keys):
 
 def tau(rows):
     """The mean of Kendall's tau of the means of runs, over settings of three runs and more."""
-    given = [kendalltau(row["estimates"], row["truth"]).statistic for _, row in rows[rows["runs"] > 2].iterrows()]
-    return short(float(np.nanmean(given))) if given else ""
+    correlations = [
+        kendalltau(row["estimates"], row["truth"]).statistic for _, row in rows[rows["runs"] > 2].iterrows()
+    ]
+    return short(float(np.nanmean(correlations))) if correlations else ""
 
 
 def levels(frame):
@@ -280,9 +282,9 @@ def main():
     parser.add_argument("--samples", type=int, default=2, help="subsets of each size (2)")
     parser.add_argument("--seconds", type=float, default=600, help="processor time after which it stops (600)")
     parser.add_argument("--write", action="store_true", help="replace the tables of the pages")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    frame = table(computed(given.data, given.file, given.only, given.samples, given.seconds))
+    frame = table(computed(arguments.data, arguments.file, arguments.only, arguments.samples, arguments.seconds))
     for keys in (("runs",), ("regime",), ("collection",), ("warned",), ("warned", "collection")):
         print(f"{markdown(by(frame, keys))}\n")
     pages = DOCS / "explanation"
@@ -292,7 +294,7 @@ def main():
         ("evidence-one-run.md", "cells by number of runs", cells(frame)),
     ):
         print(f"{name}\n\n{markdown(made)}\n")
-        if given.write:
+        if arguments.write:
             write_table(pages / page, name, markdown(made))
 
 

@@ -59,12 +59,12 @@ def unjudged(measure, n_unjudged, depth=100):
 
 def links(n_links, *, join):
     synthetic.N_MENTIONS = n_links // (250 * synthetic.N_POOLED)
-    run, found = collection("entities", depth=2000)
+    run, linked = collection("entities", depth=2000)
     if not join:
-        return partial(vbterrier.score, {"mine": run}, found, ["RelCov@20"])
-    pool = found[["qid", "docno", "rank"]].drop_duplicates().assign(score=lambda rows: -rows["rank"].astype(float))
-    qrels = found[["qid", "docno", "label"]].drop_duplicates()
-    return partial(link_pool, pool, found[["docno", "entity_id"]].drop_duplicates(), qrels)
+        return partial(vbterrier.score, {"mine": run}, linked, ["RelCov@20"])
+    pool = linked[["qid", "docno", "rank"]].drop_duplicates().assign(score=lambda rows: -rows["rank"].astype(float))
+    qrels = linked[["qid", "docno", "label"]].drop_duplicates()
+    return partial(link_pool, pool, linked[["docno", "entity_id"]].drop_duplicates(), qrels)
 
 
 BY_10, POOL = "ENDCG@10", "BNDCG(prior='pool')@10"
@@ -131,15 +131,15 @@ def many(call, measure, n_systems):
 
 def many_systems():
     """A record for each call and number of systems, each in a separate process."""
-    found = []
+    results = []
     for call, measure in MANY:
         for n_systems in MANY_SYSTEMS:
             command = [sys.executable, __file__, "many", call, json.dumps(measure), str(n_systems)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
             name = measure if isinstance(measure, str) else measure[0]
-            found.append({"call": f"{call} {name}", "systems": n_systems} | json.loads(done.stdout))
-            print(found[-1], file=sys.stderr, flush=True)
-    return found
+            results.append({"call": f"{call} {name}", "systems": n_systems} | json.loads(done.stdout))
+            print(results[-1], file=sys.stderr, flush=True)
+    return results
 
 
 def fitted(sizes, values):
@@ -151,7 +151,7 @@ def fitted(sizes, values):
 
 
 def grown():
-    found = []
+    results = []
     for (name, by), (sizes, unit, _) in SERIES.items():
         print(f"{name} by {by}", file=sys.stderr, flush=True)
         command = [sys.executable, __file__, name, by]
@@ -162,8 +162,8 @@ def grown():
         for key in ("cpu", "peak"):
             values = [point[key] for point in points]
             record |= {key: values, f"{key}_slope": fitted(real, values)}
-        found.append(record)
-    return found
+        results.append(record)
+    return results
 
 
 def square(number):
@@ -174,7 +174,7 @@ def parts(n_queries=2000, depth=1000, n_tasks=1000):
     """CPU seconds of a million rows read and scored, and of the scheduler and caller for a task; bytes of a row."""
     import distributed
 
-    found = {}
+    results = {}
     with tempfile.TemporaryDirectory() as folder:
         made = Collection(Shape("judged", n_queries, depth, ids="clueweb"), folder)
         made.keep()
@@ -193,37 +193,37 @@ def parts(n_queries=2000, depth=1000, n_tasks=1000):
             times = Times()
             for _ in range(ROUNDS):
                 times.take(call)
-            found[name] = [seconds / n for seconds in times.cpu]
-        found["bytes"] = path.stat().st_size / n / 1e6
+            results[name] = [seconds / n for seconds in times.cpu]
+        results["bytes"] = path.stat().st_size / n / 1e6
     # The scheduler is a thread of this process.
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         list(mapped(square, range(10), client=client))
-        found["task"] = []
+        results["task"] = []
         for _ in range(ROUNDS):
             before = processor_seconds()
             list(mapped(square, range(n_tasks), client=client))
-            found["task"].append((processor_seconds() - before) / n_tasks)
-    return found
+            results["task"].append((processor_seconds() - before) / n_tasks)
+    return results
 
 
 def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def tables(found):
+def tables(document):
     head = ["call", "by", "sizes", "CPU s", "slope ± SE", "peak MiB", "slope ± SE"]
     lines = [head, [":---"] * len(head)]
-    for one_ in found["growth"]:
+    for one_ in document["growth"]:
         cells = [f"`{one_['call']}`", one_["by"], f"{one_['sizes'][0]:,} to {one_['sizes'][-1]:,}"]
         for key in ("cpu", "peak"):
             b, error = one_[f"{key}_slope"]
             cells += [f"{number(one_[key][0])} to {number(one_[key][-1])}", f"{b:.2f} ± {error:.2f}"]
         lines.append(cells)
     lines += [[], ["part", "least", "most"], [":---"] * 3]
-    for name, values in found["parts"].items():
+    for name, values in document["parts"].items():
         lines.append([name, f"{np.min(values):.2g}", f"{np.max(values):.2g}"])
     return "\n".join(f"| {' | '.join(line)} |" if line else "" for line in lines)
 

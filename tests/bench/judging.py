@@ -67,20 +67,20 @@ def ndcg(runs, judged):
     ideal = ideal.apply(lambda label: label.to_numpy()[:CUTOFF] @ discount[: min(len(label), CUTOFF)])
     means = {}
     for name, run in runs.items():
-        found = run.assign(rank=_rank(run)).query(f"rank <= {CUTOFF}")[["qid", "docno", "rank"]]
-        found = found.merge(judged[["qid", "docno", "label"]], on=["qid", "docno"])
-        gain = (found["label"] * discount[found["rank"] - 1]).groupby(found["qid"]).sum()
+        result = run.assign(rank=_rank(run)).query(f"rank <= {CUTOFF}")[["qid", "docno", "rank"]]
+        result = result.merge(judged[["qid", "docno", "label"]], on=["qid", "docno"])
+        gain = (result["label"] * discount[result["rank"] - 1]).groupby(result["qid"]).sum()
         means[name] = (gain.reindex(ideal.index).fillna(0) / ideal.where(ideal > 0)).fillna(0).mean()
     return pd.Series(means)
 
 
 def rows(name, data, seeds):
     """A row for each sample, budget and order of judging."""
-    found = COLLECTIONS[name](data)
+    collection = COLLECTIONS[name](data)
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        names = rng.permutation(sorted(found.runs))[:MOST_RUNS]
-        runs, qrels = shared_topics(found, {each: found.runs[each] for each in sorted(names)})
+        names = rng.permutation(sorted(collection.runs))[:MOST_RUNS]
+        runs, qrels = shared_topics(collection, {each: collection.runs[each] for each in sorted(names)})
         topics = rng.permutation(sorted(qrels["qid"].unique()))[:MOST_TOPICS]
         qrels = qrels[qrels["qid"].isin(topics)].assign(label=lambda frame: frame["label"].clip(lower=0))
         runs = {each: run[run["qid"].isin(topics)] for each, run in runs.items()}
@@ -100,18 +100,18 @@ def rows(name, data, seeds):
 
 def table(frame):
     """One row per collection, budget and order: RMSE, bias, tau and coverage of E, RMSE and tau of nDCG."""
-    found = frame.drop(columns=["seed", "n"]).groupby(["collection", "budget", "order"], sort=False).mean()
-    found["RMSE"], found["RMSE, nDCG"] = np.sqrt(found["squared, means"]), np.sqrt(found["plain squared"])
+    result = frame.drop(columns=["seed", "n"]).groupby(["collection", "budget", "order"], sort=False).mean()
+    result["RMSE"], result["RMSE, nDCG"] = np.sqrt(result["squared, means"]), np.sqrt(result["plain squared"])
     names = {"covered, means": "covered", "plain tau": "tau, nDCG"}
     columns = ["RMSE", "bias", "tau", "covered", "width", "RMSE, nDCG", "tau, nDCG"]
-    return found.rename(columns=names)[columns].reset_index()
+    return result.rename(columns=names)[columns].reset_index()
 
 
 def by_budget(frame):
     """One row per collection and budget: RMSE, tau and coverage of E by ``judge_next``, pooling and random order."""
-    found = table(frame)
-    wide = found[found["order"] != "all"].pivot(index=["collection", "budget"], columns="order")
-    wide = wide.reindex(pd.MultiIndex.from_product([found["collection"].unique(), map(str, BUDGETS)]))
+    result = table(frame)
+    wide = result[result["order"] != "all"].pivot(index=["collection", "budget"], columns="order")
+    wide = wide.reindex(pd.MultiIndex.from_product([result["collection"].unique(), map(str, BUDGETS)]))
     cells = {"collection": wide.index.get_level_values(0), "budget": wide.index.get_level_values(1)}
     for what in ("RMSE", "tau", "covered", "RMSE, nDCG", "tau, nDCG"):
         digits = 3 if "RMSE" in what else 2
@@ -131,10 +131,10 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(COLLECTIONS), default=list(NAMES))
     parser.add_argument("--csv", type=Path, help="the file of the rows of all samples, which is read if it exists")
     parser.add_argument("--write", action="store_true", help="replace the table of the page")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    frame = collected(given, rows)
-    if given.write:
+    frame = collected(arguments, rows)
+    if arguments.write:
         write_table(DOCS / "how-to" / "machine-labels.md", "orders of judging", markdown(by_budget(frame)))
     print(markdown(table(frame)), markdown(by_budget(frame)), sep="\n\n")
 

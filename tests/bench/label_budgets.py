@@ -54,7 +54,7 @@ def lara(qrels, labels, budget, seed):
     return both.assign(label=np.where(is_judged, grade, probability.argmax(axis=1)))[["qid", "docno", "label"]]
 
 
-def _calibrated(features, known, grade):
+def _calibrated(features, labelled, grade):
     """Probabilities of grades by logistic regressions of ``grade >= t``, made monotone in t."""
     above = np.ones((len(features), features.shape[1] + 1))
     above[:, -1] = 0
@@ -63,7 +63,7 @@ def _calibrated(features, known, grade):
         if is_above.min() == is_above.max():
             above[:, least] = is_above[0]
         else:
-            above[:, least] = LogisticRegression(C=10.0).fit(known, is_above).predict_proba(features)[:, 1]
+            above[:, least] = LogisticRegression(C=10.0).fit(labelled, is_above).predict_proba(features)[:, 1]
     return -np.diff(np.minimum.accumulate(above, axis=1), axis=1)
 
 
@@ -97,9 +97,9 @@ def _judged_topics(qrels, budget, seed):
     return sizes.index[: max(int((sizes.cumsum() <= budget).sum()), 2)]
 
 
-def estimates(found, labels, share, seed):
+def estimates(collection, labels, share, seed):
     """Estimates and half widths of means and of differences, by method; NaN for methods without intervals."""
-    runs, qrels = found.runs, found.qrels
+    runs, qrels = collection.runs, collection.qrels
     budget = round(share * len(qrels))
     a, b = np.triu_indices(len(runs), 1)
     human = vbterrier.unjudged.subsample_qrels(qrels, 1 - share, seed)
@@ -126,11 +126,11 @@ def estimates(found, labels, share, seed):
     return made, (exact, exact[a] - exact[b])
 
 
-def rows(found, labels, judge, share, seeds):
+def rows(collection, labels, judge, share, seeds):
     """RMSE and coverage of each method over systems, pairs and seeds."""
     errors = {}
     for seed in seeds:
-        made, truths = estimates(found, labels, share, seed)
+        made, truths = estimates(collection, labels, share, seed)
         for method, parts in made.items():
             for what, (value, half), truth in zip(("means", "differences"), parts, truths, strict=True):
                 errors.setdefault((method, what), []).append((value - truth, half))
@@ -168,14 +168,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--budgets", type=float, nargs="+", default=[0.05, 0.1, 0.2, 0.3])
     parser.add_argument("--judges", nargs="+", default=list(LABELLERS))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    found, table = trec_dl19(given.data), []
-    for judge in given.judges:
-        labels = vbterrier.frames.read_labels(given.data / "trec_dl19" / f"labels.{judge}.txt.gz")
-        for share in given.budgets:
+    result, table = trec_dl19(arguments.data), []
+    for judge in arguments.judges:
+        labels = vbterrier.frames.read_labels(arguments.data / "trec_dl19" / f"labels.{judge}.txt.gz")
+        for share in arguments.budgets:
             started = time.process_time()
-            table += rows(found, labels, judge, share, range(given.seeds))
+            table += rows(result, labels, judge, share, range(arguments.seeds))
             print(pd.DataFrame(table[-4:]).to_string(), f"{time.process_time() - started:.0f} s", file=sys.stderr)
     print(markdown(by_budget(pd.DataFrame(table))))
 

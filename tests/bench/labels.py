@@ -54,18 +54,18 @@ class Collection:
 
     def prepared(self):
         """Documents of the first ranks as arrays, with the share of each candidate in their gold tags."""
-        found = ambiguous_documents(
+        result = ambiguous_documents(
             self.runs, self.topics, intents=self.intents, documents=self.documents, tags=self.tags, cutoffs=CUTOFFS
         )
         pairs = {(qid, docno): part for (qid, docno), part in self.gold.groupby(["qid", "docno"])["entity_id"]}
-        share = np.zeros(len(found.table.document))
-        for document, docno in enumerate(found.docno):
-            topic = found.table.topic[document]
-            here = share[found.table.starts[document] : found.table.starts[document + 1]]
-            entities = pairs.get((found.qids[topic], docno), ())
-            places = [found.entities[topic].index(one) for one in entities if one in found.entities[topic]] or [-1]
+        share = np.zeros(len(result.table.document))
+        for document, docno in enumerate(result.docno):
+            topic = result.table.topic[document]
+            here = share[result.table.starts[document] : result.table.starts[document + 1]]
+            entities = pairs.get((result.qids[topic], docno), ())
+            places = [result.entities[topic].index(one) for one in entities if one in result.entities[topic]] or [-1]
             here[places] = 1 / len(places)
-        return found, share
+        return result, share
 
 
 def systems(order, text, tags, gold, prob, query, seed):
@@ -136,8 +136,8 @@ def collection(topics, pools, text, intents, gold, tags):
         sets = []
         for kind in ("tags", "gold"):
             is_by_query = not about[kind] or isinstance(next(iter(about[kind])), tuple)
-            found = [about[kind].get((qid, d) if is_by_query else d, set()) & set(prob) for d in pool]
-            sets.append(found)
+            results = [about[kind].get((qid, d) if is_by_query else d, set()) & set(prob) for d in pool]
+            sets.append(results)
         ranked = systems(pool, [text.get(d, "") for d in pool], *sets, prob, query, number)
         for name, ranking in ranked.items():
             rows.setdefault(name, []).extend((qid, docno, -rank) for rank, docno in enumerate(ranking))
@@ -198,17 +198,17 @@ def ambient(data):
 
 
 def aida_with(data, linker):
-    found = aida(data)
-    named = pd.read_csv(found.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False).set_index("qid")[
+    judged = aida(data)
+    named = pd.read_csv(judged.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False).set_index("qid")[
         "name"
     ]
-    intents = found.intents.merge(named.rename("name"), left_on="entity_id", right_index=True, how="left")
+    intents = judged.intents.merge(named.rename("name"), left_on="entity_id", right_index=True, how="left")
     intents = intents[["qid", "entity_id", "prob", "name"]]
-    run = found.runs["bm25"].sort_values(["qid", "score"], ascending=[True, False])
-    linked = found.tags[linker].assign(text=lambda frame: frame["entity_id"].map(named).fillna(frame["entity_id"]))
+    run = judged.runs["bm25"].sort_values(["qid", "score"], ascending=[True, False])
+    linked = judged.tags[linker].assign(text=lambda frame: frame["entity_id"].map(named).fillna(frame["entity_id"]))
     text = linked.groupby("docno")["text"].agg(" ".join).to_dict()
     pools = {qid: list(part["docno"].head(15)) for qid, part in run.groupby("qid")}
-    return collection(found.topics, pools, text, intents, found.tags["gold"], found.tags[linker])
+    return collection(judged.topics, pools, text, intents, judged.tags["gold"], judged.tags[linker])
 
 
 def ramdocs(data):
@@ -262,8 +262,8 @@ def congress(data, n_topics=150):
             is_nil = rng.random() < 0.2
             one = str(rng.choice(others)) if is_nil else str(rng.choice(candidates, p=weights))
             docno = f"{qid}.{place}"
-            said = rng.permutation(facts[one])[: rng.integers(1, 4)]
-            text[docno] = f"{name} {' '.join(said)}"
+            facts_of_document = rng.permutation(facts[one])[: rng.integers(1, 4)]
+            text[docno] = f"{name} {' '.join(facts_of_document)}"
             pools[qid].append(docno)
             if one in candidates:
                 gold.append((qid, docno, one))
@@ -294,14 +294,14 @@ def web(data, year):
         ["qid", "score"], ascending=[True, False]
     )
     pools = {qid: list(part["docno"].head(30)) for qid, part in run.groupby("qid")}
-    found = collection(topics[["qid", "query"]], pools, {}, intents, gold, None)
-    known = set(found.topics["qid"])
+    dataset = collection(topics[["qid", "query"]], pools, {}, intents, gold, None)
+    qids = set(dataset.topics["qid"])
     for path in sorted((folder / "runs").glob(f"*.{year}.run.gz")):
         frame = vbterrier.read_run(path)
-        frame = frame[frame["qid"].isin(known)]
-        if frame["qid"].nunique() == len(known):
-            found.runs[path.name.split(".")[0]] = frame
-    return found
+        frame = frame[frame["qid"].isin(qids)]
+        if frame["qid"].nunique() == len(qids):
+            dataset.runs[path.name.split(".")[0]] = frame
+    return dataset
 
 
 COLLECTIONS = {
@@ -318,8 +318,8 @@ COLLECTIONS = {
 def fitted_priors(prepared):
     """Means and standard deviations over collections of the coefficients of all annotated documents."""
     coefs = []
-    for found, share in prepared:
-        table, every = found.table, np.ones(found.n_documents, bool)
+    for judged, share in prepared:
+        table, every = judged.table, np.ones(judged.n_documents, bool)
         wide = np.full(len(START), 1 / 3.0**2)
         features = table.features(share, every)
         coefs.append(table.coefficients(features, share, every, START, wide))
@@ -327,32 +327,32 @@ def fitted_priors(prepared):
     return CoefficientPriors(coefs.mean(axis=0), np.maximum(coefs.std(axis=0, ddof=1), 0.3))
 
 
-def drawn(found, share, portion, design, seed, constants, n_draws):
+def drawn(judged, share, portion, design, seed, constants, n_draws):
     """Estimates from a sample of a share of the documents; ``None`` if it is too small for an interval."""
-    n = round(portion * found.n_documents)
-    sample = found.sample(design, n, seed)
-    n_topics = len(np.unique(found.table.topic[sample.drawn]))
+    n = round(portion * judged.n_documents)
+    sample = judged.sample(design, n, seed)
+    n_topics = len(np.unique(judged.table.topic[sample.drawn]))
     if sample.drawn.sum() < FEWEST_DOCUMENTS or (design == "topics" and n_topics < FEWEST_TOPICS):
         return None
-    known = np.where(sample.drawn[found.table.document], share, 0.0)
-    return sample, *found.estimates(
-        design, known, sample.drawn, sample.inclusion, constants=constants, n_draws=n_draws, seed=seed
+    label = np.where(sample.drawn[judged.table.document], share, 0.0)
+    return sample, *judged.estimates(
+        design, label, sample.drawn, sample.inclusion, constants=constants, n_draws=n_draws, seed=seed
     )
 
 
-def half_widths(found, level):
+def half_widths(result, level):
     """Half-widths of the intervals of scores."""
-    error = np.sqrt(np.einsum("mkss->mks", found.covariance))
-    return student.ppf((1 + level) / 2, np.maximum(found.degrees, 2)) * error
+    error = np.sqrt(np.einsum("mkss->mks", result.covariance))
+    return student.ppf((1 + level) / 2, np.maximum(result.degrees, 2)) * error
 
 
-def cell(found, share, portion, design, n_draws, constants, n_tags=N_DRAWS):
+def cell(judged, share, portion, design, n_draws, constants, n_tags=N_DRAWS):
     """A row of the table, and the standardised errors of scores."""
-    truth = found.rankings.topic_scores(found.words(share)).mean(axis=2)
+    truth = judged.rankings.topic_scores(judged.words(share)).mean(axis=2)
     errors, inside, taus, right, wrong, ordered, z, seconds = [], [], [], [], 0, 0, [], []
     for seed in range(n_draws):
         start = time.process_time()
-        made = drawn(found, share, portion, design, seed, constants, n_tags)
+        made = drawn(judged, share, portion, design, seed, constants, n_tags)
         if made is None:
             return None, None
         sample, estimates, prob = made
@@ -362,9 +362,9 @@ def cell(found, share, portion, design, n_draws, constants, n_tags=N_DRAWS):
         inside.append(np.abs(errors[-1]) <= half + 1e-9)
         z.append(np.abs(errors[-1]) * constants.widen[design] / np.maximum(half, 1e-12))
         taus.append(kendalltau(estimates.score[0, 0], truth[0, 0])[0])
-        best = np.maximum.reduceat(prob, found.table.starts[:-1])
-        is_best = prob == best[found.table.document]
-        hit = np.bincount(found.table.document, is_best & (share > 0), found.n_documents) > 0
+        best = np.maximum.reduceat(prob, judged.table.starts[:-1])
+        is_best = prob == best[judged.table.document]
+        hit = np.bincount(judged.table.document, is_best & (share > 0), judged.n_documents) > 0
         right.append(hit[~sample.drawn].mean() if not sample.drawn.all() else np.nan)
         cov = estimates.covariance[0, 0]
         a, b = np.triu_indices(len(cov), 1)
@@ -411,13 +411,13 @@ def left_out(rows, ratios):
     return rows
 
 
-def without(found, share, constants):
+def without(judged, share, constants):
     """Rows of the table without annotations: scores under machine tags, and expected under the model."""
-    truth = found.rankings.topic_scores(found.words(share)).mean(axis=2)
+    truth = judged.rankings.topic_scores(judged.words(share)).mean(axis=2)
     rows = []
-    machine = found.rankings.topic_scores(found.words(found.table.tagged / 1.0)).mean(axis=2)
-    none = np.zeros(found.n_documents, bool)
-    model = found.expected(found.table.probabilities(0 * share, none, constants.priors, by_topic=False))
+    machine = judged.rankings.topic_scores(judged.words(judged.table.tagged / 1.0)).mean(axis=2)
+    none = np.zeros(judged.n_documents, bool)
+    model = judged.expected(judged.table.probabilities(0 * share, none, constants.priors, by_topic=False))
     for name, score in (("machine tags", machine), ("model", model)):
         rmse = np.sqrt(np.mean((score - truth) ** 2, axis=2))
         tau = kendalltau(score[0, 0], truth[0, 0])[0]
@@ -427,19 +427,19 @@ def without(found, share, constants):
     return rows
 
 
-def distances(found, share, portion, n_draws, constants):
+def distances(judged, share, portion, n_draws, constants):
     """Mean total variation between the share of each intent in all gold tags, and probabilities given and estimated.
 
     Topics without a gold tag are left out.
     """
-    table, is_intent = found.table, ~found.table.is_nil
-    counts = np.zeros(found.rankings.prob.shape)
+    table, is_intent = judged.table, ~judged.table.is_nil
+    counts = np.zeros(judged.rankings.prob.shape)
     np.add.at(counts, (table.topic[table.document[is_intent]], table.place[is_intent]), share[is_intent])
     is_tagged = counts.sum(axis=1) > 0
     truth = np.concatenate(
-        [row[: len(entities)] / max(row.sum(), 1) for row, entities in zip(counts, found.entities, strict=True)]
+        [row[: len(entities)] / max(row.sum(), 1) for row, entities in zip(counts, judged.entities, strict=True)]
     )
-    topic = np.repeat(np.arange(len(found.qids)), [len(entities) for entities in found.entities])
+    topic = np.repeat(np.arange(len(judged.qids)), [len(entities) for entities in judged.entities])
 
     def distance(values):
         return (np.bincount(topic, np.abs(values - truth)) / 2)[is_tagged].mean()
@@ -448,15 +448,15 @@ def distances(found, share, portion, n_draws, constants):
     for design in ("topics", "documents"):
         errors = []
         for seed in range(n_draws):
-            made = drawn(found, share, portion, design, seed, constants, N_DRAWS)
+            made = drawn(judged, share, portion, design, seed, constants, N_DRAWS)
             if made is not None:
                 sample, _, prob = made
-                known = np.where(sample.drawn[table.document], share, prob)
-                frame = intent_estimates(found, known)
+                label = np.where(sample.drawn[table.document], share, prob)
+                frame = intent_estimates(judged, label)
                 errors.append((distance(frame["prob"].to_numpy()), distance(frame["estimate"].to_numpy())))
         if errors:
-            given, estimate = np.mean(errors, axis=0)
-            rows.append({"share": portion, "design": design, "given": given, "estimate": estimate})
+            error, estimate = np.mean(errors, axis=0)
+            rows.append({"share": portion, "design": design, "given": error, "estimate": estimate})
     return rows
 
 
@@ -479,35 +479,35 @@ def main():
         default=CONSTANTS.scale,
         help="scale of pairs in ES, its factor in VB",
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     prepared = {}
     for name, read in COLLECTIONS.items():
-        prepared[name] = read(given.data).prepared()
-        found = prepared[name][0]
+        prepared[name] = read(arguments.data).prepared()
+        result = prepared[name][0]
         print(
-            f"{name}: {len(found.qids)} topics, {found.n_documents} documents, {len(found.systems)} systems",
+            f"{name}: {len(result.qids)} topics, {result.n_documents} documents, {len(result.systems)} systems",
             file=sys.stderr,
         )
-    if given.constants:
+    if arguments.constants:
         print(fitted_priors(prepared.values()))
     rows, cells, ratios = [], [], []
-    for name in given.collections:
-        found, share = prepared[name]
+    for name in arguments.collections:
+        result, share = prepared[name]
         others = [pair for other, pair in prepared.items() if family(other) != family(name)]
-        priors = CONSTANTS.priors if given.given else fitted_priors(others)
-        constants = AnnotationConstants(priors, tuple(given.scale), CONSTANTS.widen)
-        if given.intents:
+        priors = CONSTANTS.priors if arguments.given else fitted_priors(others)
+        constants = AnnotationConstants(priors, tuple(arguments.scale), CONSTANTS.widen)
+        if arguments.intents:
             rows += [
                 {"collection": name, **row}
-                for portion in given.shares
-                for row in distances(found, share, portion, given.draws, constants)
+                for portion in arguments.shares
+                for row in distances(result, share, portion, arguments.draws, constants)
             ]
             continue
-        rows += [{"collection": name, "share": 0.0, **row} for row in without(found, share, constants)]
-        for portion in given.shares:
-            for design in given.designs:
-                row, ratio = cell(found, share, portion, design, given.draws, constants, given.tag_draws)
+        rows += [{"collection": name, "share": 0.0, **row} for row in without(result, share, constants)]
+        for portion in arguments.shares:
+            for design in arguments.designs:
+                row, ratio = cell(result, share, portion, design, arguments.draws, constants, arguments.tag_draws)
                 if row is not None:
                     cells.append({"collection": name, "share": portion, "design": design, **row})
                     ratios.append(ratio)

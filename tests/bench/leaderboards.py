@@ -35,8 +35,8 @@ def planted(seed, n_systems, n_topics, spread):
     """True means of systems, and their scores on topics."""
     rng = stream(seed, "planted")
     true = rng.normal(0.5, spread, n_systems)
-    hard, own = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.15, (n_topics, n_systems))
-    return true, true + hard + own * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
+    hard, effect = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.15, (n_topics, n_systems))
+    return true, true + hard + effect * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
 
 
 def planted_coverage(n_systems, n_topics, spread, n=300):
@@ -47,14 +47,14 @@ def planted_coverage(n_systems, n_topics, spread, n=300):
         rank, means = ranks_of(true), scores.mean(axis=0)
         draws = resampled_means(scores, 1000, stream(seed, "topics")).T
         inflation = np.sqrt(n_topics / (n_topics - 1))
-        found = rank_intervals(means, draws, LEVEL, df=n_topics - 1, inflation=inflation)
+        ranks = rank_intervals(means, draws, LEVEL, df=n_topics - 1, inflation=inflation)
         low, high = np.quantile(ranks_of(draws), [0.05, 0.95], axis=1, method="inverted_cdf")
         best = np.argmin(rank)
         row = []
-        for a, b in ((found.low, found.high), (low, high)):
+        for a, b in ((ranks.low, ranks.high), (low, high)):
             covered = (a <= rank) & (rank <= b)
             row += [covered.mean(), covered[best], (b - a).mean()]
-        rows.append([*row, not (found.better & (true[:, None] < true)).any()])
+        rows.append([*row, not (ranks.better & (true[:, None] < true)).any()])
     return np.mean(rows, axis=0)
 
 
@@ -72,19 +72,19 @@ def shared_coverage(runs, qrels, share, n_topics, n=20):
         some = some[some.groupby("qid")["label"].transform("max") > 0]
         source = "both" if n_topics else "unjudged"
         less = {name: run[run["qid"].isin(some["qid"])] for name, run in runs.items()}
-        found = leaderboard(
+        board = leaderboard(
             less, some, uncertainty=source, data=everywhere, inference=Inference(n_draws=500, level=LEVEL, seed=seed)
         ).systems.set_index("name")
-        own = truth[found.index]
-        covered.append(((found["rank_low"] <= own) & (own <= found["rank_high"])).mean())
-        widths.append((found["rank_high"] - found["rank_low"]).mean())
+        expected = truth[board.index]
+        covered.append(((board["rank_low"] <= expected) & (expected <= board["rank_high"])).mean())
+        widths.append((board["rank_high"] - board["rank_low"]).mean())
     return np.mean(covered), np.mean(widths)
 
 
 def correlations(truth, estimate):
     """Kendall's tau, tau_AP and rank-biased overlap."""
-    found = rank_correlations(truth, estimate)
-    return found.tau, found.tau_ap, rank_biased_overlap(truth, estimate)
+    actual = rank_correlations(truth, estimate)
+    return actual.tau, actual.tau_ap, rank_biased_overlap(truth, estimate)
 
 
 def correlation_coverage(spread, bias, n=100, n_systems=30, n_topics=50):
@@ -95,15 +95,15 @@ def correlation_coverage(spread, bias, n=100, n_systems=30, n_topics=50):
     values, ends, centres = [], [], []
     for seed in range(n):
         rng = stream(seed, "judge")
-        hard, own = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.12, (n_topics, n_systems))
-        human = true + hard + own
-        machine = judged + hard + 0.7 * own + rng.normal(0, 0.05, own.shape)
+        hard, effect = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.12, (n_topics, n_systems))
+        human = true + hard + effect
+        machine = judged + hard + 0.7 * effect + rng.normal(0, 0.05, effect.shape)
         both = resampled_means(np.hstack([human, machine]), 300, rng)
         pairs = [np.split(row, 2) for row in (np.hstack([human, machine]).mean(axis=0), *both)]
-        found = [correlations(*pair) for pair in pairs]
-        values.append(found[0])
-        ends.append(np.quantile(found[1:], [0.05, 0.95], axis=0))
-        centres.append(np.mean(found[1:], axis=0))
+        results = [correlations(*pair) for pair in pairs]
+        values.append(results[0])
+        ends.append(np.quantile(results[1:], [0.05, 0.95], axis=0))
+        centres.append(np.mean(results[1:], axis=0))
     values, ends, shift = np.array(values), np.array(ends), np.array(values) - np.array(centres)
     aim = values.mean(axis=0)
 
@@ -121,8 +121,8 @@ def benchmark(seed, n_systems=181, n_tasks=15, n_queries=100):
     names = np.repeat([f"s{i:03}" for i in range(n_systems)], n_queries)
     qids = np.tile([f"q{i}" for i in range(n_queries)], n_systems)
     for task in range(n_tasks):
-        own = skill + rng.normal(0, 0.1) + rng.normal(0, 0.04, n_systems)
-        value = own[:, None] + rng.normal(0, 0.2, n_queries) + rng.normal(0, 0.15, (n_systems, n_queries))
+        scores = skill + rng.normal(0, 0.1) + rng.normal(0, 0.04, n_systems)
+        value = scores[:, None] + rng.normal(0, 0.2, n_queries) + rng.normal(0, 0.15, (n_systems, n_queries))
         frame = {"dataset": f"task{task:02}", "name": names, "qid": qids, "value": value.ravel()}
         parts.append(pd.DataFrame(frame).assign(measure="nDCG@10"))
     return pd.concat(parts, ignore_index=True)
@@ -130,10 +130,10 @@ def benchmark(seed, n_systems=181, n_tasks=15, n_queries=100):
 
 def inseparable(values, uncertainty, n_draws=1000):
     """Neighbours and pairs that do not differ, and the mean width of rank intervals."""
-    found = leaderboard(values, uncertainty=uncertainty, inference=Inference(n_draws=n_draws, level=0.95))
-    table = found.systems
+    board = leaderboard(values, uncertainty=uncertainty, inference=Inference(n_draws=n_draws, level=0.95))
+    table = board.systems
     pairs = [share_letter(*pair) for pair in combinations(table["letters"], 2)]
-    return found.n_inseparable, sum(pairs), (table["rank_high"] - table["rank_low"]).mean()
+    return board.n_inseparable, sum(pairs), (table["rank_high"] - table["rank_low"]).mean()
 
 
 if __name__ == "__main__":
@@ -150,16 +150,16 @@ if __name__ == "__main__":
             print(spread, bias, *(np.round(each, 2) for each in correlation_coverage(spread, bias)))
         print("shared: share of judgments removed, topics: covered, width", flush=True)
         for name in ("TREC DL 2019", "TREC Web 2012"):
-            found = COLLECTIONS[name](data)
+            collection = COLLECTIONS[name](data)
             for share, n_topics in ((0.3, 0), (0.5, 0), (0.0, 20), (0.3, 20)):
-                covered, width = shared_coverage(found.runs, found.qrels, share, n_topics)
-                print(f"{name}: {share:g} {n_topics or 'all'}: {covered:.3f} {width:.1f} of {len(found.runs)}")
+                covered, width = shared_coverage(collection.runs, collection.qrels, share, n_topics)
+                print(f"{name}: {share:g} {n_topics or 'all'}: {covered:.3f} {width:.1f} of {len(collection.runs)}")
         print("groups left out: systems, ranks recovered, ranks covered, mean change of rank")
-        found = COLLECTIONS["TREC DL 2019"](data)
-        groups = {name: re.match("[A-Za-z]+", name)[0] for name in found.runs}
+        collection = COLLECTIONS["TREC DL 2019"](data)
+        groups = {name: re.match("[A-Za-z]+", name)[0] for name in collection.runs}
         for measure in ("nDCG@10", "ENDCG@10"):
             table = leaderboard(
-                found.runs, found.qrels, measure, groups=groups, inference=Inference(n_draws=500)
+                collection.runs, collection.qrels, measure, groups=groups, inference=Inference(n_draws=500)
             ).reusability
             moved = (table["rank_without"] - table["rank"]).abs().mean()
             print(measure, len(table), table["recovered"].sum(), table["covered"].sum(), f"{moved:.2f}")

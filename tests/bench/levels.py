@@ -150,8 +150,8 @@ def peeking_errors(scores, n, n_samples):
         mean = np.cumsum(x)[4:] / sizes
         variance = (np.cumsum(x**2)[4:] / sizes - mean**2) * sizes / (sizes - 1)
         reach = special.stdtrit(sizes - 1, 0.975) * np.sqrt(np.maximum(variance, 0) / sizes)
-        found = confidence_sequence(x, bounds=BOUNDS)
-        false += [(np.abs(mean) > reach).any(), ((found["low"] > 0) | (found["high"] < 0)).any()]
+        sequence = confidence_sequence(x, bounds=BOUNDS)
+        false += [(np.abs(mean) > reach).any(), ((sequence["low"] > 0) | (sequence["high"] < 0)).any()]
     return tuple(false / n_samples)
 
 

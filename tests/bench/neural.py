@@ -55,23 +55,23 @@ def aida(data, first_stage):
 
     A document is relevant to a name if it uses it for the entity that the name mostly means.
     """
-    found = read_aida(data)
-    text = found.links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
-    run = found.runs[first_stage]
-    query = found.topics.set_index("qid")["query"]
-    meant = found.intents.loc[found.intents.groupby("qid", sort=False)["p"].idxmax(), ["qid", "entity_id"]]
-    entities = pd.read_csv(found.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
+    collection = read_aida(data)
+    text = collection.links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
+    run = collection.runs[first_stage]
+    query = collection.topics.set_index("qid")["query"]
+    meant = collection.intents.loc[collection.intents.groupby("qid", sort=False)["p"].idxmax(), ["qid", "entity_id"]]
+    entities = pd.read_csv(collection.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
     return SimpleNamespace(
         first_stage=first_stage,
         run=run.assign(query=run["qid"].map(query), text=run["docno"].map(text).fillna("")),
-        qrels=found.qrels,
+        qrels=collection.qrels,
         meant=meant.rename(columns={"entity_id": "docno"}).assign(score=1.0),
-        tags=found.tags,
+        tags=collection.tags,
         names=dict(zip(entities["qid"], entities["name"], strict=True)),
     )
 
 
-def trained(found, links, entities, model, encoded, variant, checkpoints=None, limits=None):
+def trained(collection, links, entities, model, encoded, variant, checkpoints=None, limits=None):
     """The run of a model in five folds, its parameters, and CPU seconds without encoding texts.
 
     ``limits``: epochs and patience, ``None`` for the defaults.
@@ -80,7 +80,7 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None, l
     """
 
     def stage_of(training):
-        options = {"names": found.names, "training": training, "architecture": Architecture(variant=variant)}
+        options = {"names": collection.names, "training": training, "architecture": Architecture(variant=variant)}
         stage = NeuralReranker(links, entities, model=model, **options)
         # Texts are encoded once for all models, as in one process that compares them.
         stage._encoded = encoded
@@ -89,7 +89,7 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None, l
         return stage
 
     stage, seconds, parts = stage_of(Training(**(limits or {}))), 0.0, []
-    topics, labels = RowsByTopic(found.run, "run"), RowsByTopic(found.qrels, "qrels")
+    topics, labels = RowsByTopic(collection.run, "run"), RowsByTopic(collection.qrels, "qrels")
     for fold in Folds(FOLDS, topics.names, 0):
         file = None if checkpoints is None else checkpoints.with_name(f"{checkpoints.name}-{fold.number}.csv")
         if file is not None and file.exists():
@@ -111,39 +111,41 @@ def trained(found, links, entities, model, encoded, variant, checkpoints=None, l
     return run, {"parameters": int(run["parameters"].max()), "CPU s": seconds}
 
 
-def table(found, linker, models, encoded, variant, checkpoints=None, limits=None, kinds=KINDS):
+def table(collection, linker, models, encoded, variant, checkpoints=None, limits=None, kinds=KINDS):
     """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
-    links = link_pool(found.run, found.tags[linker])
-    consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
+    links = link_pool(collection.run, collection.tags[linker])
+    consensus = vbterrier.entities.ConsensusEntities(links, cutoff=20)(collection.run)
     # A trained ranker, fitted again in each fold: its run for the conditional setting, and the stage for rerankers.
     selector = vbterrier.entities.ConsensusEntities(links, min_documents=1) >> vbterrier.entities.EntitySelector(
-        links, names=found.names
+        links, names=collection.names
     )
-    selected = cross_validated(selector, found.run, found.qrels, folds=FOLDS)
+    selected = cross_validated(selector, collection.run, collection.qrels, folds=FOLDS)
     columns = []
     for kind, entities, stage in (
-        ("gold", found.meant, found.meant),
+        ("gold", collection.meant, collection.meant),
         ("consensus", consensus, consensus),
         ("selected", selected, selector),
     ):
         if kind not in kinds:
             continue
-        systems = {FIRST: found.run, "overlap": OverlapReranker(links, entities)(found.run)}
+        systems = {FIRST: collection.run, "overlap": OverlapReranker(links, entities)(collection.run)}
         costs = {}
         for model in models:
             cell = (
-                None if checkpoints is None else checkpoints / f"{found.first_stage}-{variant}-{model}-{linker}-{kind}"
+                None
+                if checkpoints is None
+                else checkpoints / f"{collection.first_stage}-{variant}-{model}-{linker}-{kind}"
             )
-            systems[model], costs[model] = trained(found, links, stage, model, encoded, variant, cell, limits)
+            systems[model], costs[model] = trained(collection, links, stage, model, encoded, variant, cell, limits)
             print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
             systems,
-            found.qrels,
+            collection.qrels,
             ["AP"],
             links=links,
             entities=entities,
             inference=Inference(n_resamples=100),
-            options=ReachOptions(pool=found.run),
+            options=ReachOptions(pool=collection.run),
         )
         for setting, values in result.values.groupby("setting", sort=False):
             wide = values.pivot(index="qid", columns="name", values="value").dropna()[list(systems)]
@@ -176,18 +178,20 @@ def documented(made):
     return "\n".join(lines)
 
 
-def flipped(found, linker, encoded):
+def flipped(collection, linker, encoded):
     """Largest change of a score of the topics of a test fold when their judgments are flipped, by stages."""
-    links = link_pool(found.run, found.tags[linker])
+    links = link_pool(collection.run, collection.tags[linker])
     every = vbterrier.entities.ConsensusEntities(links, min_documents=1)
-    selector = every >> vbterrier.entities.EntitySelector(links, names=found.names)
+    selector = every >> vbterrier.entities.EntitySelector(links, names=collection.names)
 
     def reranker(entities, model="duet"):
-        stage = NeuralReranker(links, entities, model=model, names=found.names)
+        stage = NeuralReranker(links, entities, model=model, names=collection.names)
         stage._encoded = encoded
         return stage
 
-    ranker = vbterrier.entities.ConsensusEntities(links, cutoff=20) >> NeuralEntityRanker(links, found.names, layers=0)
+    ranker = vbterrier.entities.ConsensusEntities(links, cutoff=20) >> NeuralEntityRanker(
+        links, collection.names, layers=0
+    )
     pipelines = {
         "selector": selector,
         "MonoBERT": ranker,
@@ -196,14 +200,14 @@ def flipped(found, linker, encoded):
         "MonoBERT, reranker": reranker(ranker),
         "reranker, selector, reranker": reranker(every, "knrm") >> reranker(selector),
     }
-    pairs = found.run[["qid", "docno"]].merge(found.qrels, how="left", on=["qid", "docno"])
+    pairs = collection.run[["qid", "docno"]].merge(collection.qrels, how="left", on=["qid", "docno"])
     qrels = pairs.assign(label=pairs["label"].fillna(0).astype(int))
-    test = next(iter(Folds(FOLDS, found.run["qid"].unique(), 0))).test
-    own = qrels["qid"].isin(test)
-    turned = qrels.assign(label=np.where(own, 1 - qrels["label"], qrels["label"]))
+    test = next(iter(Folds(FOLDS, collection.run["qid"].unique(), 0))).test
+    tested = qrels["qid"].isin(test)
+    turned = qrels.assign(label=np.where(tested, 1 - qrels["label"], qrels["label"]))
     rows = []
     for name, pipeline in pipelines.items():
-        before, after = (cross_validated(pipeline, found.run, labels, folds=FOLDS) for labels in (qrels, turned))
+        before, after = (cross_validated(pipeline, collection.run, labels, folds=FOLDS) for labels in (qrels, turned))
         pairs = before.merge(after, on=["qid", "docno"], validate="one_to_one")
         change = (pairs["score_x"] - pairs["score_y"]).abs().groupby(pairs["qid"].isin(test)).max()
         rows.append((name, change[True], change[False]))
@@ -211,10 +215,10 @@ def flipped(found, linker, encoded):
     return pd.DataFrame(rows, columns=["stages", "test topics", "other topics"])
 
 
-def entity_ranker(found, linker):
+def entity_ranker(collection, linker):
     """AUC on binary labels of held-out topics: consensus, and MonoBERT trained on the labels of other topics."""
-    links = link_pool(found.run, found.tags[linker], found.qrels)
-    run = vbterrier.entities.ConsensusEntities(links, cutoff=20)(found.run)
+    links = link_pool(collection.run, collection.tags[linker], collection.qrels)
+    run = vbterrier.entities.ConsensusEntities(links, cutoff=20)(collection.run)
     labels = entity_labels(links).dropna(subset="label").rename(columns={"entity_id": "docno"})
     rows = []
     for name, options in {
@@ -228,7 +232,7 @@ def entity_ranker(found, linker):
         scored = (
             run
             if options is None
-            else NeuralEntityRanker(links, found.names, **options).cross_validated(run, found.qrels)
+            else NeuralEntityRanker(links, collection.names, **options).cross_validated(run, collection.qrels)
         )
         seconds = time.process_time() - start
         joined = scored.merge(labels[["qid", "docno", "label"]], on=["qid", "docno"])
@@ -243,47 +247,54 @@ def entity_ranker(found, linker):
 
 def main():
     """Print the tables."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("data", type=Path)
-    asked.add_argument("--links", nargs="+", default=["gold", "wat", "genre"])
-    asked.add_argument("--run", default="bm25", choices=["bm25", "dph"], help="the first stage")
-    asked.add_argument("--models", nargs="*", help="models (default: all of the variant)")
-    asked.add_argument("--variant", default="compact", choices=VARIANTS)
-    asked.add_argument(
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--links", nargs="+", default=["gold", "wat", "genre"])
+    parser.add_argument("--run", default="bm25", choices=["bm25", "dph"], help="the first stage")
+    parser.add_argument("--models", nargs="*", help="models (default: all of the variant)")
+    parser.add_argument("--variant", default="compact", choices=VARIANTS)
+    parser.add_argument(
         "--checkpoints", type=Path, help="a folder for the folds of the models, which a later call resumes"
     )
-    asked.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="entities of the queries")
-    asked.add_argument("--epochs", type=int, help="the most epochs of a fold (default: that of the rerankers)")
-    asked.add_argument("--patience", type=int, help="epochs without a gain on validation topics that end a fold")
-    asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
-    asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
-    given = asked.parse_args()
-    if given.checkpoints is not None:
-        given.checkpoints.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="entities of the queries")
+    parser.add_argument("--epochs", type=int, help="the most epochs of a fold (default: that of the rerankers)")
+    parser.add_argument("--patience", type=int, help="epochs without a gain on validation topics that end a fold")
+    parser.add_argument("--rankers", action="store_true", help="entity rankers, too")
+    parser.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
+    arguments = parser.parse_args()
+    if arguments.checkpoints is not None:
+        arguments.checkpoints.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", DegenerateWarning)
-    found = aida(given.data, given.run)
-    is_reference = given.variant == "reference"
+    collection = aida(arguments.data, arguments.run)
+    is_reference = arguments.variant == "reference"
     encoded = RawTexts(TokenVectors()) if is_reference else Texts(TokenVectors())
-    if given.models is None:
-        given.models = list(REFERENCE if is_reference else MODELS)
-    if given.models or given.flipped:
+    if arguments.models is None:
+        arguments.models = list(REFERENCE if is_reference else MODELS)
+    if arguments.models or arguments.flipped:
         start = time.process_time()
-        texts = list(dict.fromkeys([*found.run["text"], *found.names.values(), *found.run["query"]]))
+        texts = list(dict.fromkeys([*collection.run["text"], *collection.names.values(), *collection.run["query"]]))
         for text in texts:
             encoded(text)
         print(f"{len(texts)} texts encoded in {time.process_time() - start:.0f} CPU s", flush=True)
-    for linker in given.links:
+    for linker in arguments.links:
         print(f"\n{linker} links")
-        if given.models:
-            limits = {"epochs": given.epochs, "patience": given.patience}
+        if arguments.models:
+            limits = {"epochs": arguments.epochs, "patience": arguments.patience}
             made = table(
-                found, linker, given.models, encoded, given.variant, given.checkpoints, limits, tuple(given.kinds)
+                collection,
+                linker,
+                arguments.models,
+                encoded,
+                arguments.variant,
+                arguments.checkpoints,
+                limits,
+                tuple(arguments.kinds),
             )
             print(made.round(4).to_string(), documented(made), sep="\n\n", flush=True)
-        if given.flipped:
-            print(flipped(found, linker, encoded).to_string(index=False), flush=True)
-        if given.rankers:
-            print(entity_ranker(found, linker).round(3).to_string(index=False), flush=True)
+        if arguments.flipped:
+            print(flipped(collection, linker, encoded).to_string(index=False), flush=True)
+        if arguments.rankers:
+            print(entity_ranker(collection, linker).round(3).to_string(index=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ def looks(runs, qrels, seed):
     """Return True if any interval excludes the final difference: with ordinary intervals, and with numbered looks."""
     pair = tuple(runs)
     first = pd.concat([run.sort_values("score", ascending=False).groupby("qid").head(10) for run in runs.values()])
-    known = qrels.sample(frac=0.5, random_state=seed)
-    wanted = qrels.merge(first[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
-    final = pd.concat([known, wanted]).drop_duplicates(["qid", "docno"])
+    labels = qrels.sample(frac=0.5, random_state=seed)
+    judged = qrels.merge(first[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
+    final = pd.concat([labels, judged]).drop_duplicates(["qid", "docno"])
     means = vbterrier.score(
         runs, final, ["nDCG@10"], data=Data(on_topics="all"), inference=Inference(interval="normal")
     ).means()["nDCG@10"]
@@ -35,7 +35,7 @@ def looks(runs, qrels, seed):
         plans = [
             vbterrier.judge_next(
                 runs,
-                known,
+                labels,
                 budget=BUDGET,
                 difference=pair,
                 look=numbered,
@@ -48,7 +48,7 @@ def looks(runs, qrels, seed):
         listed = plans[0].documents[["qid", "docno"]].merge(qrels, on=["qid", "docno"], how="left")
         if not len(listed):
             break
-        known = pd.concat([known, listed.assign(label=listed["label"].fillna(0).astype(int))])
+        labels = pd.concat([labels, listed.assign(label=listed["label"].fillna(0).astype(int))])
     return missed[0], missed[1]
 
 
@@ -59,11 +59,13 @@ if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in ("TREC DL 2019", "TREC Web 2012"):
-            found = COLLECTIONS[name](data)
-            draws, names = np.random.default_rng(1), sorted(found.runs)
+            collection = COLLECTIONS[name](data)
+            draws, names = np.random.default_rng(1), sorted(collection.runs)
             pairs = [draws.choice(len(names), 2, replace=False) for _ in range(N_PAIRS)]
             missed = [
-                looks({names[a]: found.runs[names[a]], names[b]: found.runs[names[b]]}, found.qrels, seed)
+                looks(
+                    {names[a]: collection.runs[names[a]], names[b]: collection.runs[names[b]]}, collection.qrels, seed
+                )
                 for seed, (a, b) in enumerate(pairs)
             ]
             ordinary, numbered = np.mean(missed, axis=0)

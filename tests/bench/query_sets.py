@@ -33,8 +33,8 @@ def queries(data):
     gold["qid"] = gold["docno"] + ":" + gold[1].astype(str) + "-" + gold[2].astype(str)
     entity = {"gold": gold["entity_id"]}
     for name, linker in LINKERS.items():
-        own = links[name].drop_duplicates(SPAN)
-        entity[linker] = gold[SPAN].merge(own[[*SPAN, "entity_id"]], on=SPAN, how="left")["entity_id"]
+        mentions = links[name].drop_duplicates(SPAN)
+        entity[linker] = gold[SPAN].merge(mentions[[*SPAN, "entity_id"]], on=SPAN, how="left")["entity_id"]
     return (
         gold["qid"],
         gold["docno"],

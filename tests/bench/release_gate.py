@@ -69,16 +69,16 @@ KINDS_MORE = {
 
 def rates(kind, guarantee, n, n_releases, shift=-MARGIN, margin=MARGIN):
     """Shares of releases that PASS and that FAIL, inspected once."""
-    criteria, found = Criteria(margin, ALPHA, guarantee, n_resamples=2000), []
+    criteria, result = Criteria(margin, ALPHA, guarantee, n_resamples=2000), []
     drawn = [release(kind, np.random.default_rng([seed, n]), n, shift) for seed in range(n_releases)]
     if kind == HEAD:
         for seed, (d, w) in enumerate(drawn):
-            found += limits(replace(criteria, seed=seed), d[:, None], SampledQueries(w)).decisions(criteria)
+            result += limits(replace(criteria, seed=seed), d[:, None], SampledQueries(w)).decisions(criteria)
     else:
         for start in range(0, n_releases, _TOGETHER):
             d = np.stack([d for d, _ in drawn[start : start + _TOGETHER]], axis=1)
-            found += limits(replace(criteria, seed=start), d, SampledQueries.equal(n)).decisions(criteria)
-    return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
+            result += limits(replace(criteria, seed=start), d, SampledQueries.equal(n)).decisions(criteria)
+    return result.count(PASS) / n_releases, result.count(FAIL) / n_releases
 
 
 def daily_rates(kind, n, n_releases, shift=-MARGIN, margin=MARGIN, share=0.05):
@@ -149,7 +149,7 @@ def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="de
     difference are judged before the next numbered look, until one decides. With ``column="withheld"``, rates of the
     decisions that the gate does not make because the documents are unjudged.
     """
-    found, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
+    result, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
     for seed in range(n_releases):
         rng = np.random.default_rng([seed, n, 2])
         grade = rng.binomial(2, rng.beta(1, 2, (n, 1)), (n, 20))
@@ -177,8 +177,8 @@ def holes_rates(n, n_releases, measure="ENDCG@10", looks=0, batch=40, column="de
                     {"new": new, "old": old}, qrels, measure, budget=batch, difference=both, look=look
                 )
             qrels = concat([qrels, truth.merge(plan.documents[["qid", "docno"]])], ignore_index=True)
-        found.append(gate.pairs[column].item())
-    return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
+        result.append(gate.pairs[column].item())
+    return result.count(PASS) / n_releases, result.count(FAIL) / n_releases
 
 
 def table(rows, *columns):
@@ -205,10 +205,10 @@ def main(n_releases):
         ("a twentieth flips between 0 and 1", 0.05),
     ):
         for guarantee in (BOTH, ANY):
-            found = [rates(kind, guarantee, n, n_releases, 0.0, margin)[0] for n in sizes]
-            rows.append((f"{kind}, margin {margin:g}", guarantee, *((share,) for share in found)))
-        found = [daily_rates(kind, n, n_releases, 0.0, margin)[0] for n in sizes]
-        rows.append((f"{kind}, margin {margin:g}", "daily", *((share,) for share in found)))
+            results = [rates(kind, guarantee, n, n_releases, 0.0, margin)[0] for n in sizes]
+            rows.append((f"{kind}, margin {margin:g}", guarantee, *((share,) for share in results)))
+        results = [daily_rates(kind, n, n_releases, 0.0, margin)[0] for n in sizes]
+        rows.append((f"{kind}, margin {margin:g}", "daily", *((share,) for share in results)))
     print(table(rows, head, "guarantee", *columns), "\n")
     print("False PASS / false FAIL, one look, margin .01\n")
     rows = [

@@ -94,10 +94,10 @@ def backward(aida, linker, system, n_samples, constants):
                 ends.setdefault((weight, repetition, level), []).append(quantiles)
         errors["model"].append(estimates.mean(axis=1))
     rmse = {"tags": np.abs(naive - truth)}
-    rmse |= {name: np.sqrt(np.mean((np.array(found) - truth) ** 2, axis=0)) for name, found in errors.items()}
+    rmse |= {name: np.sqrt(np.mean((np.array(actual) - truth) ** 2, axis=0)) for name, actual in errors.items()}
     covered = {}
-    for key, found in ends.items():
-        low, high = np.moveaxis(np.array(found), 1, 0)
+    for key, result in ends.items():
+        low, high = np.moveaxis(np.array(result), 1, 0)
         covered[key] = ((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean(axis=0), (high - low).mean(axis=0)
     return {"truth": truth, "mean": np.mean(errors["model"], axis=0), **rmse}, covered
 
@@ -109,41 +109,43 @@ def _pairs(run, intents, tags, gold, labelled):
 def _scores(pairs, kind):
     """Statistics of one of the columns, or of labels where they are known and tags elsewhere."""
     about = np.where(pairs.labelled, pairs.gold, pairs.tagged) if kind == "both" else getattr(pairs, kind)
-    found = []
+    results = []
     for statistic in STATISTICS:
         covered = pairs.sums(about & (pairs.rank < statistic.cutoff)) > 0
         success = np.clip(np.bincount(pairs.topic, pairs.prob * covered), 0, 1)
-        found.append(success - (statistic.measure == "VB") * np.sqrt(success * (1 - success)))
-    return np.array([one.mean() for one in found])
+        results.append(success - (statistic.measure == "VB") * np.sqrt(success * (1 - success)))
+    return np.array([one.mean() for one in results])
 
 
 def double_sampled(pairs):
     """Double sampling of documents: the unbiased estimate of ``1 - Π (1 - gold)``; NaN for VB, which is not linear."""
     factor = 1 - (pairs.tagged + pairs.labelled * (pairs.gold * 1.0 - pairs.tagged) / SHARE)
-    found = np.full(len(STATISTICS), np.nan)
+    result = np.full(len(STATISTICS), np.nan)
     for row, cutoff in enumerate(CUTOFFS):
         uncovered = np.ones(len(pairs.prob))
         shown = pairs.rank < cutoff
         np.multiply.at(uncovered, pairs.intent[shown], factor[shown])
-        found[row] = np.bincount(pairs.topic, pairs.prob * (1 - uncovered)).mean()
-    return found
+        result[row] = np.bincount(pairs.topic, pairs.prob * (1 - uncovered)).mean()
+    return result
 
 
 def of_labelled_queries(pairs):
     """Prediction-powered means from the queries whose retrieved documents are all labelled; NaN without two."""
-    found = []
+    results = []
     for statistic in STATISTICS:
         shown = pairs.rank < statistic.cutoff
         topic = pairs.topic[pairs.intent]
-        known = np.bincount(topic, shown & ~pairs.labelled, minlength=len(pairs.topics)) == 0
+        complete = np.bincount(topic, shown & ~pairs.labelled, minlength=len(pairs.topics)) == 0
         scores = []
         for about in (np.where(pairs.labelled, pairs.gold, pairs.tagged), pairs.tagged):
             success = np.clip(np.bincount(pairs.topic, pairs.prob * (pairs.sums(about & shown) > 0)), 0, 1)
             scores.append(success - (statistic.measure == "VB") * np.sqrt(success * (1 - success)))
         gold, tags = scores
-        few = known.sum() < 2
-        found.append(np.nan if few else prediction_powered_mean(gold[known], tags[known], tags[~known]).value)
-    return np.array(found, dtype=float)
+        few = complete.sum() < 2
+        results.append(
+            np.nan if few else prediction_powered_mean(gold[complete], tags[complete], tags[~complete]).value
+        )
+    return np.array(results, dtype=float)
 
 
 def main(data, n_samples):

@@ -14,8 +14,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "developers"
 
 
 def test_the_page_is_written_from_its_json():
-    found = json.loads((DOCS / "classic.json").read_text(encoding="utf-8"))
-    assert (DOCS / "classic.md").read_text(encoding="utf-8") == classic.page(found)
+    document = json.loads((DOCS / "classic.json").read_text(encoding="utf-8"))
+    assert (DOCS / "classic.md").read_text(encoding="utf-8") == classic.page(document)
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "AP"])

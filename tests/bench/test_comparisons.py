@@ -62,15 +62,15 @@ def one_t(differences, axis=-1):
 @pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
 def test_all_pairs_of_30_systems(benchmark, scores, test, correction):
     options = {"test": test, "correction": correction, "n_resamples": N_RESAMPLES}
-    found = benchmark.pedantic(comparisons, (frame_of(scores),), options, rounds=3, warmup_rounds=1)
-    assert len(found) == N_PAIRS
+    result = benchmark.pedantic(comparisons, (frame_of(scores),), options, rounds=3, warmup_rounds=1)
+    assert len(result) == N_PAIRS
     benchmark.extra_info["SciPy, times ours"] = round(scaled_up(scores, test) / benchmark.stats.stats.median, 1)
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon"])
 def test_all_pairs_without_resamples(benchmark, scores, test):
-    found = benchmark(comparisons, frame_of(scores), test=test)
-    assert len(found) == N_PAIRS
+    result = benchmark(comparisons, frame_of(scores), test=test)
+    assert len(result) == N_PAIRS
     peer = stats.ttest_rel if test == "t" else stats.wilcoxon
     took = sum(seconds(peer, scores[:, i], scores[:, j]) for i in range(N_SYSTEMS) for j in range(i))
     benchmark.extra_info["SciPy pair by pair, times ours"] = round(took / benchmark.stats.stats.median, 1)
@@ -84,12 +84,12 @@ def test_all_pairs_beside_ranx(benchmark, scores):
         ranx.Run({f"q{i}": {f"d{j}": rng.random() for j in range(20)} for i in range(N_TOPICS)}, name=f"s{k:02d}")
         for k in range(N_SYSTEMS)
     ]
-    asked = {"metrics": ["map"], "stat_test": "fisher", "n_permutations": N_RESAMPLES}
-    theirs = seconds(ranx.compare, qrels, runs, **asked)
-    found = benchmark.pedantic(
+    options = {"metrics": ["map"], "stat_test": "fisher", "n_permutations": N_RESAMPLES}
+    theirs = seconds(ranx.compare, qrels, runs, **options)
+    result = benchmark.pedantic(
         comparisons, (frame_of(scores),), {"n_resamples": N_RESAMPLES}, rounds=3, warmup_rounds=1
     )
-    assert len(found) == N_PAIRS
+    assert len(result) == N_PAIRS
     benchmark.extra_info["ranx, times ours"] = round(theirs / benchmark.stats.stats.median, 1)
 
 
@@ -97,10 +97,10 @@ def test_all_pairs_beside_ranx(benchmark, scores):
 def test_forty_means_over_6980_topics(benchmark, method):
     values = np.random.default_rng(2).beta(2, 3, (6980, 40))
     options = {"method": method, "n_resamples": N_RESAMPLES, "bounds": (0.0, 1.0)}
-    found = benchmark.pedantic(topics_intervals, (values,), options, rounds=2, warmup_rounds=1)
-    assert (found.low < found.high).all()
+    result = benchmark.pedantic(topics_intervals, (values,), options, rounds=2, warmup_rounds=1)
+    assert (result.low < result.high).all()
     if method == "percentile":
         # BCa's jackknife does not grow with resamples, so that its time cannot be scaled up.
-        asked = {"method": "percentile", "n_resamples": N_RESAMPLES // 100, "vectorized": True}
-        took = seconds(stats.bootstrap, (values[:, 0],), np.mean, **asked) * 40 * 100
+        settings = {"method": "percentile", "n_resamples": N_RESAMPLES // 100, "vectorized": True}
+        took = seconds(stats.bootstrap, (values[:, 0],), np.mean, **settings) * 40 * 100
         benchmark.extra_info["SciPy, times ours"] = round(took / benchmark.stats.stats.median, 1)

@@ -55,16 +55,16 @@ def seconds():
 
 
 def compared(benchmark, seconds, name, first, call):
-    found = benchmark.pedantic(call, rounds=3, warmup_rounds=1)
+    result = benchmark.pedantic(call, rounds=3, warmup_rounds=1)
     seconds[name] = benchmark.stats.stats.min
     benchmark.extra_info[f"times {first}"] = round(seconds[name] / seconds.get(first, np.nan), 2)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(("name", "link"), [("link_pool", link_pool), ("pandas merges", with_pandas)])
 def test_linking_a_pool(benchmark, frames, seconds, name, link):
-    found = compared(benchmark, seconds, name, "link_pool", lambda: link(*frames[:3]))
-    assert len(found) >= N_TOPICS * DEPTH
+    result = compared(benchmark, seconds, name, "link_pool", lambda: link(*frames[:3]))
+    assert len(result) >= N_TOPICS * DEPTH
 
 
 def test_two_measures(benchmark, frames, seconds):
@@ -72,21 +72,21 @@ def test_two_measures(benchmark, frames, seconds):
     target = EvaluationTarget.of_links(pool)
     _ = pool.pairs
     measures = [RelCov @ K, NonRelCov @ K]
-    found = compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate(measures, target, run)))
-    assert len(found) == len(measures) * N_TOPICS
+    result = compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate(measures, target, run)))
+    assert len(result) == len(measures) * N_TOPICS
 
 
 def test_two_measures_with_pandas(benchmark, frames, seconds):
     links = with_pandas(*frames[:3])
-    found = compared(benchmark, seconds, "pandas", "coverage", lambda: covered_with_pandas(links, frames[3]))
+    result = compared(benchmark, seconds, "pandas", "coverage", lambda: covered_with_pandas(links, frames[3]))
     target = EvaluationTarget.of_links(link_pool(*frames[:3]))
     ours = {(qid, m.NAME == "RelCov"): v for qid, m, v in evaluate([RelCov @ K, NonRelCov @ K], target, Run(frames[3]))}
-    assert found.to_dict() == pytest.approx(ours)
+    assert result.to_dict() == pytest.approx(ours)
 
 
 def test_all_measures_at_five_cutoffs(benchmark, frames, seconds):
     target, run = EvaluationTarget.of_links(link_pool(*frames[:3])), Run(frames[3])
     measures = [m(undefined="zero") for m in ENTITY]
     measures += [m(cutoff=k) for m in measures if "cutoff" in m.SUPPORTED_PARAMS for k in (5, 10, 20, 50, 100)]
-    found = compared(benchmark, seconds, "all", "coverage", lambda: list(evaluate(measures, target, run)))
-    assert len(found) == len(measures) * N_TOPICS
+    result = compared(benchmark, seconds, "all", "coverage", lambda: list(evaluate(measures, target, run)))
+    assert len(result) == len(measures) * N_TOPICS

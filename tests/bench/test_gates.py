@@ -66,21 +66,21 @@ def measured(kind, text, folder):
 )
 def test_measures_are_faster_than_peers(benchmark, tmp_path, kind, text):
     times = benchmark.pedantic(measured, (kind, text, tmp_path), rounds=1)
-    found = {
+    results = {
         f"{ours} against {theirs}": (ratio(times[theirs].cpu, times[ours].cpu)["median"], least)
         for (ours, theirs), least in GATES[kind, text].items()
     }
-    benchmark.extra_info.update({name: round(times_faster, 1) for name, (times_faster, _) in found.items()})
-    assert all(times_faster >= least for times_faster, least in found.values()), found
+    benchmark.extra_info.update({name: round(times_faster, 1) for name, (times_faster, _) in results.items()})
+    assert all(times_faster >= least for times_faster, least in results.values()), results
 
 
 def at_most(benchmark, limit, calls):
     """Ours takes at most so many times what the other takes."""
     times, failed = benchmark.pedantic(alternating, (calls, ROUNDS), rounds=1)
     assert not failed
-    found = ratio(times["ours"].cpu, times["other"].cpu)
-    benchmark.extra_info.update(found)
-    assert found["median"] <= limit, found
+    result = ratio(times["ours"].cpu, times["other"].cpu)
+    benchmark.extra_info.update(result)
+    assert result["median"] <= limit, result
 
 
 def test_replicas_take_little_more_than_their_random_numbers(benchmark):

@@ -56,8 +56,8 @@ def test_building_from_thirteen_thousand_entities(benchmark, shared_data, tmp_pa
 @pytest.mark.parametrize("how", ["a dictionary in memory", "exact", "normalised"])
 def test_ten_thousand_look_ups(benchmark, base, people, mentions, how):
     if how in {"exact", "normalised"}:
-        found = benchmark.pedantic(base.lookup, (mentions,), {"how": how}, rounds=5, warmup_rounds=1)
-        assert set(found["text"]) == set(range(N_MENTIONS))
+        result = benchmark.pedantic(base.lookup, (mentions,), {"how": how}, rounds=5, warmup_rounds=1)
+        assert set(result["text"]) == set(range(N_MENTIONS))
     else:
         senses = {}
         for record in people:
@@ -72,8 +72,8 @@ def test_fuzzy_look_ups(benchmark, base, misspelt, how):
     from rapidfuzz import fuzz, process
 
     if how == "fuzzy":
-        found = benchmark.pedantic(base.lookup, (misspelt,), {"how": "fuzzy"}, rounds=3, warmup_rounds=1)
-        assert found["text"].nunique() > len(misspelt) / 2
+        result = benchmark.pedantic(base.lookup, (misspelt,), {"how": "fuzzy"}, rounds=3, warmup_rounds=1)
+        assert result["text"].nunique() > len(misspelt) / 2
     else:
         names = sorted(set(map(normal_form, base.alias_table()["alias"])))
         options = {"scorer": fuzz.ratio, "score_cutoff": 85, "limit": None}
@@ -89,13 +89,13 @@ def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, t
     monkeypatch.setattr(building, "COMPARED_AT_MOST", 1000)
     path = tmp_path_factory.getbasetemp() / "narrowed.kb"
     records = [{"id": name, "aliases": [name]} for name in base.alias_table()["alias"].unique()]
-    asked = [typos(name, n_typos, np.random.default_rng(place)) for place, name in enumerate(mentions[:200])]
+    misspelled = [typos(name, n_typos, np.random.default_rng(place)) for place, name in enumerate(mentions[:200])]
     with build_kb(path, records, id_space="names") as narrowed:
-        found = benchmark.pedantic(narrowed.lookup, (asked,), {"how": "fuzzy", "min_similarity": 0.75}, rounds=1)
-    full = base.lookup(asked, how="fuzzy", min_similarity=0.75)
-    best, all_best = (frame.groupby("text")["score"].max() for frame in (found, full))
+        result = benchmark.pedantic(narrowed.lookup, (misspelled,), {"how": "fuzzy", "min_similarity": 0.75}, rounds=1)
+    full = base.lookup(misspelled, how="fuzzy", min_similarity=0.75)
+    best, all_best = (frame.groupby("text")["score"].max() for frame in (result, full))
     benchmark.extra_info["best name found"] = float(np.isclose(best.reindex(all_best.index), all_best).mean())
-    pairs, all_pairs = (set(zip(frame["text"], frame["alias"], strict=True)) for frame in (found, full))
+    pairs, all_pairs = (set(zip(frame["text"], frame["alias"], strict=True)) for frame in (result, full))
     benchmark.extra_info["names found"] = round(len(pairs & all_pairs) / len(all_pairs), 3)
     assert benchmark.extra_info["best name found"] > 0.95
 

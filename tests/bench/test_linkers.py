@@ -31,9 +31,9 @@ def texts(names):
     draw = np.random.default_rng(5)
     letters = np.array(list("aeionrtlsdm"))
     words = ["q" + "".join(draw.choice(letters, size=draw.integers(1, 9))) for _ in range(5000)]
-    known = names["alias"][names["alias"].str.contains(" ")].unique()
+    names_of_words = names["alias"][names["alias"].str.contains(" ")].unique()
     mixed = draw.random((N_TEXTS, N_WORDS)) < 1 / 30
-    plain, named = draw.choice(words, (N_TEXTS, N_WORDS)), draw.choice(known, (N_TEXTS, N_WORDS))
+    plain, named = draw.choice(words, (N_TEXTS, N_WORDS)), draw.choice(names_of_words, (N_TEXTS, N_WORDS))
     return [", ".join(row) for row in np.where(mixed, named, plain).tolist()]
 
 
@@ -52,21 +52,21 @@ def with_regex(pattern, texts):
     return [(place, *match.span()) for place, text in enumerate(texts) for match in pattern.finditer(text)]
 
 
-def with_loop(known, texts):
+def with_loop(forms, texts):
     """Every run of words of a text looked up in a set, the longest first."""
-    most, found = max(len(name) for name in known), []
+    most, result = max(len(name) for name in forms), []
     for place, text in enumerate(texts):
         spans = [match.span() for match in re.finditer(r"\w+", text)]
         words = [text[start:end].casefold() for start, end in spans]
         first = 0
         while first < len(words):
             for last in range(min(first + most, len(words)), first, -1):
-                if tuple(words[first:last]) in known:
-                    found.append((place, spans[first][0], spans[last - 1][1]))
+                if tuple(words[first:last]) in forms:
+                    result.append((place, spans[first][0], spans[last - 1][1]))
                     first = last - 1
                     break
             first += 1
-    return found
+    return result
 
 
 def report(benchmark, speeds, way, texts):
@@ -79,15 +79,15 @@ def report(benchmark, speeds, way, texts):
 
 def test_linker(benchmark, names, texts, speeds):
     dictionary = DictionaryLinker(names, id_space="bioguide", **PLAIN)
-    found = benchmark(with_linker, dictionary, texts)
-    assert len(found) > N_TEXTS
+    result = benchmark(with_linker, dictionary, texts)
+    assert len(result) > N_TEXTS
     report(benchmark, speeds, "linker", texts)
 
 
 def test_python_loop(benchmark, names, texts, speeds):
-    known = {tuple(form.split()) for form in Words.of(names["alias"].tolist()).forms()}
-    found = benchmark.pedantic(with_loop, (known, texts), rounds=3)
-    assert found == with_linker(DictionaryLinker(names, id_space="bioguide", **PLAIN), texts)
+    forms = {tuple(form.split()) for form in Words.of(names["alias"].tolist()).forms()}
+    result = benchmark.pedantic(with_loop, (forms, texts), rounds=3)
+    assert result == with_linker(DictionaryLinker(names, id_space="bioguide", **PLAIN), texts)
     report(benchmark, speeds, "Python loop", texts)
 
 
@@ -95,8 +95,8 @@ def test_regular_expression(benchmark, names, texts, speeds):
     some = texts[:4]
     by_length = sorted(names["alias"].unique(), key=len, reverse=True)
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, by_length))})(?!\w)")
-    found = benchmark.pedantic(with_regex, (pattern, some), rounds=1)
-    assert len(found) > len(some)
+    result = benchmark.pedantic(with_regex, (pattern, some), rounds=1)
+    assert len(result) > len(some)
     report(benchmark, speeds, "regular expression", some)
 
 
@@ -107,9 +107,9 @@ def test_making_the_dictionary(benchmark, names):
 
 def test_fuzzy(benchmark, names):
     fuzzy = FuzzyLinker(names, id_space="bioguide")
-    asked = [name[:-2] + name[-1] for name in names["alias"].drop_duplicates().sample(200, random_state=1)]
-    links = benchmark.pedantic(fuzzy.link, (asked,), rounds=3)
+    misspelt = [name[:-2] + name[-1] for name in names["alias"].drop_duplicates().sample(200, random_state=1)]
+    links = benchmark.pedantic(fuzzy.link, (misspelt,), rounds=3)
     assert links.frame["text"].nunique() > 150
     median = benchmark.stats.stats.median
-    benchmark.extra_info["mentions/s"] = round(len(asked) / median)
-    benchmark.extra_info["million comparisons/s"] = round(len(asked) * names["alias"].nunique() / median / 1e6)
+    benchmark.extra_info["mentions/s"] = round(len(misspelt) / median)
+    benchmark.extra_info["million comparisons/s"] = round(len(misspelt) * names["alias"].nunique() / median / 1e6)

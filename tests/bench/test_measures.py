@@ -24,6 +24,6 @@ def test_measures(benchmark, collection, source):
     """One after another, each of the kind's."""
     ours = {way.measure: way for way in reversed(ways(collection.shape.kind)) if way.is_ours}
     calls = [ours[text].ready(collection, source) for text in MEASURES[collection.shape.kind]]
-    found = benchmark.pedantic(lambda: [call() for call in calls], rounds=1, warmup_rounds=0)
-    assert all(found)
+    result = benchmark.pedantic(lambda: [call() for call in calls], rounds=1, warmup_rounds=0)
+    assert all(result)
     benchmark.extra_info["measures"] = list(MEASURES[collection.shape.kind])

@@ -65,24 +65,24 @@ def records(request):
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(n + 1)).tolist()
     names = names[order].tolist()
-    found = [
+    results = [
         {"id": f"Q{place}", "label": names[low], "aliases": names[low + 1 : high]}
         for place, (low, high) in enumerate(pairwise(bounds))
     ]
     # The collector would otherwise visit these objects again and again during a build.
     gc.freeze()
-    return found
+    return results
 
 
 @pytest.fixture(scope="module")
 def texts(records):
     """Texts of 100 words: a name every 25 words or so; a third of the other words are words of names."""
     draw = np.random.default_rng(1)
-    known = np.array([record["label"] for record in records[:: len(records) // 20_000]], dtype=object)
+    aliases = np.array([record["label"] for record in records[:: len(records) // 20_000]], dtype=object)
     shape = N_TEXTS, LENGTH
     other = np.where(draw.random(shape) < 1 / 3, zipf(words_of(N_WORDS, np.random.default_rng(0)), shape, draw), "")
     plain = np.where(other == "", zipf(words_of(5000, draw, "q"), shape, draw), other)
-    return [" ".join(row) for row in np.where(draw.random(shape) < 1 / 25, draw.choice(known, shape), plain).tolist()]
+    return [" ".join(row) for row in np.where(draw.random(shape) < 1 / 25, draw.choice(aliases, shape), plain).tolist()]
 
 
 @pytest.fixture(scope="module")
@@ -171,13 +171,13 @@ def test_opening_in_processes(benchmark, path, texts, tmp_path, n):
     def opened():
         with ThreadPoolExecutor(n) as pool:
             arguments = [[path, tmp_path / "texts.json", tmp_path / f"{place}.ready", str(n)] for place in range(n)]
-            commands = [[sys.executable, "-W", "ignore", "-c", OPENED, *given] for given in arguments]
+            commands = [[sys.executable, "-W", "ignore", "-c", OPENED, *argument] for argument in arguments]
             done = list(pool.map(partial(subprocess.run, capture_output=True, check=True), commands))
         return [json.loads(one.stdout) for one in done]
 
-    found = benchmark.pedantic(opened, rounds=1)
-    assert len({one["links"] for one in found}) == 1
-    print(n, found)
+    result = benchmark.pedantic(opened, rounds=1)
+    assert len({one["links"] for one in result}) == 1
+    print(n, result)
 
 
 def test_linking(benchmark, path, texts):

@@ -36,14 +36,14 @@ def table(data):
         measures = [
             measure for measure in MEASURES if name != "TREC DL 2019" or ("@" in measure and "@20" not in measure)
         ]
-        found = vbterrier.score(
+        result = vbterrier.score(
             runs_of(name, data),
             read(data).qrels,
             measures,
             data=Data(on_topics="common"),
             inference=Inference(interval="normal"),
         )
-        for measure, group in found.values.groupby("measure", sort=False):
+        for measure, group in result.values.groupby("measure", sort=False):
             scores = group.pivot(index="qid", columns="name", values="value").to_numpy()
             pairs = combinations(range(scores.shape[1]), 2)
             std = [(scores[:, a] - scores[:, b]).std(ddof=1) for a, b in pairs]

@@ -23,10 +23,10 @@ def rankings(run):
 
 def about(tags, qids):
     """Entities of documents: query -> docno -> set of entities; tags without a query count for all queries."""
-    found = defaultdict(lambda: defaultdict(set))
+    result = defaultdict(lambda: defaultdict(set))
     for row in tags.itertuples():
-        found[getattr(row, "qid", None)][row.docno].add(row.entity_id)
-    return found if "qid" in tags.columns else dict.fromkeys(qids, found[None])
+        result[getattr(row, "qid", None)][row.docno].add(row.entity_id)
+    return result if "qid" in tags.columns else dict.fromkeys(qids, result[None])
 
 
 def success(ranking, intents, entities, k):
@@ -42,11 +42,11 @@ def vb(es, failure, alpha):
 
 def novelty(documents, entities):
     """The gain of each document: ``(1 - α)`` to the times that each of its subtopics was seen before."""
-    seen, found = Counter(), []
+    seen, result = Counter(), []
     for docno in documents:
-        found.append(sum((1 - ALPHA) ** seen[topic] for topic in entities.get(docno, ())))
+        result.append(sum((1 - ALPHA) ** seen[topic] for topic in entities.get(docno, ())))
         seen.update(entities.get(docno, ()))
-    return found
+    return result
 
 
 def alpha_dcg(gains):
@@ -77,15 +77,15 @@ def err_ia(ranking, entities, k):
     """ERR-IA@k (Chapelle et al. 2009) as ndeval prints it: over a ranking whose documents have all subtopics."""
     n_subtopics = len(set().union(*entities.values())) if entities else 0
     ideal = sum(n_subtopics * (1 - ALPHA) ** (rank - 1) / rank for rank in range(1, k + 1))
-    found = sum(gain / rank for rank, gain in enumerate(novelty(ranking[:k], entities), 1))
-    return found / ideal if ideal else 0.0
+    result = sum(gain / rank for rank, gain in enumerate(novelty(ranking[:k], entities), 1))
+    return result / ideal if ideal else 0.0
 
 
 def st_recall(ranking, entities, k):
     """Share of the subtopics that have any relevant document that the first k documents hold."""
-    known = set().union(*entities.values())
-    found = set().union(*(entities.get(docno, ()) for docno in ranking[:k]))
-    return len(found) / len(known) if known else 0.0
+    ids = set().union(*entities.values())
+    result = set().union(*(entities.get(docno, ()) for docno in ranking[:k]))
+    return len(result) / len(ids) if ids else 0.0
 
 
 def expected(runs, intents, tags, cutoffs, alphas=(1.0,)):
@@ -111,18 +111,18 @@ def expected_diversity(runs, tags, qids, k):
         ideal = ideal_ranking(entities[qid], k)
         for name in runs:
             ranking = ranked[name].get(qid, [])
-            found = {
+            results = {
                 "alpha_nDCG": alpha_ndcg(ranking, ideal, entities[qid], k),
                 "ERR_IA": err_ia(ranking, entities[qid], k),
                 "StRecall": st_recall(ranking, entities[qid], k),
             }
-            rows += [(name, qid, f"{measure}@{k}", value) for measure, value in found.items()]
+            rows += [(name, qid, f"{measure}@{k}", value) for measure, value in results.items()]
     return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
 
 
-def assert_values(values, wanted, *, tolerance=1e-9):
+def assert_values(values, reference, *, tolerance=1e-9):
     """That two V frames hold the same systems, queries, measures and numbers."""
-    ours, theirs = (frame.set_index(["name", "qid", "measure"])["value"].sort_index() for frame in (values, wanted))
+    ours, theirs = (frame.set_index(["name", "qid", "measure"])["value"].sort_index() for frame in (values, reference))
     assert not ours.index.has_duplicates
     assert ours.index.tolist() == theirs.index.tolist()
     np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), rtol=0, atol=tolerance)

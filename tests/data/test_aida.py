@@ -79,7 +79,7 @@ def evaluations(aida):
 @pytest.fixture(scope="module")
 def values(evaluations):
     """Value of each tagger, system and name (rows) by measure (columns)."""
-    frames = [found.values.assign(tagger=tagger) for tagger, found in evaluations.items()]
+    frames = [result.values.assign(tagger=tagger) for tagger, result in evaluations.items()]
     return pd.concat(frames).pivot(index=["tagger", "name", "qid"], columns="measure", values="value")
 
 
@@ -95,8 +95,8 @@ def test_probabilities_are_shares_of_the_gold_mentions(aida):
 @pytest.mark.parametrize("tagger", TAGGERS)
 def test_printed_numbers_and_all_values_agree_with_plain_loops(aida, evaluations, textbook, tagger):
     assert evaluations[tagger].means().loc["bm25", "VB@10"] == pytest.approx(VB_10[tagger], abs=0.0005)
-    wanted = textbook.expected(aida.runs, aida.intents, aida.tags[tagger], CUTOFFS)
-    textbook.assert_values(evaluations[tagger].values, wanted)
+    expected = textbook.expected(aida.runs, aida.intents, aida.tags[tagger], CUTOFFS)
+    textbook.assert_values(evaluations[tagger].values, expected)
 
 
 def test_a_plain_experiment_agrees(aida, evaluations, textbook):
@@ -106,30 +106,30 @@ def test_a_plain_experiment_agrees(aida, evaluations, textbook):
     pairs = [(tagger, measure) for tagger in TAGGERS for measure in MEASURES]
     named = [measure(intents="aida", tags=f"aida {tagger}") for tagger, measure in pairs]
     systems, options = list(aida.runs.values()), {"names": list(aida.runs), "perquery": True}
-    found = pt.Experiment(systems, aida.topics, aida.intents, named, **options)
+    table = pt.Experiment(systems, aida.topics, aida.intents, named, **options)
     texts = {str(one): (tagger, str(measure)) for one, (tagger, measure) in zip(named, pairs, strict=True)}
-    found["tagger"], found["measure"] = zip(*found["measure"].astype(str).map(texts), strict=True)
+    table["tagger"], table["measure"] = zip(*table["measure"].astype(str).map(texts), strict=True)
     for tagger in TAGGERS:
-        textbook.assert_values(found[found["tagger"] == tagger], evaluations[tagger].values)
+        textbook.assert_values(table[table["tagger"] == tagger], evaluations[tagger].values)
 
 
 @pytest.mark.parametrize(("tagger", "system"), SUCCESS)
 def test_success_and_its_interval_at_every_cutoff(evaluations, tagger, system):
     table = evaluations[tagger].intervals.set_index(["name", "measure"]).loc[system]
     assert set(table["method"]) == {"topics (percentile)"}
-    for measure, wanted in zip(MEASURES, chain(*SUCCESS[tagger, system]), strict=True):
-        found = table.loc[str(measure), ["value", "low", "high"]].astype(float).tolist()
-        assert found[0] == pytest.approx(wanted[0], abs=0.0006)
+    for measure, expected in zip(MEASURES, chain(*SUCCESS[tagger, system]), strict=True):
+        result = table.loc[str(measure), ["value", "low", "high"]].astype(float).tolist()
+        assert result[0] == pytest.approx(expected[0], abs=0.0006)
         # The ends are of 2,000 resamples: their own standard error is up to .002.
-        assert found[1:] == pytest.approx(wanted[1:], abs=0.006)
+        assert result[1:] == pytest.approx(expected[1:], abs=0.006)
 
 
 def test_entities_that_linkers_know_nothing_of_are_no_tags(aida, evaluations):
     """Kept as tags they would change nothing: no name means NIL. They only made documents look tagged."""
     with_nil = aida.links["gold"][["docno", "entity_id"]].drop_duplicates()
     assert len(with_nil) > len(aida.tags["gold"])
-    found = evaluate_intents(aida.runs, aida.topics, intents=aida.intents, tagger=with_nil, measures=MEASURES)
-    pd.testing.assert_frame_equal(found.means(), evaluations["gold"].means())
+    evaluation = evaluate_intents(aida.runs, aida.topics, intents=aida.intents, tagger=with_nil, measures=MEASURES)
+    pd.testing.assert_frame_equal(evaluation.means(), evaluations["gold"].means())
 
 
 @pytest.mark.parametrize(
@@ -137,24 +137,24 @@ def test_entities_that_linkers_know_nothing_of_are_no_tags(aida, evaluations):
     [("gold", 1, 1, 1), ("refined", 0.820, 0.922, 0.884), ("genre", 0.870, 0.852, 0.845), ("wat", 0.706, 0.608, 0.681)],
 )
 def test_what_tags_leave_to_systems(aida, evaluations, tagger, precision, recall, oracle):
-    found, gold = (set(aida.tags[name].itertuples(index=False, name=None)) for name in (tagger, "gold"))
+    result, gold = (set(aida.tags[name].itertuples(index=False, name=None)) for name in (tagger, "gold"))
     sample = {docno for docno, _ in gold}
-    correct, made = len(found & gold), sum(docno in sample for docno, _ in found)
+    correct, made = len(result & gold), sum(docno in sample for docno, _ in result)
     micro = evaluations[tagger].quality.micro
     assert micro[:2] == pytest.approx((correct / made, correct / len(gold)), abs=1e-12)
     assert micro[:2] == pytest.approx((precision, recall), abs=0.0006)
     left = evaluations[tagger].tagging
     # Documents beyond the retrieved ones count for an oracle, too.
     probs = aida.intents[aida.intents["entity_id"].isin(aida.tags[tagger]["entity_id"])]
-    known = probs.groupby("qid")["prob"].sum().reindex(aida.topics["qid"], fill_value=0.0)
-    assert left.loc[left["cutoff"] == 10, "oracle_ES"].tolist() == pytest.approx([known.mean()] * 2, abs=1e-12)
-    assert known.mean() == pytest.approx(oracle, abs=0.0006)
+    mass = probs.groupby("qid")["prob"].sum().reindex(aida.topics["qid"], fill_value=0.0)
+    assert left.loc[left["cutoff"] == 10, "oracle_ES"].tolist() == pytest.approx([mass.mean()] * 2, abs=1e-12)
+    assert mass.mean() == pytest.approx(oracle, abs=0.0006)
     assert (left["ES"] <= left["oracle_ES"]).all()
 
 
 def interval_of(difference):
-    found = topics_interval(difference.to_numpy())
-    return found.low, found.high
+    interval = topics_interval(difference.to_numpy())
+    return interval.low, interval.high
 
 
 @pytest.mark.parametrize("measure", ["ES@10", "VB@10"])

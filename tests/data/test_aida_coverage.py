@@ -38,15 +38,15 @@ PRINTED = {"gold": (0.9392, 0.7233, 1.298), "wat": (0.9294, 0.7898, 1.177), "gen
 
 
 def entities_by_document(tags):
-    found = defaultdict(set)
+    result = defaultdict(set)
     for row in tags.itertuples():
-        found[row.docno].add(row.entity_id)
-    return found
+        result[row.docno].add(row.entity_id)
+    return result
 
 
 def loops(run, tags, qrels):
     """Topic -> (RelCov, NonRelCov) of consensus (rank), None where there is no such document in the pool."""
-    entities, relevant, found = entities_by_document(tags), set(map(tuple, qrels[["qid", "docno"]].to_numpy())), {}
+    entities, relevant, result = entities_by_document(tags), set(map(tuple, qrels[["qid", "docno"]].to_numpy())), {}
     for qid, group in ranked(run).groupby("qid", sort=False):
         documents, support, df = group["docno"].tolist(), Counter(), Counter()
         for rank, docno in enumerate(documents, 1):
@@ -56,8 +56,8 @@ def loops(run, tags, qrels):
         score = {e: s * (math.log((len(documents) + 1) / (df[e] + 1)) + 1) for e, s in support.items() if df[e] >= 2}
         best = set(sorted(score, key=lambda entity: (round(score[entity], 6), entity), reverse=True)[:K])
         sides = [[d for d in documents if ((qid, d) in relevant) is side] for side in (True, False)]
-        found[qid] = [sum(bool(entities[d] & best) for d in side) / len(side) if side else None for side in sides]
-    return found
+        result[qid] = [sum(bool(entities[d] & best) for d in side) / len(side) if side else None for side in sides]
+    return result
 
 
 @pytest.mark.parametrize("linker", PRINTED)
@@ -66,21 +66,21 @@ def test_coverage_of_consensus_entities(aida, linker):
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     # Separately: one leaves out topics that the other may have.
     target = EvaluationTarget.of_links(pool)
-    found = [
+    results = [
         pd.Series({qid: value for qid, _, value in evaluate([measure(undefined="skip") @ K], target, Run(run))})
         for measure in (RelCov, NonRelCov)
     ]
-    wanted = loops(aida.runs["bm25"], aida.tags[linker], aida.qrels)
-    for values, side in zip(found, zip(*wanted.values(), strict=True), strict=True):
-        plain = {qid: value for qid, value in zip(wanted, side, strict=True) if value is not None}
+    expected = loops(aida.runs["bm25"], aida.tags[linker], aida.qrels)
+    for values, side in zip(results, zip(*expected.values(), strict=True), strict=True):
+        plain = {qid: value for qid, value in zip(expected, side, strict=True) if value is not None}
         assert values.to_dict() == pytest.approx(plain, abs=1e-12)
-    both = pd.concat(found, axis=1, keys=["rel", "nonrel"]).dropna()
+    both = pd.concat(results, axis=1, keys=["rel", "nonrel"]).dropna()
     assert len(both) == 184
     # A mean leaves out the topics where its measure is undefined, and hosts that average all topics refuse them.
     measures = [RelCov @ K, NonRelCov @ K]
-    own = score({"consensus": run}, pool.to_frame(), measures).intervals
-    assert own["n_qids"].tolist() == [len(values) for values in found]
-    assert own["value"].tolist() == pytest.approx([values.mean() for values in found], abs=1e-12)
+    intervals = score({"consensus": run}, pool.to_frame(), measures).intervals
+    assert intervals["n_qids"].tolist() == [len(values) for values in results]
+    assert intervals["value"].tolist() == pytest.approx([values.mean() for values in results], abs=1e-12)
     with pytest.raises(InputError, match=r"NonRelCov@20 is undefined for 15 of 199 topics"):
         pt.Experiment([run], aida.topics, pool.to_frame(), measures)
     ratio = disc_ratio(both["rel"], both["nonrel"])
@@ -97,8 +97,8 @@ def test_gold_entities_could_reach_every_relevant_document(aida):
     run = ConsensusEntities(pool)(aida.runs["bm25"].merge(topics))
     links = pool.to_frame()
     links = links[links["qid"].isin(topics["qid"])]
-    found = pt.Experiment([run], topics, links, [OracleCov @ 1])
-    assert found["OracleCov@1"].tolist() == [1.0]
+    table = pt.Experiment([run], topics, links, [OracleCov @ 1])
+    assert table["OracleCov@1"].tolist() == [1.0]
 
 
 def test_supervision_equals_loops(aida):
@@ -137,9 +137,9 @@ def test_the_report_holds_the_coverage_of_consensus_entities(aida):
         data=Data(on_topics="all"),
         inference=Inference(n_resamples=200),
     )
-    found = report.entities.set_index("measure")
-    assert found.loc[["NonRelCov@20", "DiscRatio@20"], "value"].tolist() == pytest.approx([0.7233, 1.298], abs=5e-4)
-    assert found.loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "n_qids"].tolist() == [199, 184, 184]
+    table = report.entities.set_index("measure")
+    assert table.loc[["NonRelCov@20", "DiscRatio@20"], "value"].tolist() == pytest.approx([0.7233, 1.298], abs=5e-4)
+    assert table.loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "n_qids"].tolist() == [199, 184, 184]
     # In 15 topics every document of the pool is relevant: no ratio, but coverage.
     both = report.values.pivot(index="qid", columns="measure", values="value").dropna(subset="NonRelCov@20")
     assert both["RelCov@20"].mean() == pytest.approx(0.9392, abs=5e-5)
@@ -162,7 +162,7 @@ def test_topics_without_other_documents_have_no_observable_coverage(aida):
     assert row["coef"] == pytest.approx(0.1122, abs=5e-5)
     assert row[["n_qids", "n_undefined"]].tolist() == [184, 15]
     # Consensus ranks no entity for six of the topics.
-    for found, n in ((selected_entities(run, pool), 9), (supervision_report(pool).pairs, 15)):
-        undefined = found["signal"] == "undefined"
-        assert undefined.equals(found["oer"].isna())
-        assert found.loc[undefined, "qid"].nunique() == n
+    for result, n in ((selected_entities(run, pool), 9), (supervision_report(pool).pairs, 15)):
+        undefined = result["signal"] == "undefined"
+        assert undefined.equals(result["oer"].isna())
+        assert result.loc[undefined, "qid"].nunique() == n

@@ -44,8 +44,8 @@ def trained(aida, searched):
 def test_gold_query_entities_beat_bm25_in_the_open_world(trained, searched, model):
     run, qrels, _ = searched
     ours, first = (
-        pd.DataFrame(pt.Evaluate(found, qrels, [AP], perquery=True)).T["AP"].sort_index()
-        for found in (trained(model), run)
+        pd.DataFrame(pt.Evaluate(result, qrels, [AP], perquery=True)).T["AP"].sort_index()
+        for result in (trained(model), run)
     )
     assert len(ours) == 199
     assert ttest_rel(ours, first, alternative="greater").pvalue < 0.001

@@ -69,10 +69,10 @@ def ways(fitted, labels, kb):
     likeliest = fitted.sort_values(["qid", "n"], ascending=[True, False], kind="stable").drop_duplicates("qid")
     facts = kb.attributes(likeliest["entity_id"].tolist()).groupby("entity_id")["value"]
     constraints = facts.agg(lambda types: "; ".join(f"type:{name}" for name in types))
-    asked = scored.assign(constraints=scored["qid"].map(likeliest.set_index("qid")["entity_id"].map(constraints)))
-    plain = {method: Calibrate(method)(asked) for method in ("uniform", "prior", "softmax")}
+    queries = scored.assign(constraints=scored["qid"].map(likeliest.set_index("qid")["entity_id"].map(constraints)))
+    plain = {method: Calibrate(method)(queries) for method in ("uniform", "prior", "softmax")}
     relaxed = {f"{method}, relaxed": RelaxConstraints(kb)(plain[method]) for method in ("softmax", "uniform")}
-    return {**plain, **relaxed, "temperature": fitted_on_other_names(asked, labels)}
+    return {**plain, **relaxed, "temperature": fitted_on_other_names(queries, labels)}
 
 
 def fitted_on_other_names(scored, labels):
@@ -111,11 +111,11 @@ def measured(aida, kb):
         enough = [counts[half].groupby("qid")["n"].sum() >= least for half in counts]
         qids = enough[0].index[enough[0] & enough[1]]
         halves = [shares(counts[half], qids) for half in counts]
-        found = [
+        results = [
             {way: distances(made, labels) for way, made in ways(fitted, labels, kb).items()}
             for fitted, labels in (halves, halves[::-1])
         ]
-        return len(qids), {way: np.mean([one[way] for one in found], axis=0).tolist() for way in found[0]}
+        return len(qids), {way: np.mean([one[way] for one in results], axis=0).tolist() for way in results[0]}
 
     with pytest.warns(DegenerateWarning, match="the loss is flat: scores do not predict the labels"):
         few = mean_of_both_directions(1)
@@ -124,11 +124,11 @@ def measured(aida, kb):
 
 @pytest.mark.parametrize(("least", "n_names"), [(1, 136), (10, 23)])
 def test_probabilities_against_what_people_meant(measured, least, n_names):
-    found_names, found = measured[least]
+    found_names, result = measured[least]
     assert found_names == n_names
-    assert found.keys() == DISTANCES[least].keys()
-    for way, wanted in DISTANCES[least].items():
-        assert found[way] == pytest.approx(list(wanted), abs=0.0006), way
+    assert result.keys() == DISTANCES[least].keys()
+    for way, expected in DISTANCES[least].items():
+        assert result[way] == pytest.approx(list(expected), abs=0.0006), way
 
 
 def test_a_prior_is_worth_what_it_was_counted_from(measured):
@@ -162,20 +162,20 @@ def share(profile, column, item="link"):
 
 
 def test_link_shares_of_both_methods(corpus):
-    found = query_profile(corpus, corpus, nil=NIL)
+    profile = query_profile(corpus, corpus, nil=NIL)
     first = corpus.drop_duplicates(["docno", "mention"])
     linked = ~first["entity_id"].isin(NIL)
     for place, column in (("docno", "random_document"), ("mention", "random_mention")):
-        assert share(found, column) == pytest.approx(linked.groupby(first[place]).mean().mean())
+        assert share(profile, column) == pytest.approx(linked.groupby(first[place]).mean().mean())
     names = ("uniform", "random_document", "random_mention")
-    assert [round(share(found, name), 3) for name in names] == [0.785, 0.762, 0.684]
+    assert [round(share(profile, name), 3) for name in names] == [0.785, 0.762, 0.684]
 
 
 def test_samples_agree_with_what_is_expected_of_their_method(corpus):
     for method in ("random-document", "random-mention"):
         sample = sample_queries(corpus, 400, method=method, seed=1)
-        found = query_profile(sample, corpus, nil=NIL, level=0.999)
-        shares = found[found["part"].isin(["entity", "frequency"])]
+        profile = query_profile(sample, corpus, nil=NIL, level=0.999)
+        shares = profile[profile["part"].isin(["entity", "frequency"])]
         expected = shares[method.replace("-", "_")]
         assert ((shares["low"] <= expected + 1e-12) & (expected <= shares["high"])).all()
 
@@ -185,5 +185,5 @@ def test_the_link_share_of_the_corpus_is_estimated_from_either(corpus):
     for method in ("random-document", "random-mention"):
         sample = sample_queries(corpus, 400, method=method, seed=2)
         linked = (~sample.queries["entity_id"].isin(NIL)).astype(float)
-        found = horvitz_thompson(sample, sample.queries.assign(name="gold", measure="link", value=linked), level=0.99)
-        assert found["low"].item() < truth < found["high"].item()
+        result = horvitz_thompson(sample, sample.queries.assign(name="gold", measure="link", value=linked), level=0.99)
+        assert result["low"].item() < truth < result["high"].item()

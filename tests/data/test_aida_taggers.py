@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 
 
 def evaluated(aida, tagger, **options):
-    found = taggers.evaluated(aida, tagger, cutoff=[10], **options)
-    return found.assign(kind=found["method"].str.split(" ").str[0]).set_index(["kind", "measure"])
+    result = taggers.evaluated(aida, tagger, cutoff=[10], **options)
+    return result.assign(kind=result["method"].str.split(" ").str[0]).set_index(["kind", "measure"])
 
 
 @pytest.mark.filterwarnings("ignore:.*intervals of replicas exclude the score itself")
@@ -40,9 +40,9 @@ def test_a_fifth_of_the_documents_corrects_the_score_towards_gold(aida, linker):
     rows = []
     for number in range(6):
         model = fit_tagger(aida.tags[linker], sample(aida, number), intents=aida.intents)
-        found = evaluated(aida, linker, tagger_model=model, n_replicas=0)
+        result = evaluated(aida, linker, tagger_model=model, n_replicas=0)
         for measure in ("ES@10", "VB@10"):
-            row = found.loc[("gold", measure)]
+            row = result.loc[("gold", measure)]
             truth = gold["topics", measure]
             covered = row["low"] <= truth <= row["high"]
             rows.append((measure, covered, abs(row["mean"] - truth), abs(row["value"] - truth)))

@@ -107,11 +107,11 @@ def outcome(made, topics):
 
 
 @pytest.fixture(scope="module", params=[one if one == "no" else at_night(one) for one in FOUND])
-def asked(request, congress):
+def constrained(request, congress):
     topics = queries(congress, request.param)
     candidates = pt.apply.generic(parsed) >> CandidateIntents(congress.kb)
     plain = candidates(topics)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         strict = RelaxConstraints(congress.kb, strict=True)(plain)
     made = {"strict": strict, "none": plain, "relaxed": (candidates >> RelaxConstraints(congress.kb))(topics)}
@@ -119,45 +119,49 @@ def asked(request, congress):
         topics=topics,
         mistake=request.param,
         made=made,
-        said=said,
+        warnings=record,
         outcomes={way: outcome(frame, topics) for way, frame in made.items()},
     )
 
 
-def test_every_query_has_all_bearers_of_its_name(asked, congress):
-    names = asked.topics["query"].str.partition(",")[0]
-    found = asked.made["none"].groupby("qid")["entity_id"].agg(set)
+def test_every_query_has_all_bearers_of_its_name(constrained, congress):
+    names = constrained.topics["query"].str.partition(",")[0]
+    result = constrained.made["none"].groupby("qid")["entity_id"].agg(set)
     bearers = (set(congress.bearers[name]) for name in names)
-    assert found.to_dict() == dict(zip(asked.topics["qid"], bearers, strict=True))
-    alike = 1 / asked.made["none"].groupby("qid")["prob"].transform("size")
-    assert asked.made["none"]["prob"].to_numpy() == pytest.approx(alike.to_numpy(), abs=1e-15), "there is no prior"
+    assert result.to_dict() == dict(zip(constrained.topics["qid"], bearers, strict=True))
+    alike = 1 / constrained.made["none"].groupby("qid")["prob"].transform("size")
+    assert constrained.made["none"]["prob"].to_numpy() == pytest.approx(alike.to_numpy(), abs=1e-15), (
+        "there is no prior"
+    )
 
 
-def test_probabilities_agree_with_a_plain_loop(asked, congress):
+def test_probabilities_agree_with_a_plain_loop(constrained, congress):
     """``π ∝ exp(-Δ)``, and what is not known of a person is no violation."""
-    found = asked.made["relaxed"].set_index(["qid", "entity_id"])[["prob", "delta"]]
-    for topic in parsed(asked.topics).itertuples():
-        wanted = dict(clause.split(":") for clause in topic.constraints.split("; "))
+    result = constrained.made["relaxed"].set_index(["qid", "entity_id"])[["prob", "delta"]]
+    for topic in parsed(constrained.topics).itertuples():
+        expected = dict(clause.split(":") for clause in topic.constraints.split("; "))
         facts = {one: congress.attributes[one] for one in congress.bearers[topic.query]}
-        deltas = {one: sum(fact.get(key, wanted[key]) != wanted[key] for key in ASKED) for one, fact in facts.items()}
+        deltas = {
+            one: sum(fact.get(key, expected[key]) != expected[key] for key in ASKED) for one, fact in facts.items()
+        }
         total = math.fsum(math.exp(-delta) for delta in deltas.values())
-        here = found.loc[topic.qid]
+        here = result.loc[topic.qid]
         assert here["delta"].to_dict() == deltas
         shares = {one: math.exp(-delta) / total for one, delta in deltas.items()}
         assert here["prob"].to_dict() == pytest.approx(shares, abs=1e-12)
-        assert deltas[topic.person] == (asked.mistake != "no")
+        assert deltas[topic.person] == (constrained.mistake != "no")
 
 
-def test_what_becomes_of_the_person_meant(asked):
-    for way, wanted in FOUND[asked.mistake].items():
-        found = asked.outcomes[way].mean().tolist()
-        assert [*found, asked.made[way]["qid"].nunique()] == pytest.approx(wanted, abs=0.0006), way
+def test_what_becomes_of_the_person_meant(constrained):
+    for way, expected in FOUND[constrained.mistake].items():
+        values = constrained.outcomes[way].mean().tolist()
+        assert [*values, constrained.made[way]["qid"].nunique()] == pytest.approx(expected, abs=0.0006), way
 
 
-@pytest.mark.parametrize("asked", ["any", "confusing"], indirect=True)
-def test_relaxation_beats_no_constraints_and_those_beat_a_filter(asked):
+@pytest.mark.parametrize("constrained", ["any", "confusing"], indirect=True)
+def test_relaxation_beats_no_constraints_and_those_beat_a_filter(constrained):
     """In rank, first place and probability, whatever the mistake; by intervals of the differences, query by query."""
-    strict, none, relaxed = (asked.outcomes[way] for way in ("strict", "none", "relaxed"))
+    strict, none, relaxed = (constrained.outcomes[way] for way in ("strict", "none", "relaxed"))
     for column in none:
         for better, worse in ((relaxed, none), (none, strict)):
             assert topics_interval((better[column] - worse[column]).to_numpy()).low > 0.1
@@ -166,20 +170,22 @@ def test_relaxation_beats_no_constraints_and_those_beat_a_filter(asked):
     assert 0 < loses < 0.25
 
 
-def test_a_filter_loses_the_person_and_says_where_nobody_is_left(asked):
-    right = asked.made["strict"].merge(asked.topics, left_on=["qid", "entity_id"], right_on=["qid", "person"])
-    assert len(right) == (N_QUERIES if asked.mistake == "no" else 0)
-    lost = N_QUERIES - FOUND[asked.mistake]["strict"][-1]
-    assert [str(one.message).split(" queries")[0] for one in asked.said] == ([str(lost)] if lost else [])
-    assert all(issubclass(one.category, DegenerateWarning) for one in asked.said)
+def test_a_filter_loses_the_person_and_says_where_nobody_is_left(constrained):
+    right = constrained.made["strict"].merge(
+        constrained.topics, left_on=["qid", "entity_id"], right_on=["qid", "person"]
+    )
+    assert len(right) == (N_QUERIES if constrained.mistake == "no" else 0)
+    lost = N_QUERIES - FOUND[constrained.mistake]["strict"][-1]
+    assert [str(one.message).split(" queries")[0] for one in constrained.warnings] == ([str(lost)] if lost else [])
+    assert all(issubclass(one.category, DegenerateWarning) for one in constrained.warnings)
 
 
-def test_the_weight_of_violations_changes_probabilities_not_ranks(asked, congress):
-    means = [asked.outcomes["none"]]
+def test_the_weight_of_violations_changes_probabilities_not_ranks(constrained, congress):
+    means = [constrained.outcomes["none"]]
     for weight in (0.5, 1, 2, 4):
         made = RelaxConstraints(congress.kb, weights=dict.fromkeys(ASKED, weight))
-        relaxed = (pt.apply.generic(parsed) >> CandidateIntents(congress.kb) >> made)(asked.topics)
-        means.append(outcome(relaxed, asked.topics))
+        relaxed = (pt.apply.generic(parsed) >> CandidateIntents(congress.kb) >> made)(constrained.topics)
+        means.append(outcome(relaxed, constrained.topics))
     probs = [one["prob"].mean() for one in means]
     assert probs == sorted(probs)
     for one in means[2:]:

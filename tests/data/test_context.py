@@ -17,8 +17,8 @@ def accuracy(linker, texts, gold):
     links = linker.link(texts).frame
     first = links[links["score"] >= links.groupby(KEYS)["score"].transform("max") - 1e-12]
     share = 1 / first.groupby(KEYS)["score"].transform("size")
-    found = gold.merge(first.assign(share=share), how="left", on=[*KEYS, "entity_id"])
-    return found["share"].fillna(0).mean()
+    table = gold.merge(first.assign(share=share), how="left", on=[*KEYS, "entity_id"])
+    return table["share"].fillna(0).mean()
 
 
 def test_sentences_about_three_people_called_emerson(shared_data, textbook):
@@ -51,11 +51,11 @@ def halves(shared_data, textbook):
             for _, _, one, name in document["links"]
             if one.startswith("Q")
         ]
-        known = pd.DataFrame(mentions, columns=["place", "alias", "entity_id"])
-        counts = known.groupby(["alias", "entity_id"], as_index=False).size()
+        aliases = pd.DataFrame(mentions, columns=["place", "alias", "entity_id"])
+        counts = aliases.groupby(["alias", "entity_id"], as_index=False).size()
         total = counts.groupby("alias")["size"].transform("sum")
         names = counts.assign(score=counts["size"] / total, weight=total.astype(float)).drop(columns="size")
-        around = known.drop(columns="entity_id").drop_duplicates().merge(known, on="place", suffixes=("", "_of"))
+        around = aliases.drop(columns="entity_id").drop_duplicates().merge(aliases, on="place", suffixes=("", "_of"))
         around = around[around["alias"] != around["alias_of"]]
         words = around.groupby("entity_id")["alias"].agg(lambda aliases: " ".join(sorted(set(aliases))))
         described = words.reset_index().rename(columns={"alias": "text"})
@@ -114,8 +114,8 @@ def test_legislators_of_one_name_and_the_state_in_the_query(shared_data, textboo
     gold = pd.DataFrame({"text": several.index, "start": 0, "end": several["alias"].str.len()})
     gold["entity_id"] = several["entity_id"]
     assert len(gold) == 523
-    found = accuracy(prior, texts, gold), accuracy(ContextLinker(prior, described[["entity_id", "text"]]), texts, gold)
-    assert found == pytest.approx((0.455, 0.782), abs=0.001)
+    result = accuracy(prior, texts, gold), accuracy(ContextLinker(prior, described[["entity_id", "text"]]), texts, gold)
+    assert result == pytest.approx((0.455, 0.782), abs=0.001)
 
 
 CODES = {"sen": "senator", "rep": "representative"}

@@ -34,10 +34,10 @@ def simulated(shared_data):
     """Simulate one regime of a collection."""
 
     def run(name, regime):
-        found = evidence.COLLECTIONS[name](shared_data)
-        parts = evidence.regimes(name, shared_data, found)[regime]
+        result = evidence.COLLECTIONS[name](shared_data)
+        parts = evidence.regimes(name, shared_data, result)[regime]
         return vbterrier.simulate(
-            found.runs, found.qrels, incomplete=parts, estimators=evidence.ESTIMATORS, levels=(0.9,)
+            result.runs, result.qrels, incomplete=parts, estimators=evidence.ESTIMATORS, levels=(0.9,)
         )
 
     return run
@@ -53,11 +53,11 @@ SHORTEST = [("TREC Web 2012", "pool of depth 3"), ("TREC-COVID", "really missing
     ids=lambda text: text.replace(" ", "-"),
 )
 def test_error_and_coverage_are_as_measured(simulated, name, regime):
-    found = simulated(name, regime).unjudged()
-    error = found.errors().set_index("estimator")["rmse"]
+    result = simulated(name, regime).unjudged()
+    error = result.errors().set_index("estimator")["rmse"]
     ratio, share = CELLS[name, regime]
     assert error["E"] / error.drop("E").min() == pytest.approx(ratio, abs=0.02)
-    covered = found.coverage().query("estimator == 'E' and topics == 'unjudged'")["covered"].item()
+    covered = result.coverage().query("estimator == 'E' and topics == 'unjudged'")["covered"].item()
     assert covered == pytest.approx(share, abs=0.02)
 
 
@@ -81,12 +81,12 @@ OF_POOL = {
     ids=lambda text: text.replace(" ", "-"),
 )
 def test_bootstrapped_intervals_cover_scores_relative_to_the_ideal_of_the_pool(shared_data, name, regime):
-    found = evidence.COLLECTIONS[name](shared_data)
-    parts = evidence.regimes(name, shared_data, found)[regime]
+    collection = evidence.COLLECTIONS[name](shared_data)
+    parts = evidence.regimes(name, shared_data, collection)[regime]
     options = {"estimators": {"B": evidence.ESTIMATORS["B"]}, "levels": (0.9,)}
     result = evidence.of_pool(
-        vbterrier.simulate(found.runs, found.qrels, incomplete=parts, **options),
-        found.qrels,
+        vbterrier.simulate(collection.runs, collection.qrels, incomplete=parts, **options),
+        collection.qrels,
         parts,
     )
     covered = result.coverage().query("topics == 'unjudged'")["covered"].item()
@@ -98,10 +98,10 @@ def test_scores_relative_to_the_pool_have_the_ideal_ranking_of_the_reduced_judgm
     runs = {"one": qrels[["qid", "docno"]].assign(score=[1.0, 2.0, 3.0])}
     parts = [("all", qrels), ("without a", qrels[1:]), ("without b", qrels[::2])]
     result = vbterrier.simulate(runs, qrels, incomplete=parts, estimators={"nDCG": "nDCG@10"})
-    found = evidence.of_pool(result, qrels, parts).estimates.set_index("simulation")["truth"]
+    actual = evidence.of_pool(result, qrels, parts).estimates.set_index("simulation")["truth"]
     # DCG of the ranking c, b, a is 1/log2(3) + 2/2; ideal rankings are a, b; then b; then a.
     dcg = 1 + 0.6309298
-    assert found.to_dict() == pytest.approx(
+    assert actual.to_dict() == pytest.approx(
         {"all": dcg / (2 + 0.6309298), "without a": dcg, "without b": dcg / 2}, abs=1e-6
     )
 
@@ -115,11 +115,11 @@ def test_scores_relative_to_the_pool_have_the_ideal_ranking_of_the_reduced_judgm
     ],
 )
 def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(shared_data, truth, ours, condensed):
-    found = evidence.COLLECTIONS["TREC Web 2012"](shared_data)
-    parts = [("thin", subsample_qrels(found.qrels, 0.3, 0)), ("half", subsample_qrels(found.qrels, 0.5, 1))]
+    collection = evidence.COLLECTIONS["TREC Web 2012"](shared_data)
+    parts = [("thin", subsample_qrels(collection.qrels, 0.3, 0)), ("half", subsample_qrels(collection.qrels, 0.5, 1))]
     estimators = {"bad": truth, "ours": ours} | ({"condensed": condensed} if condensed else {})
     result = vbterrier.simulate(
-        found.runs, found.qrels, incomplete=parts, measure=truth, estimators=estimators
+        collection.runs, collection.qrels, incomplete=parts, measure=truth, estimators=estimators
     ).unjudged()
     error = result.errors().set_index("estimator")["rmse"]
     assert error["ours"] < 0.8 * error["bad"]
@@ -130,29 +130,33 @@ def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(s
 
 @pytest.mark.nightly
 def test_labels_of_language_models_reduce_the_error(shared_data):
-    found = evidence.COLLECTIONS["TREC DL 2019"](shared_data)
-    parts = list(leave_group_out(found.runs, found.qrels, groups=found.groups))[:6]
+    result = evidence.COLLECTIONS["TREC DL 2019"](shared_data)
+    parts = list(leave_group_out(result.runs, result.qrels, groups=result.groups))[:6]
     name = "llama3-70b-criteria"
     labels = {name: shared_data / "trec_dl19" / f"labels.{name}.txt.gz"}
     errors = [
         vbterrier.simulate(
-            found.runs, found.qrels, incomplete=parts, estimators={"ours": "ENDCG@10"}, data=Data(labels=given)
+            result.runs,
+            result.qrels,
+            incomplete=parts,
+            estimators={"ours": "ENDCG@10"},
+            data=Data(labels=labels_of_models),
         )
         .unjudged()
         .errors()["rmse"]
         .item()
-        for given in (None, labels)
+        for labels_of_models in (None, labels)
     ]
     assert errors[1] < 0.85 * errors[0]
 
 
 def test_a_mapping_of_the_shares_of_grades_is_no_substitute(shared_data):
-    found = evidence.COLLECTIONS["TREC-COVID"](shared_data)
-    grades = found.qrels["label"].clip(lower=0).value_counts(normalize=True)
+    collection = evidence.COLLECTIONS["TREC-COVID"](shared_data)
+    grades = collection.qrels["label"].clip(lower=0).value_counts(normalize=True)
     flat = vbterrier.BNDCG(prior={int(grade): float(share) for grade, share in grades.items()}) @ 10
-    parts = [("half", subsample_qrels(found.qrels, 0.5, 0))]
+    parts = [("half", subsample_qrels(collection.qrels, 0.5, 0))]
     result = vbterrier.simulate(
-        found.runs, found.qrels, incomplete=parts, estimators={"ours": "BNDCG@10", "flat": flat}
+        collection.runs, collection.qrels, incomplete=parts, estimators={"ours": "BNDCG@10", "flat": flat}
     )
     error = result.unjudged().errors().set_index("estimator")["rmse"]
     assert error["ours"] < 0.7 * error["flat"]

@@ -24,11 +24,11 @@ def test_lara_spends_its_budget_on_human_grades_and_predicts_the_others(pool):
     qrels, labels = pool
     assert lara(qrels, labels, len(qrels), 0)["label"].tolist() == qrels["label"].tolist()
     assert lara(qrels, labels, 0, 0)["label"].tolist() == labels["label"].tolist()
-    found = lara(qrels, labels, 300, 0)
+    result = lara(qrels, labels, 300, 0)
     # Labels of 1 are raised from 0 more often than they are right, and labels of 2 are mostly right.
     grade = {label: qrels["label"][labels["label"] == label].mode().item() for label in range(3)}
-    is_predicted = found["label"] == labels["label"].map(grade)
-    is_human = found["label"] == qrels["label"]
+    is_predicted = result["label"] == labels["label"].map(grade)
+    is_human = result["label"] == qrels["label"]
     assert (is_predicted | is_human).all()
     assert (~is_predicted).sum() <= 300
     assert is_human.sum() > (labels["label"] == qrels["label"]).sum()
@@ -54,8 +54,8 @@ def test_an_audit_has_smaller_errors_than_lara_and_precise_with_the_labels_of_a_
     labels = vbterrier.frames.read_labels(shared_data / "trec_dl19" / "labels.llama3-8b-criteria.txt.gz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = pd.DataFrame(rows(trec_dl19(shared_data), labels, "llama3-8b", 0.1, range(3))).set_index("method")
+        table = pd.DataFrame(rows(trec_dl19(shared_data), labels, "llama3-8b", 0.1, range(3))).set_index("method")
     for what in ("means", "differences"):
-        error, covered = found[f"RMSE, {what}"], found[f"covered, {what}"]
+        error, covered = table[f"RMSE, {what}"], table[f"covered, {what}"]
         assert error["corrected"] < 0.9 * error[["LARA", "PRECISE"]].min()
         assert covered["corrected"] > 0.85 > covered["PRECISE"]

@@ -67,15 +67,15 @@ def test_names_of_other_sessions_on_y_erd(second_half, system):
     answered = set(system.itertuples(index=False, name=None))
     links = {pair for pair in answered if pair[1] != "NIL"}
     n_gold = second_half.loc[second_half["entity_id"] != "NIL", "qid"].nunique()
-    found = report.figures().loc["names"]
-    assert found["LinkP"] == pytest.approx(len(links & right) / len(links))
-    assert found["LinkR"] == pytest.approx(len(links & right) / n_gold)
-    assert found["LinkingR"] == pytest.approx(len(answered & right) / len(system))
-    assert found["LinkP"] > 0.5, "most of what is linked is right, with no context at all"
+    row = report.figures().loc["names"]
+    assert row["LinkP"] == pytest.approx(len(links & right) / len(links))
+    assert row["LinkR"] == pytest.approx(len(links & right) / n_gold)
+    assert row["LinkingR"] == pytest.approx(len(answered & right) / len(system))
+    assert row["LinkP"] > 0.5, "most of what is linked is right, with no context at all"
 
 
 def test_the_command_agrees_and_other_hosts_refuse_on_y_erd(second_half, system, tmp_path, command):
-    wanted = linking_report({"names": system}, second_half, multiple_answers="any").figures().loc["names"].to_dict()
+    expected = linking_report({"names": system}, second_half, multiple_answers="any").figures().loc["names"].to_dict()
     run = system.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
     theirs = [frame.rename(columns={"qid": "query_id", "docno": "doc_id"}) for frame in (second_half, run)]
     topics = system[["qid"]].assign(query="")
@@ -86,10 +86,10 @@ def test_the_command_agrees_and_other_hosts_refuse_on_y_erd(second_half, system,
             pt.Experiment([run], topics, second_half, [measure], names=["names"])
     for frame, name in ((second_half, "gold.tsv"), (system, "system.tsv")):
         frame.to_csv(tmp_path / name, sep="\t", index=False)
-    asked = [option for measure in ANY for option in ("-m", repr(measure))]
-    code, out, err = command("score", tmp_path / "system.tsv", "-q", tmp_path / "gold.tsv", *asked, "-f", "json")
+    options = [option for measure in ANY for option in ("-m", repr(measure))]
+    code, out, err = command("score", tmp_path / "system.tsv", "-q", tmp_path / "gold.tsv", *options, "-f", "json")
     assert (code, err) == (0, "")
-    assert [row["value"] for row in json.loads(out)] == pytest.approx(list(wanted.values()), abs=1e-12)
+    assert [row["value"] for row in json.loads(out)] == pytest.approx(list(expected.values()), abs=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def linkers(aida):
 
 def test_linkers_on_aida_are_those_of_a_join(linkers):
     gold, systems = linkers
-    found = linking_report(systems, gold, nil="<NIL>", unanswered="nil").figures()
+    numbers = linking_report(systems, gold, nil="<NIL>", unanswered="nil").figures()
     for name, system in systems.items():
         both = gold.merge(system, on="qid", how="left", suffixes=("", "_answer"))
         # An entity that has no id at Wikidata is none of the knowledge base.
@@ -115,20 +115,20 @@ def test_linkers_on_aida_are_those_of_a_join(linkers):
             for column in ("entity_id_answer", "entity_id")
         )
         right, link = answer == entity, entity != "<NIL>"
-        assert found.loc[name, "LinkR"] == pytest.approx(right[link].mean())
-        assert found.loc[name, "LinkP"] == pytest.approx(right[answer != "<NIL>"].mean())
-        assert found.loc[name, "NilP"] == pytest.approx(right[answer == "<NIL>"].mean())
-        assert found.loc[name, "NilR"] == pytest.approx(right[~link].mean())
-    assert (found.loc["genre"] > found.loc["wat"]).drop(["NilR"]).all()
+        assert numbers.loc[name, "LinkR"] == pytest.approx(right[link].mean())
+        assert numbers.loc[name, "LinkP"] == pytest.approx(right[answer != "<NIL>"].mean())
+        assert numbers.loc[name, "NilP"] == pytest.approx(right[answer == "<NIL>"].mean())
+        assert numbers.loc[name, "NilR"] == pytest.approx(right[~link].mean())
+    assert (numbers.loc["genre"] > numbers.loc["wat"]).drop(["NilR"]).all()
 
 
 def test_values_on_aida_have_the_intervals_of_the_figures(linkers):
     gold, systems = linkers
     options = {"nil": "<NIL>", "unanswered": "nil"}
-    asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
-    found = score(systems, gold, asked, data=Data(on_topics="all"), inference=Inference(interval="normal"))
+    measures = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
+    result = score(systems, gold, measures, data=Data(on_topics="all"), inference=Inference(interval="normal"))
     report = linking_report(systems, gold, **options).intervals.set_index(["name", "measure"])
-    for row in found.intervals.itertuples():
+    for row in result.intervals.itertuples():
         other = report.loc[(row.name, row.measure.split("(")[0])]
         assert row.value == pytest.approx(other["value"], abs=1e-12)
         ends = np.abs([row.low - other["low"], row.high - other["high"]])

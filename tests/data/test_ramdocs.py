@@ -70,8 +70,8 @@ def ramdocs(shared_data, textbook):
     intents = pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
     supporting = judged[judged["label"] >= 1].rename(columns={"iteration": "entity_id"})
     # Intents without a judged document are in the qrels with a document that does not exist.
-    known = set(map(tuple, judged[["qid", "iteration"]].to_numpy()))
-    lost = intents[[pair not in known for pair in zip(intents["qid"], intents["entity_id"], strict=True)]]
+    pairs = set(map(tuple, judged[["qid", "iteration"]].to_numpy()))
+    lost = intents[[pair not in pairs for pair in zip(intents["qid"], intents["entity_id"], strict=True)]]
     lost = lost.drop(columns="prob").rename(columns={"entity_id": "iteration"}).assign(docno="none", label=0)
     return SimpleNamespace(
         documents=textbook.json_lines(folder / "docs.jsonl"),
@@ -100,8 +100,8 @@ def retrieve(ramdocs, tmp_path_factory):
         return pisa.PisaIndex(made[stemmer, form], stops=stops)
 
     def system(*, model="bm25", stemmer="porter2", stops="terrier", form=plain, ties="index", **options):
-        found = getattr(opened(stemmer, stops, form), model)(num_results=100, **options)
-        ranked = pt.apply.query(lambda topic: form(topic["query"])) >> found
+        result = getattr(opened(stemmer, stops, form), model)(num_results=100, **options)
+        ranked = pt.apply.query(lambda topic: form(topic["query"])) >> result
         # Scores of ranks keep PISA's order of equal scores.
         by_rank = pt.apply.generic(lambda run: run.assign(score=-run["rank"].astype(float)))
         return ranked >> by_rank if ties == "index" else ranked
@@ -128,27 +128,27 @@ def test_the_collection_is_the_one_that_its_readme_tells_of_and_scores_are_the_p
 
 
 def test_every_variant_is_what_was_measured(retrieve, ramdocs):
-    found = {name: retrieve(**options)(ramdocs.topics) for name, (options, _) in VARIANTS.items()}
+    results = {name: retrieve(**options)(ramdocs.topics) for name, (options, _) in VARIANTS.items()}
     with pytest.warns(DegenerateWarning, match="run 'ties by falling docno': .*places are tied"):
-        means = vbterrier.score(found, ramdocs.qrels, COLUMNS, inference=Inference(n_resamples=10)).means()
-    for name, (_, wanted) in VARIANTS.items():
-        assert means.loc[name, COLUMNS].tolist() == pytest.approx(wanted, abs=0.0006), name
+        means = vbterrier.score(results, ramdocs.qrels, COLUMNS, inference=Inference(n_resamples=10)).means()
+    for name, (_, expected) in VARIANTS.items():
+        assert means.loc[name, COLUMNS].tolist() == pytest.approx(expected, abs=0.0006), name
 
 
 def test_all_measures_agree_with_plain_loops(scores, runs, ramdocs, textbook):
-    wanted = [
+    expected = [
         textbook.expected(runs, ramdocs.intents, ramdocs.tags, CUTOFFS),
         textbook.expected_diversity(runs, ramdocs.tags, ramdocs.topics["qid"], 5),
     ]
-    textbook.assert_values(scores.values, pd.concat(wanted))
+    textbook.assert_values(scores.values, pd.concat(expected))
 
 
 def test_ties_are_settled_otherwise_by_diversity_measures_in_a_plain_experiment(retrieve, ramdocs):
     """pyndeval takes equal scores by rising docno; here and in trec_eval it is the falling one, for all measures."""
-    found = retrieve(ties="docno")
-    run, keys, measures = found(ramdocs.topics), ["qid", "measure"], [*MEASURES, *DIVERSITY]
+    result = retrieve(ties="docno")
+    run, keys, measures = result(ramdocs.topics), ["qid", "measure"], [*MEASURES, *DIVERSITY]
     with pytest.warns(DegenerateWarning, match="places are tied; their order is trec_eval's"):
-        theirs = pt.Experiment([found], ramdocs.topics, ramdocs.qrels, measures, perquery=True)
+        theirs = pt.Experiment([result], ramdocs.topics, ramdocs.qrels, measures, perquery=True)
     theirs = theirs.set_index(keys)["value"]
     with pytest.warns(DegenerateWarning, match="places are tied; their order is trec_eval's"):
         values = vbterrier.score({"bm25": run}, ramdocs.qrels, measures, inference=Inference(n_resamples=10)).values
@@ -194,9 +194,9 @@ def test_success_and_its_interval_at_every_cutoff(scores, measure):
     # The published ends are of 2,000 resamples, with standard errors of up to .0013; those of so many more are exact.
     values = scores.values[scores.values["measure"] == measure]
     ends = intervals(values, method="percentile", n_resamples=50_000).set_index("name")
-    for name, wanted in zip(("bm25", "dph"), SUCCESS[measure], strict=True):
-        assert table.loc[name, "value"] == pytest.approx(wanted[0], abs=0.0006)
-        assert ends.loc[name, ["low", "high"]].tolist() == pytest.approx(wanted[1:], abs=0.004)
+    for name, expected in zip(("bm25", "dph"), SUCCESS[measure], strict=True):
+        assert table.loc[name, "value"] == pytest.approx(expected[0], abs=0.0006)
+        assert ends.loc[name, ["low", "high"]].tolist() == pytest.approx(expected[1:], abs=0.004)
 
 
 def test_bm25_serves_more_intents_than_dph(scores):
@@ -210,15 +210,15 @@ def test_bm25_serves_more_intents_than_dph(scores):
 
 def test_candidates_of_questions_from_titles_of_pages(ramdocs, tmp_path):
     """Questions without candidates, found entities, and candidates of a question, without any alias but the titles."""
-    wanted = ramdocs.entities.assign(
+    expected = ramdocs.entities.assign(
         text=ramdocs.entities["qid"].map({qid: n for n, qid in enumerate(ramdocs.topics["qid"])})
     )
-    people = [{"id": title, "label": title} for title in sorted(set(wanted["entity_id"]))]
-    found = {}
+    people = [{"id": title, "label": title} for title in sorted(set(expected["entity_id"]))]
+    results = {}
     with build_kb(tmp_path / "kb", people, id_space="titles", progress=False) as base:
         for make in (DictionaryLinker, QueryLinker):
             links = make(base).link(ramdocs.topics["query"].tolist()).frame[["text", "entity_id"]]
-            hits = wanted.merge(links.drop_duplicates(), on=["text", "entity_id"])
-            found[make.__name__] = (500 - links["text"].nunique(), len(hits) / len(wanted), len(links) / 500)
-    assert found["DictionaryLinker"] == pytest.approx((211, 0.471, 1.04), abs=0.01)
-    assert found["QueryLinker"] == pytest.approx((12, 0.828, 1.96), abs=0.01)
+            hits = expected.merge(links.drop_duplicates(), on=["text", "entity_id"])
+            results[make.__name__] = (500 - links["text"].nunique(), len(hits) / len(expected), len(links) / 500)
+    assert results["DictionaryLinker"] == pytest.approx((211, 0.471, 1.04), abs=0.01)
+    assert results["QueryLinker"] == pytest.approx((12, 0.828, 1.96), abs=0.01)

@@ -75,11 +75,11 @@ def test_every_run_agrees_with_plain_loops(web, textbook):
         # Two runs of 2012 are enough for what others compute: each call reads the judgments anew.
         vbterrier.score(dict(some), web.qrels, diversity, inference=Inference(n_resamples=10)).values,
     ]
-    wanted = [
+    expected = [
         textbook.expected(web.runs, web.intents, web.tags, cutoffs, alphas),
         textbook.expected_diversity(dict(some), web.tags, web.intents["qid"].unique(), 10),
     ]
-    textbook.assert_values(pd.concat(values), pd.concat(wanted))
+    textbook.assert_values(pd.concat(values), pd.concat(expected))
 
 
 @pytest.mark.parametrize(("year", "n_intents", "n_without"), [(2011, 168, 4), (2012, 195, 8)])
@@ -111,8 +111,10 @@ def test_named_intents_and_tags_give_what_qrels_give(web_2012):
     by_name = ir_measures.calc_aggregate(named, web_2012.intents.rename(columns=COLUMNS), run)
     by_qrels = ir_measures.calc_aggregate([ES @ 10, VB @ 10], web_2012.qrels.rename(columns=COLUMNS), run)
     for measure in (ES, VB):
-        wanted = by_qrels[measure @ 10]
-        assert by_name[measure(intents="test web 2012", tags="test web 2012") @ 10] == pytest.approx(wanted, abs=1e-15)
+        expected = by_qrels[measure @ 10]
+        assert by_name[measure(intents="test web 2012", tags="test web 2012") @ 10] == pytest.approx(
+            expected, abs=1e-15
+        )
 
 
 def test_a_run_may_win_by_failing_more_often(web_2012):
@@ -166,23 +168,23 @@ def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
     path.write_text(f"<webtrack>{''.join(topics)}</webtrack>")
     qrels, runs = as_in_2009(web.qrels), {"dssa": web.runs["dssa-indri"]}
     measures = ["ES@10", "VB@10", "StRecall@10", "alpha_nDCG@10", "ERR_IA@10"]
-    wanted = vbterrier.score(runs, web.qrels, measures, inference=Inference(n_resamples=10)).means()
+    expected = vbterrier.score(runs, web.qrels, measures, inference=Inference(n_resamples=10)).means()
     with pytest.warns(vbterrier.errors.DegenerateWarning, match=f"numbers of {n_gaps} of 50 topics have gaps"):
         without = vbterrier.score(runs, qrels, measures, inference=Inference(n_resamples=10)).means()
-    assert (without["ES@10"] > wanted["ES@10"]).all()
-    given = vbterrier.score(
+    assert (without["ES@10"] > expected["ES@10"]).all()
+    averages = vbterrier.score(
         runs, qrels, measures, data=Data(subtopics=path), inference=Inference(n_resamples=10)
     ).means()
-    pd.testing.assert_frame_equal(given, wanted, check_exact=False, atol=1e-12)
+    pd.testing.assert_frame_equal(averages, expected, check_exact=False, atol=1e-12)
     named = ir_measures.calc_aggregate(
         [VB(intents=str(path)) @ 10], qrels.rename(columns=COLUMNS), runs["dssa"].rename(columns=COLUMNS)
     )
-    assert list(named.values()) == pytest.approx([wanted["VB@10"].item()], abs=1e-12)
-    notes = [" ".join(diagnose(runs, qrels, subtopics=given).notes) for given in (None, path)]
+    assert list(named.values()) == pytest.approx([expected["VB@10"].item()], abs=1e-12)
+    notes = [" ".join(diagnose(runs, qrels, subtopics=value).notes) for value in (None, path)]
     assert f"numbers of {n_gaps} of 50 topics have gaps" in notes[0]
     assert f"{n_topics} of 50 topics have subtopics without a judged document" in notes[1]
-    found = diagnose(runs, qrels, subtopics=path).qrels.set_index("what")["value"]
-    assert found["subtopics"] == f"{len(web.intents)}, {n_without} without a judged document"
+    values = diagnose(runs, qrels, subtopics=path).qrels.set_index("what")["value"]
+    assert values["subtopics"] == f"{len(web.intents)}, {n_without} without a judged document"
 
 
 @pytest.mark.parametrize("reading", ["split", "together"])
@@ -192,8 +194,8 @@ def test_pairs_of_subtopics_are_covered_by_the_documents_that_a_loop_finds(web, 
     pairs = pairs.reset_index().assign(entity_id=lambda frame: "pair " + frame["place"].astype(str))
     subtopics = {(row.qid, row.docno, row.entity_id) for row in web.tags.itertuples()}
     measures = [ES(parts=reading) @ k for k in (1, 5, 10, 100)]
-    found = vbterrier.score(web.runs, intents=pairs.drop(columns="place"), tags=web.tags, measures=measures)
-    value = found.values.set_index(["name", "measure", "qid"])["value"]
+    result = vbterrier.score(web.runs, intents=pairs.drop(columns="place"), tags=web.tags, measures=measures)
+    value = result.values.set_index(["name", "measure", "qid"])["value"]
     for name, run in web.runs.items():
         ordered = run.sort_values(["score", "docno"], ascending=False).groupby("qid")["docno"].apply(list)
         for k in (1, 5, 10, 100):
@@ -208,4 +210,4 @@ def test_pairs_of_subtopics_are_covered_by_the_documents_that_a_loop_finds(web, 
     if reading == "split":
         plain = vbterrier.score(web.runs, intents=web.intents, tags=web.tags, measures=["ES@10"]).means()["ES@10"]
         # Subtopics are equally likely, so that the parts of a pair have their probabilities.
-        assert (found.means()["ES(parts='split')@10"] - plain).abs().max() < 1e-12
+        assert (result.means()["ES(parts='split')@10"] - plain).abs().max() < 1e-12

@@ -35,8 +35,8 @@ def nested(frame, value):
 def trec_eval(qrels, run, names, **options):
     """A row a topic of the qrels, a column a measure; topics that retrieved nothing score 0, as in trec_eval -c."""
     evaluator = pytrec_eval.RelevanceEvaluator(nested(qrels, "label"), set(names), **options)
-    found = evaluator.evaluate(nested(run, "score"))
-    return pd.DataFrame.from_dict(found, orient="index").reindex(sorted(qrels["qid"].unique())).fillna(0.0)
+    result = evaluator.evaluate(nested(run, "score"))
+    return pd.DataFrame.from_dict(result, orient="index").reindex(sorted(qrels["qid"].unique())).fillna(0.0)
 
 
 def ndeval(qrels, run, names, **options):
@@ -46,8 +46,8 @@ def ndeval(qrels, run, names, **options):
     )
     placed = vbterrier.frames.ranked(run)
     rows = zip(placed["qid"], placed["docno"], (-placed["rank"].astype(float)).tolist(), strict=True)
-    found = evaluator.evaluate(list(rows))
-    return pd.DataFrame.from_dict(found, orient="index").reindex(sorted(qrels["qid"].unique())).fillna(0.0)
+    result = evaluator.evaluate(list(rows))
+    return pd.DataFrame.from_dict(result, orient="index").reindex(sorted(qrels["qid"].unique())).fillna(0.0)
 
 
 def scored(run, qrels, measures, **options):

@@ -38,10 +38,10 @@ def subtopics(qrels, run):
 def gains_of(peers, qrels, run):
     """By trec_eval, a row a subtopic: whether it is covered at k, and its nDCG@k."""
     names = [f"{name}_{k}" for name in ("success", "ndcg_cut") for k in CUTOFFS]
-    found = peers.trec_eval(*subtopics(qrels, run), [f"{n[: n.rindex('_')]}.{n[n.rindex('_') + 1 :]}" for n in names])
-    topic = found.index.str.rsplit("|", n=1).str
+    result = peers.trec_eval(*subtopics(qrels, run), [f"{n[: n.rindex('_')]}.{n[n.rindex('_') + 1 :]}" for n in names])
+    topic = result.index.str.rsplit("|", n=1).str
     return {
-        (gain, k): pd.DataFrame({"qid": topic[0], "entity_id": topic[1], "gain": found[f"{name}_{k}"].to_numpy()})
+        (gain, k): pd.DataFrame({"qid": topic[0], "entity_id": topic[1], "gain": result[f"{name}_{k}"].to_numpy()})
         for gain, name in zip(GAINS, ("success", "ndcg_cut"), strict=True)
         for k in CUTOFFS
     }
@@ -76,39 +76,39 @@ def assert_ours_are_sums_over_parts(peers, case):
     uniform = case.qrels[["qid", "iteration"]].drop_duplicates().rename(columns={"iteration": "entity_id"})
     uniform["prob"] = 1 / uniform.groupby("qid")["entity_id"].transform("size")
     for (gain, k), table in gains.items():
-        found = found_of(peers, case.run, case.qrels, gain, k)
+        result = found_of(peers, case.run, case.qrels, gain, k)
         # A variance of rounding alone is a deviation of its root.
-        assert peers.largest_difference(found, expected_of(table, uniform)) <= 1e-7
-        es = [column for column in found if column.startswith("ES")]
-        assert peers.largest_difference(found[es], expected_of(table, uniform)[["ES"]]) <= 1e-12
+        assert peers.largest_difference(result, expected_of(table, uniform)) <= 1e-7
+        es = [column for column in result if column.startswith("ES")]
+        assert peers.largest_difference(result[es], expected_of(table, uniform)[["ES"]]) <= 1e-12
 
 
 @pytest.mark.nightly
 def test_scores_of_random_topics_are_ndevals(peers, diverse):
     qrels = judged(peers, diverse)
     assert qrels["qid"].nunique() > 900
-    found = peers.scored(diverse.run, qrels, list(NAMES))[list(NAMES)]
+    result = peers.scored(diverse.run, qrels, list(NAMES))[list(NAMES)]
     expected = peers.ndeval(qrels, diverse.run, NAMES.values())[list(NAMES.values())]
-    assert peers.largest_difference(found, expected) <= 1e-12
+    assert peers.largest_difference(result, expected) <= 1e-12
 
 
 @pytest.mark.slow
 def test_scores_of_real_runs_are_ndevals(peers, web):
     names = {ours: NAMES[ours] for ours in ("alpha_nDCG@10", "nERR_IA@5", "NRBP")}
-    found = peers.scored(web.run, web.qrels, list(names))[list(names)]
+    result = peers.scored(web.run, web.qrels, list(names))[list(names)]
     expected = peers.ndeval(web.qrels, web.run, names.values())[list(names.values())]
-    assert peers.largest_difference(found, expected) <= 1e-12
+    assert peers.largest_difference(result, expected) <= 1e-12
 
 
 def test_success_of_subtopics_is_subtopic_recall(peers, diverse):
     qrels = judged(peers, diverse)
-    found = peers.scored(diverse.run, qrels, ["ES@5", "ES@10"])[["ES@5", "ES@10"]]
+    result = peers.scored(diverse.run, qrels, ["ES@5", "ES@10"])[["ES@5", "ES@10"]]
     expected = peers.ndeval(qrels, diverse.run, ["strec@5", "strec@10"])
     # ndeval leaves out subtopics that no document covers; here they count.
     n_all = qrels.groupby("qid")["iteration"].nunique().sort_index()
     n_covered = qrels[qrels["label"] > 0].groupby("qid")["iteration"].nunique().sort_index()
     assert (n_covered < n_all).sum() > 50
-    assert peers.largest_difference(found.mul(n_all, axis=0), expected.mul(n_covered, axis=0)) <= 1e-12
+    assert peers.largest_difference(result.mul(n_all, axis=0), expected.mul(n_covered, axis=0)) <= 1e-12
 
 
 @pytest.mark.slow
@@ -129,8 +129,8 @@ def test_intents_with_probabilities_weigh_trec_evals_of_each(peers, diverse):
     tags = diverse.qrels[diverse.qrels["label"] > 0].rename(columns={"iteration": "entity_id"})
     tags = tags[["qid", "docno", "entity_id"]].assign(weight=1.0)
     for (gain, k), table in gains_of(peers, diverse.qrels, diverse.run).items():
-        found = found_of(peers, diverse.run, None, gain, k, intents=intents, tags=tags)
-        assert peers.largest_difference(found, expected_of(table, intents)) <= 1e-7
+        result = found_of(peers, diverse.run, None, gain, k, intents=intents, tags=tags)
+        assert peers.largest_difference(result, expected_of(table, intents)) <= 1e-7
 
 
 # Powers of two, with which equal gains are equal numbers in ndeval, too.
@@ -141,22 +141,22 @@ def test_weighted_measures_of_equal_intents_are_ndevals(peers, diverse, alpha):
     qrels = judged(peers, diverse)
     covered = qrels[qrels.groupby(["qid", "iteration"])["label"].transform("max") > 0]
     ours = [f"WeightedAlphaNDCG(alpha={alpha})@{k}" for k in (5, 10, 20)]
-    found = peers.scored(diverse.run, covered, ours)[[str(one) for one in vbterrier.measures_from(*ours)]]
+    result = peers.scored(diverse.run, covered, ours)[[str(one) for one in vbterrier.measures_from(*ours)]]
     expected = peers.ndeval(covered, diverse.run, [f"alpha-nDCG@{k}" for k in (5, 10, 20)], alpha=alpha)
-    assert peers.largest_difference(found, expected) <= 1e-12
-    found = peers.scored(diverse.run, covered, [f"WeightedERRIA(alpha={alpha})@{k}" for k in (5, 10, 20)])
+    assert peers.largest_difference(result, expected) <= 1e-12
+    result = peers.scored(diverse.run, covered, [f"WeightedERRIA(alpha={alpha})@{k}" for k in (5, 10, 20)])
     expected = peers.ndeval(covered, diverse.run, [f"ERR-IA@{k}" for k in (5, 10, 20)], alpha=alpha)
-    columns = [name for k in (5, 10, 20) for name in found if name.endswith(f"@{k}")]
-    assert peers.largest_difference(found[columns], expected[[f"ERR-IA@{k}" for k in (5, 10, 20)]]) <= 1e-12
-    found = peers.scored(diverse.run, covered, [f"WeightedNRBP(alpha={alpha})"])
-    assert peers.largest_difference(found, peers.ndeval(covered, diverse.run, ["NRBP"], alpha=alpha)) <= 1e-12
+    columns = [name for k in (5, 10, 20) for name in result if name.endswith(f"@{k}")]
+    assert peers.largest_difference(result[columns], expected[[f"ERR-IA@{k}" for k in (5, 10, 20)]]) <= 1e-12
+    result = peers.scored(diverse.run, covered, [f"WeightedNRBP(alpha={alpha})"])
+    assert peers.largest_difference(result, peers.ndeval(covered, diverse.run, ["NRBP"], alpha=alpha)) <= 1e-12
 
 
 def test_recall_of_covered_intents_is_ndevals_subtopic_recall(peers, diverse):
     qrels = judged(peers, diverse)
     covered = qrels[qrels.groupby(["qid", "iteration"])["label"].transform("max") > 0]
-    found = peers.scored(diverse.run, covered, ["IRec@5", "IRec@20"])[["IRec@5", "IRec@20"]]
-    assert peers.largest_difference(found, peers.ndeval(covered, diverse.run, ["strec@5", "strec@20"])) <= 1e-12
+    result = peers.scored(diverse.run, covered, ["IRec@5", "IRec@20"])[["IRec@5", "IRec@20"]]
+    assert peers.largest_difference(result, peers.ndeval(covered, diverse.run, ["strec@5", "strec@20"])) <= 1e-12
 
 
 def test_global_gains_of_one_intent_are_trec_evals_ndcg(peers, adhoc):
@@ -166,9 +166,9 @@ def test_global_gains_of_one_intent_are_trec_evals_ndcg(peers, adhoc):
     tags = adhoc.qrels[adhoc.qrels["label"] > 0].assign(entity_id="1")
     tags["weight"] = tags["label"] / tags["label"].max()
     tags = tags[["qid", "docno", "entity_id", "weight"]]
-    found = peers.scored(adhoc.run, None, measures.values(), intents=intents, tags=tags)
+    result = peers.scored(adhoc.run, None, measures.values(), intents=intents, tags=tags)
     expected = peers.trec_eval(adhoc.qrels, adhoc.run, ["ndcg_cut.5", "ndcg_cut.20"])
-    ours, theirs = found[[str(one) for one in measures.values()]], expected[["ndcg_cut_5", "ndcg_cut_20"]]
+    ours, theirs = result[[str(one) for one in measures.values()]], expected[["ndcg_cut_5", "ndcg_cut_20"]]
     assert peers.largest_difference(ours, theirs) <= 1e-12
 
 
@@ -183,9 +183,9 @@ def test_rbp_with_nothing_unjudged_is_nrbp_without_novelty(peers, adhoc, p):
     qrels = qrels[qrels["qid"].isin(relevant)]
     expected = peers.ndeval(qrels, run, ["NRBP"], alpha=0.0, beta=p)
     measures = [BRBP(p=p, rel=1, prior="pool", stat=stat) for stat in ("mean", "median", "q5")]
-    found = peers.scored(run, qrels.drop(columns="iteration"), measures)
+    result = peers.scored(run, qrels.drop(columns="iteration"), measures)
     for measure in measures:
-        assert peers.largest_difference(found[[str(measure)]], expected) <= 1e-9
+        assert peers.largest_difference(result[[str(measure)]], expected) <= 1e-9
 
 
 def test_err_with_nothing_unjudged_is_err_of_the_only_subtopic(peers, adhoc):
@@ -193,9 +193,9 @@ def test_err_with_nothing_unjudged_is_err_of_the_only_subtopic(peers, adhoc):
     binary = adhoc.qrels.assign(iteration="1", label=(adhoc.qrels["label"] > 0).astype(int))
     binary = binary[binary["qid"].isin(binary.loc[binary["label"] > 0, "qid"])]
     measures = {k: BERR(max_grade=1, prior="pool") @ k for k in (5, 20)}
-    found = peers.scored(run, binary.drop(columns="iteration"), measures.values())
+    result = peers.scored(run, binary.drop(columns="iteration"), measures.values())
     for k, measure in measures.items():
         # ndeval divides by the score of k relevant documents.
         most = sum(0.5**place / place for place in range(1, k + 1))
         expected = peers.ndeval(binary, run, [f"ERR-IA@{k}"]) * most
-        assert peers.largest_difference(found[[str(measure)]], expected) <= 1e-12
+        assert peers.largest_difference(result[[str(measure)]], expected) <= 1e-12

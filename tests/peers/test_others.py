@@ -32,9 +32,9 @@ def test_graded_err_and_exponential_ndcg_with_nothing_unjudged_are_gdevals(peers
     expected = pd.DataFrame([(m.query_id, str(m.measure), m.value) for m in metrics]).pivot(index=0, columns=1)[2]
     assert len(expected) > 1800
     ours = [BERR(prior="pool") @ k, BNDCG(dcg="exp-log2", prior="pool") @ k]
-    found = peers.scored(placed, qrels, ours).loc[expected.index.sort_values(), list(map(str, ours))]
+    result = peers.scored(placed, qrels, ours).loc[expected.index.sort_values(), list(map(str, ours))]
     # It prints five places.
-    assert peers.largest_difference(found, expected.sort_index()[list(map(str, theirs))]) <= 1.01e-5
+    assert peers.largest_difference(result, expected.sort_index()[list(map(str, theirs))]) <= 1.01e-5
 
 
 @pytest.mark.parametrize(("p", "k"), [(0.5, 5), at_night(0.8, 10), at_night(0.95, 20)])
@@ -54,8 +54,8 @@ def test_rbp_and_its_residual_are_those_of_trectools(peers, adhoc, p, k):
     topics = sorted(adhoc.qrels["qid"].unique())
     base = base.reindex(topics).fillna(0.0)
     lower = BRBP(p=p, rel=1, prior={0: 1.0}, cutoff=k)
-    found = peers.scored(adhoc.run, adhoc.qrels, [lower])
-    assert peers.largest_difference(found, base) <= 1e-12
+    result = peers.scored(adhoc.run, adhoc.qrels, [lower])
+    assert peers.largest_difference(result, base) <= 1e-12
     # Every statistic lies between the score of the judged part and what the unjudged could add.
     unjudged = placed[placed["rank"] < k].merge(adhoc.qrels, how="left")
     unjudged = unjudged[unjudged["label"].isna()]
@@ -86,7 +86,7 @@ def test_figures_of_linking_are_those_of_classification():
                 entity_id=np.where(right, gold["entity_id"], rng.choice(entities, n)).astype(str)
             )
             systems[f"s{name}"].loc[:1, "entity_id"] = ["NIL", "A"] if name % 2 else ["A", "NIL"]
-        found = vbterrier.score(systems, gold, list(LINKING), inference=Inference(n_resamples=2)).means()
+        averages = vbterrier.score(systems, gold, list(LINKING), inference=Inference(n_resamples=2)).means()
         for name, system in systems.items():
             expected = {}
             for kind, labels in (("Link", entities[:-1]), ("Nil", ["NIL"])):
@@ -99,7 +99,7 @@ def test_figures_of_linking_are_those_of_classification():
             precision = expected["LinkingP"] = (1 - share) * expected["LinkP"] + share * expected["NilP"]
             both = precision + expected["LinkingR"]
             expected["LinkingF1"] = 2 * precision * expected["LinkingR"] / both if both else 0.0
-            assert found.loc[name].to_dict() == pytest.approx(expected, abs=1e-12)
+            assert averages.loc[name].to_dict() == pytest.approx(expected, abs=1e-12)
 
 
 def test_coverage_of_documents_is_trec_evals_success_with_documents_as_topics(peers):
@@ -135,5 +135,5 @@ def test_coverage_of_documents_is_trec_evals_success_with_documents_as_topics(pe
         for measure, label in ((RelCov @ k, 1), (NonRelCov @ k, 0)):
             some = of_documents[of_documents["label"] == label]
             expected = covered[name].reindex(some.index).groupby(some["qid"].to_numpy()).mean().sort_index()
-            found = peers.scored(run, links.drop(columns="topic"), [measure])
-            assert peers.largest_difference(found, expected.to_frame()) <= 1e-12
+            result = peers.scored(run, links.drop(columns="topic"), [measure])
+            assert peers.largest_difference(result, expected.to_frame()) <= 1e-12

@@ -66,8 +66,8 @@ def trec_eval10(shared_data):
 def differences(run, qrels, expected, peers):
     """Keys of the printed values from which ours differ, by topic and for all."""
     measures = dict.fromkeys(ours(name) for name, _ in expected)
-    found = peers.scored(vbterrier.read_run(run), vbterrier.read_qrels(qrels), list(measures))
-    table = {str(text): found[str(ir_measures.parse_measure(text))] for text in measures}
+    result = peers.scored(vbterrier.read_run(run), vbterrier.read_qrels(qrels), list(measures))
+    table = {str(text): result[str(ir_measures.parse_measure(text))] for text in measures}
 
     def value(name, topic):
         column = table[ours(name)]
@@ -93,11 +93,11 @@ def at_rounded_recall(expected):
 def test_scores_are_those_that_trec_eval_10_prints(trec_eval10, peers):
     expected = printed(trec_eval10 / "out.test.aq")
     assert len(expected) > 200
-    found = differences(trec_eval10 / "results.test", trec_eval10 / "qrels.test", expected, peers)
-    of_topics = {(name, topic) for name, topic in found if topic != "all"}
+    result = differences(trec_eval10 / "results.test", trec_eval10 / "qrels.test", expected, peers)
+    of_topics = {(name, topic) for name, topic in result if topic != "all"}
     assert of_topics == {("iprec_at_recall_0.10", "301"), ("iprec_at_recall_0.60", "302")}
     assert of_topics <= at_rounded_recall(expected)
-    assert found - of_topics == {(name, "all") for name, _ in of_topics}
+    assert result - of_topics == {(name, "all") for name, _ in of_topics}
     # The engine of these two, as stated beside values, is version 9.
     assert "(trec_eval 9)" in engine_of(ir_measures.IPrec @ 0.1)
 
@@ -113,9 +113,9 @@ def test_comments_and_ids_with_hashes_are_read_as_trec_eval_10_reads_them(trec_e
     run, qrels = (trec_eval10 / name for name in files)
     expected = printed(trec_eval10 / values)
     assert len(expected) > 25
-    found = {name for name, _ in differences(run, qrels, expected, peers)}
+    results = {name for name, _ in differences(run, qrels, expected, peers)}
     # Its recall levels are rounded in another way.
-    assert all(name.startswith("iprec_at_recall") for name in found), found
+    assert all(name.startswith("iprec_at_recall") for name in results), results
 
 
 @pytest.mark.parametrize("p", [0.95, 0.9, 0.8])
@@ -127,9 +127,9 @@ def test_compat_is_the_value_of_ir_measures_own_tests(shared_data, peers, p):
         0.8: [0.16723008845234535, 0.00022806427320561776],
     }
     run, qrels = vbterrier.read_run(folder / "compat.run"), vbterrier.read_qrels(folder / "compat.qrels")
-    found = peers.scored(run, qrels, [f"Compat(p={p})"])
-    assert list(found.index) == ["31_1", "31_2"]
-    assert found.iloc[:, 0].tolist() == pytest.approx(expected[p], abs=1e-12)
+    result = peers.scored(run, qrels, [f"Compat(p={p})"])
+    assert list(result.index) == ["31_1", "31_2"]
+    assert result.iloc[:, 0].tolist() == pytest.approx(expected[p], abs=1e-12)
 
 
 @pytest.mark.parametrize("shift", [0.0, -100.0])
@@ -165,10 +165,10 @@ def at_ten(kind):
 
 
 def test_reciprocal_ranks_to_a_cutoff_and_accuracy_follow_their_definitions(peers, adhoc):
-    found = peers.scored(adhoc.run, adhoc.qrels, ["RR", "RR@3", "RR(rel=2)@3"])
-    whole = found["RR"].where(found["RR"] >= 1 / 3, 0.0)
-    assert 0 < (whole == 0).sum() < (found["RR"] > 0).sum()
-    assert np.abs(found["RR@3"] - whole).max() <= 1e-12
+    result = peers.scored(adhoc.run, adhoc.qrels, ["RR", "RR@3", "RR(rel=2)@3"])
+    whole = result["RR"].where(result["RR"] >= 1 / 3, 0.0)
+    assert 0 < (whole == 0).sum() < (result["RR"] > 0).sum()
+    assert np.abs(result["RR@3"] - whole).max() <= 1e-12
     labels = adhoc.qrels.set_index(["qid", "docno"])["label"]
     run = vbterrier.frames.ranked(adhoc.run)
     run["label"] = labels.reindex(pd.MultiIndex.from_frame(run[["qid", "docno"]])).fillna(0).to_numpy()
@@ -209,14 +209,14 @@ def test_grades_above_4_have_err_and_exponential_ndcg(shared_data, command):
     measures = ["ERR@10", "nDCG(dcg='exp-log2')@10"]
     with pytest.warns(
         vbterrier.errors.DegenerateWarning, match=r"ERR@10: qrels hold grade 5.*2\^5 instead of .*2\^4"
-    ) as said:
-        found = (
+    ) as record:
+        row = (
             vbterrier.score(folder / "r.run", folder / "q.txt", measures, inference=Inference(n_resamples=2))
             .means()
             .iloc[0]
         )
-    assert sum("grade 5" in str(one.message) for one in said) == 1
-    assert found.tolist() == [0.96923828125, 1.0]
+    assert sum("grade 5" in str(one.message) for one in record) == 1
+    assert row.tolist() == [0.96923828125, 1.0]
     _, _, errors = command("score", folder / "r.run", "-q", folder / "q.txt", "-m", "ERR@10")
     assert "/tmp/" not in errors
     assert "format error" not in errors
@@ -226,23 +226,23 @@ def test_grades_above_4_have_err_and_exponential_ndcg(shared_data, command):
 @pytest.mark.parametrize("qid", ["1", "robust-301", "what is ERR?"])
 def test_topics_are_any_text_and_grades_any_number(labels, qid):
     qrels, run = one_topic(labels, qid)
-    found = (
+    values = (
         vbterrier.score({"x": run}, qrels, ["ERR@3", "ERR@1"], inference=Inference(n_resamples=2))
         .values["value"]
         .tolist()
     )
     grades, top = [max(label, 0) for label in labels], max(4, *labels)
-    assert found == pytest.approx([err(grades[:k], top) for k in (3, 1)], abs=1e-15)
+    assert values == pytest.approx([err(grades[:k], top) for k in (3, 1)], abs=1e-15)
 
 
 def test_topics_that_differ_before_a_hyphen_are_not_mixed():
     """gdeval removes ids of topics up to their last hyphen."""
     parts = [one_topic([2, 0], "2023-7"), one_topic([0, 2], "2024-7")]
     qrels, run = (pd.concat(part, ignore_index=True) for part in zip(*parts, strict=True))
-    found = vbterrier.score({"x": run}, qrels, ["ERR@2"], inference=Inference(n_resamples=2)).values.set_index("qid")[
+    values = vbterrier.score({"x": run}, qrels, ["ERR@2"], inference=Inference(n_resamples=2)).values.set_index("qid")[
         "value"
     ]
-    assert found.to_dict() == {"2023-7": pytest.approx(3 / 16), "2024-7": pytest.approx(3 / 32)}
+    assert values.to_dict() == {"2023-7": pytest.approx(3 / 16), "2024-7": pytest.approx(3 / 32)}
 
 
 @pytest.mark.slow
@@ -255,9 +255,9 @@ def test_err_and_exponential_ndcg_are_gdevals_to_its_five_digits(peers, adhoc):
     measures = [measure @ k for measure in (ir_measures.ERR, ir_measures.nDCG(dcg="exp-log2")) for k in (5, 20)]
     metrics = ir_measures.iter_calc(measures, qrels.rename(columns=renamed), placed.rename(columns=renamed))
     theirs = pd.DataFrame([(m.query_id, str(m.measure), m.value) for m in metrics]).pivot(index=0, columns=1)[2]
-    found = peers.scored(placed, qrels, measures)[theirs.columns]
+    result = peers.scored(placed, qrels, measures)[theirs.columns]
     assert (theirs > 0).all(axis=1).sum() > 1000
-    assert peers.largest_difference(found, theirs.sort_index()) <= 0.501e-5
+    assert peers.largest_difference(result, theirs.sort_index()) <= 0.501e-5
 
 
 def test_a_recall_that_the_engine_would_round_is_refused():

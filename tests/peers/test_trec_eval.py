@@ -36,8 +36,8 @@ def parameter(name):
 
 
 def theirs(peers, qrels, run, names, **options):
-    asked = list(dict.fromkeys(names))
-    return peers.trec_eval(qrels, run, map(parameter, asked), **options)[list(names)]
+    names_once = list(dict.fromkeys(names))
+    return peers.trec_eval(qrels, run, map(parameter, names_once), **options)[list(names)]
 
 
 def of_all(peers, qrels, run):
@@ -53,21 +53,21 @@ def test_scores_of_random_topics_are_trec_evals(peers, seed):
     case = peers.adhoc_of(seed + 10)
     expected = of_all(peers, case.qrels, case.run)
     # Topics without a list still have relevant documents; they count as what they are not found.
-    found = peers.scored(case.run, case.qrels, list(NAMES))[list(NAMES)]
-    listed = found.index.isin(case.run["qid"])
+    result = peers.scored(case.run, case.qrels, list(NAMES))[list(NAMES)]
+    listed = result.index.isin(case.run["qid"])
     assert listed.sum() == 1960
-    assert peers.largest_difference(found[listed], expected[listed]) <= EXACT
-    assert (found[~listed].drop(columns="NumRel") == 0).all(axis=None)
+    assert peers.largest_difference(result[listed], expected[listed]) <= EXACT
+    assert (result[~listed].drop(columns="NumRel") == 0).all(axis=None)
 
 
 @pytest.mark.slow
 def test_scores_of_real_runs_are_trec_evals(peers, covid):
     for run in covid.runs:
         for qrels in covid.qrels:
-            found = peers.scored(run, qrels, list(NAMES))[list(NAMES)]
+            result = peers.scored(run, qrels, list(NAMES))[list(NAMES)]
             expected = of_all(peers, qrels, run)
-            listed = found.index.isin(run["qid"])
-            assert peers.largest_difference(found[listed], expected[listed]) <= EXACT
+            listed = result.index.isin(run["qid"])
+            assert peers.largest_difference(result[listed], expected[listed]) <= EXACT
 
 
 def at_level(rel):
@@ -77,9 +77,9 @@ def at_level(rel):
 
 @pytest.mark.parametrize(("names", "options"), [at_level(2), at_level(3)])
 def test_levels_of_relevance_are_trec_evals(peers, adhoc, names, options):
-    found = peers.scored(adhoc.run, adhoc.qrels, list(names))[list(names)]
+    result = peers.scored(adhoc.run, adhoc.qrels, list(names))[list(names)]
     expected = theirs(peers, adhoc.qrels, adhoc.run, names.values(), **options)
-    assert peers.largest_difference(found, expected) <= EXACT
+    assert peers.largest_difference(result, expected) <= EXACT
 
 
 def test_condensed_runs_are_trec_evals_where_labels_below_zero_are_judgments(peers, adhoc):
@@ -92,9 +92,9 @@ def test_condensed_runs_are_trec_evals_where_labels_below_zero_are_judgments(pee
     assert peers.largest_difference(peers.scored(adhoc.run, adhoc.qrels, judged_only)[judged_only], expected) <= EXACT
     # Nothing unjudged is left.
     ours = ["BNDCG(prior='pool')@5", "BAP(prior='pool')", "BP(prior='pool')@5"]
-    found = peers.scored(condensed, adhoc.qrels, names + ours)
-    assert peers.largest_difference(found[names], expected) <= EXACT
-    assert peers.largest_difference(found[ours], expected) <= 1e-11
+    result = peers.scored(condensed, adhoc.qrels, names + ours)
+    assert peers.largest_difference(result[names], expected) <= EXACT
+    assert peers.largest_difference(result[ours], expected) <= 1e-11
 
 
 # By the level of relevance.
@@ -120,11 +120,11 @@ STATS = ("mean", "median", "mode", "q5", "lo", "hi")
 def test_with_nothing_unjudged_every_statistic_is_trec_evals(peers, adhoc, rel):
     run = adhoc.run.merge(adhoc.qrels[["qid", "docno"]])
     expected = theirs(peers, adhoc.qrels, run, COUNTERPARTS[rel].values(), relevance_level=rel)
-    found = peers.scored(run, adhoc.qrels, [m(stat=stat) for m in COUNTERPARTS[rel] for stat in (*STATS, "std")])
+    result = peers.scored(run, adhoc.qrels, [m(stat=stat) for m in COUNTERPARTS[rel] for stat in (*STATS, "std")])
     for stat in STATS:
-        ours = found[[str(m(stat=stat)) for m in COUNTERPARTS[rel]]]
+        ours = result[[str(m(stat=stat)) for m in COUNTERPARTS[rel]]]
         assert peers.largest_difference(ours, expected) <= 1e-11, stat
-    assert (found[[str(m(stat="std")) for m in COUNTERPARTS[rel]]] == 0).all(axis=None)
+    assert (result[[str(m(stat="std")) for m in COUNTERPARTS[rel]]] == 0).all(axis=None)
     assert ((expected > 0).sum() > 200).all()
 
 
@@ -132,8 +132,8 @@ def test_exponential_gains_are_those_of_trec_eval_on_labels_that_are_gains(peers
     gains = adhoc.qrels.assign(label=2 ** adhoc.qrels["label"].clip(0) - 1)
     expected = theirs(peers, gains, adhoc.run, ["ndcg_cut_5", "ndcg_cut_5"])
     measures = ["NDCGBound(kind='naive',dcg='exp-log2')@5", "BNDCG(dcg='exp-log2',prior={0: 1.0})@5"]
-    found = peers.scored(adhoc.run, adhoc.qrels, vbterrier.measures_from(*measures))
-    assert peers.largest_difference(found, expected) <= EXACT
+    result = peers.scored(adhoc.run, adhoc.qrels, vbterrier.measures_from(*measures))
+    assert peers.largest_difference(result, expected) <= EXACT
 
 
 @pytest.mark.slow
@@ -144,23 +144,23 @@ def test_a_prior_that_is_sure_of_grade_zero_counts_the_unjudged_as_trec_eval_doe
     cases = [(adhoc.qrels, adhoc.run), *((qrels, run) for qrels in covid.qrels for run in covid.runs)]
     for qrels, run in cases:
         expected = theirs(peers, qrels, run, names)
-        found = peers.scored(run, qrels, ours)[list(map(str, ours))]
-        assert peers.largest_difference(found, expected) <= 1e-11
+        result = peers.scored(run, qrels, ours)[list(map(str, ours))]
+        assert peers.largest_difference(result, expected) <= 1e-11
 
 
 def test_the_share_of_unjudged_is_what_trec_eval_does_not_find_judged(peers, adhoc):
     judged = adhoc.qrels.assign(label=1)
-    found = peers.scored(adhoc.run, adhoc.qrels, ["Unjudged@5", "Unjudged"])
-    n_listed = adhoc.run.groupby("qid").size().reindex(found.index).fillna(0)
+    result = peers.scored(adhoc.run, adhoc.qrels, ["Unjudged@5", "Unjudged"])
+    n_listed = adhoc.run.groupby("qid").size().reindex(result.index).fillna(0)
     hits = theirs(peers, judged, adhoc.run, ["P_5", "num_rel_ret"])
     shares = pd.DataFrame(
         {
             "whole": np.where(n_listed, 1 - hits["num_rel_ret"] / n_listed.clip(1), 0),
             "first": np.where(n_listed, 1 - 5 * hits["P_5"] / n_listed.clip(1, 5), 0),
         },
-        index=found.index,
+        index=result.index,
     )
-    assert peers.largest_difference(found[["Unjudged", "Unjudged@5"]], shares) <= EXACT
+    assert peers.largest_difference(result[["Unjudged", "Unjudged@5"]], shares) <= EXACT
 
 
 def test_the_upper_naive_bound_is_trec_evals_of_the_best_grades_that_are_left(peers, adhoc):
@@ -180,5 +180,5 @@ def test_the_upper_naive_bound_is_trec_evals_of_the_best_grades_that_are_left(pe
     qrels = adhoc.qrels.assign(docno=names.reindex(keys).fillna(pd.Series(keys.get_level_values(1), keys)).to_numpy())
     first = adhoc.run.merge(top[["qid", "docno"]])
     expected = theirs(peers, qrels, first, [f"ndcg_cut_{k}"])
-    found = peers.scored(adhoc.run, adhoc.qrels, [f"NDCGBound(side='upper',kind='naive')@{k}"])
-    assert peers.largest_difference(found, expected) <= EXACT
+    result = peers.scored(adhoc.run, adhoc.qrels, [f"NDCGBound(side='upper',kind='naive')@{k}"])
+    assert peers.largest_difference(result, expected) <= EXACT

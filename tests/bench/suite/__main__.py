@@ -30,10 +30,10 @@ def bench(
     folder.mkdir(parents=True, exist_ok=True)
     earlier = None if before is None else json.loads(before.read_text(encoding="utf-8"))
     sizes = [size for size in SIZES if size[0] <= QUICK or not quick]
-    found = benchmark(sizes=sizes, rounds=rounds, seed=seed, with_growth=not quick, said=_say)
-    found["before"] = _kept(earlier)
-    (folder / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (folder / "benchmarks.md").write_text(bench_report(found), encoding="utf-8")
+    result = benchmark(sizes=sizes, rounds=rounds, seed=seed, with_growth=not quick, notify=_say)
+    result["before"] = _kept(earlier)
+    (folder / "benchmarks.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (folder / "benchmarks.md").write_text(bench_report(result), encoding="utf-8")
 
 
 def _kept(earlier: Any) -> Any:

@@ -28,24 +28,24 @@ SERIES = (
 REPLICAS = (500, 1000, 2000, 4000)
 
 
-def growth(rounds, *, seed=0, said=lambda _: None):
+def growth(rounds, *, seed=0, notify=lambda _: None):
     """A record for each series: ``task``, ``by``, ``sizes``, median seconds on processors, ``slope``.
 
     A slope of 1 is linear. Where other than the depth grows, queries have 250 documents, so that what is measured does
     not hide behind reading rows.
     """
-    found = []
+    results = []
     for kind, measure, by, sizes in SERIES:
-        said(f"growth of {measure} with {by}")
+        notify(f"growth of {measure} with {by}")
         with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
             base = Shape(kind, N_QUERIES, 250, seed=seed)
             way = Way(SCORE if kind == "judged" else OURS, measure, kind)
             calls = {size: way.ready(Collection(replace(base, **{by: size}), folder)) for size in sizes}
-            found.append(_grown(measure, by, calls, rounds))
-    said("growth of replicas")
-    given = replicated(seed=seed)
-    found.append(_grown("VB@10 replicas", "n_replicas", {n: partial(given, n) for n in REPLICAS}, rounds))
-    return found
+            results.append(_grown(measure, by, calls, rounds))
+    notify("growth of replicas")
+    collection = replicated(seed=seed)
+    results.append(_grown("VB@10 replicas", "n_replicas", {n: partial(collection, n) for n in REPLICAS}, rounds))
+    return results
 
 
 def _grown(task, by, calls, rounds):

@@ -60,18 +60,18 @@ def peaks(names, collection, source):
 
 def main(told):
     """Measure what was told, and print the peaks."""
-    asked = json.loads(told)
-    shape = Shape(**asked["shape"])
-    found = {}
+    parameters = json.loads(told)
+    shape = Shape(**parameters["shape"])
+    results = {}
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         small = Collection(replace(shape, n_queries=3, depth=min(shape.depth, 20)), folder)
-        collection = Collection(shape, asked["folder"])
-        for name in asked["ways"]:
+        collection = Collection(shape, parameters["folder"])
+        for name in parameters["ways"]:
             way = way_named(name)
             # Imports and caches of the first call are nobody's: a tiny collection goes first.
-            way.ready(small, asked["source"])()
-            found[name] = peak_above(way.ready(collection, asked["source"]))
-    print(json.dumps(found))
+            way.ready(small, parameters["source"])()
+            results[name] = peak_above(way.ready(collection, parameters["source"]))
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

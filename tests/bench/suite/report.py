@@ -19,36 +19,36 @@ process. `vbterrier` is the measure through `ir_measures.calc_aggregate`; `vbter
 which also computes an interval from 2,000 resamples."""
 
 
-def bench_report(found):
+def bench_report(result):
     """A page from what :func:`suite.suite.benchmark` found."""
-    parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
-    before = found.get("before") or {"timings": [], "targets": []}
+    parts = ["# Benchmarks", _INTRODUCTION, _made(result)]
+    before = result.get("before") or {"timings": [], "targets": []}
     if before["timings"]:
         parts.append(f"Before: vbterrier {before['version']}, {before['made']}.")
-    if found.get("note"):
-        parts.append(found["note"])
-    if found["targets"]:
-        parts += ["## Targets", rendered(targets(found["targets"], before["targets"]), "markdown")]
-    for title, table in comparisons(found["timings"], before["timings"]):
+    if result.get("note"):
+        parts.append(result["note"])
+    if result["targets"]:
+        parts += ["## Targets", rendered(targets(result["targets"], before["targets"]), "markdown")]
+    for title, table in comparisons(result["timings"], before["timings"]):
         parts += [f"## {title}", rendered(table, "markdown")]
-    if found["growth"]:
+    if result["growth"]:
         parts += [
             "## Growth",
             "Slopes of lines through logarithms of sizes and of median seconds on processors: 1 is linear.",
-            rendered(grown(found["growth"]), "markdown"),
+            rendered(grown(result["growth"]), "markdown"),
         ]
-    if found["skipped"]:
-        lines = (f"- {escaped(one['way'], 'markdown')}: {escaped(one['why'], 'markdown')}" for one in found["skipped"])
+    if result["skipped"]:
+        lines = (f"- {escaped(one['way'], 'markdown')}: {escaped(one['why'], 'markdown')}" for one in result["skipped"])
         parts += ["## Left out", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
-def _made(found):
-    machine, options = found["machine"], found["options"]
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+def _made(result):
+    machine, options = result["machine"], result["options"]
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     what = f"{machine['n_processors']} x {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}"
     how = f"{options['rounds']} rounds, seed {options['seed']}"
-    return escaped(f"{found['made']}; {what}; {versions}; {how}.", "markdown")
+    return escaped(f"{result['made']}; {what}; {versions}; {how}.", "markdown")
 
 
 def targets(records, before=()):
@@ -100,19 +100,19 @@ def comparisons(timings, before=()):
 
 
 def _row(way, records, ways, former):
-    own = records[way.name]
-    peak = own["peak_mib"]
+    record = records[way.name]
+    peak = record["peak_mib"]
     row = {
         "way": way.name,
-        "CPU s": _short(median(own["cpu"])),
-        "wall s": _short(median(own["wall"])),
+        "CPU s": _short(median(record["cpu"])),
+        "wall s": _short(median(record["wall"])),
         "peak MiB": "" if peak is None or pd.isna(peak) else f"{peak:.0f}",
     }
     if way.is_ours:
         for theirs in compared(way):
             if theirs in records:
                 column = f"times faster than {ways[theirs].tool}"
-                row[column] = _spread(ratio(records[theirs]["cpu"], own["cpu"]))
+                row[column] = _spread(ratio(records[theirs]["cpu"], record["cpu"]))
                 row.setdefault("nearest", ways[theirs].measure)
                 if former:
                     had = way.name in former and theirs in former

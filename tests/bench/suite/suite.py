@@ -22,7 +22,7 @@ _PACKAGES = ("vbterrier", "numpy", "pandas", "pyarrow", "ir_measures", "pytrec_e
              "trectools", "python-terrier")  # fmt: skip
 
 
-def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, said=lambda _: None):
+def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, notify=lambda _: None):
     """Time every measure beside the nearest that others have, in turns, on synthetic collections.
 
     ``sizes`` are pairs of (queries, documents of each): collections of 1,000 queries and more have numbers as ids,
@@ -37,7 +37,7 @@ def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, said=lamb
         for kind in KINDS:
             ids = "numbers" if n_queries >= 1000 else "clueweb"
             shape = Shape(kind, n_queries, 1 if kind == "linking" else depth, ids=ids, seed=seed)
-            said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
+            notify(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
             _time(shape, ways(shape.kind), rounds, timings, skipped)
     numbers = {
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -46,16 +46,16 @@ def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, said=lamb
         "options": {"sizes": [list(size) for size in sizes], "rounds": rounds, "seed": seed},
         "timings": timings,
         "skipped": once(skipped),
-        "growth": growth(rounds, seed=seed, said=said) if with_growth else [],
-        "targets": met(list(sizes), timings, rounds, seed=seed, said=said),
+        "growth": growth(rounds, seed=seed, notify=notify) if with_growth else [],
+        "targets": met(list(sizes), timings, rounds, seed=seed, notify=notify),
     }
     return {key: rounded(value) for key, value in numbers.items()}
 
 
-def _time(shape, found, rounds, timings, skipped):
+def _time(shape, result, rounds, timings, skipped):
     """Add the records of one collection, from memory and from files."""
-    there = [way for way in found if not way.missing()]
-    skipped += [{"way": way.name, "why": way.missing()} for way in found if way.missing()]
+    there = [way for way in result if not way.missing()]
+    skipped += [{"way": way.name, "why": way.missing()} for way in result if way.missing()]
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
         collection.keep()
@@ -106,7 +106,7 @@ def _memory():
 
 def versions():
     """Versions of Python and of the packages that take part."""
-    installed = {found.name.lower().replace("_", "-"): found.version for found in metadata.distributions()}
+    installed = {result.name.lower().replace("_", "-"): result.version for result in metadata.distributions()}
     spelt = {name: name.lower().replace("_", "-") for name in _PACKAGES}
     others = {name: installed[plain] for name, plain in spelt.items() if plain in installed}
     return {"python": platform.python_version(), "vbterrier": vbterrier.__version__} | others

@@ -65,8 +65,8 @@ class Collection:
         if not all(path.exists() for path in kept.values()):
             return self.shape.made()
         dtype = object if self.shape.text == "object" else "str"
-        found = {name: pd.read_parquet(path) for name, path in kept.items()}
-        return {name: frame.astype(dict.fromkeys(_text(frame), dtype)) for name, frame in found.items()}
+        results = {name: pd.read_parquet(path) for name, path in kept.items()}
+        return {name: frame.astype(dict.fromkeys(_text(frame), dtype)) for name, frame in results.items()}
 
     @cached_property
     def as_theirs(self):
@@ -155,8 +155,8 @@ def _linking(shape):
         pc.if_else(pa.array(none), _word("NIL"), _prefixed("Q", entity))
         for entity, none in ((answered, silent), (right, nil))
     )
-    given, gold = (_frame(qid, text) for text in texts)
-    return {"run": given.assign(score=1.0, rank=0), "qrels": gold.assign(label=1)}
+    links, gold = (_frame(qid, text) for text in texts)
+    return {"run": links.assign(score=1.0, rank=0), "qrels": gold.assign(label=1)}
 
 
 def _qids(n, draw):

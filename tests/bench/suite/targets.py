@@ -42,7 +42,7 @@ class Faster:
     frames: float | None = None
     text: str = "str"
 
-    def wanted(self, n_queries):
+    def ratio_at(self, n_queries):
         """The goal for a collection of so many queries, ``None`` for none."""
         if n_queries >= LARGE:
             return self.large
@@ -91,49 +91,49 @@ def experiments(collection):
     }
 
 
-def met(sizes, timings, rounds, *, seed=0, said=lambda _: None):
+def met(sizes, timings, rounds, *, seed=0, notify=lambda _: None):
     """A record for each target and size: ``goal``, ``wanted``, ``measured`` (median, low, high), ``unit``, ``met``.
 
     Ratios are of seconds on processors, that of five systems on the wall. Those of frames with pandas' strings are
     read off the timings.
     """
-    found = []
+    results = []
     for n_queries, depth in sizes:
         where = f"{n_queries:,} x {depth:,}"
-        said(f"targets at {where}")
+        notify(f"targets at {where}")
         rows = {row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")}
         rows = {"str": rows, "object": _of_objects(n_queries, depth, rounds, seed=seed)}
-        found += _of_ways(rows, n_queries, where)
+        results += _of_ways(rows, n_queries, where)
         if n_queries < SMALL:
-            found += _of_frames(rows, where)
+            results += _of_frames(rows, where)
         else:
-            found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, where)
-    said("targets of replicas and resamples")
-    return [*found, *_of_statistics(rounds, seed=seed)]
+            results += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, where)
+    notify("targets of replicas and resamples")
+    return [*results, *_of_statistics(rounds, seed=seed)]
 
 
 def _of_ways(rows, n_queries, where):
     """How many times faster our ways are, of those that were timed beside their peers."""
-    found = []
+    results = []
     for target in FASTER:
         cpu = {name: row["cpu"] for name, row in rows[target.text].items()}
-        wanted = target.wanted(n_queries)
-        if wanted is not None and target.ours in cpu and target.theirs in cpu:
+        target_ratio = target.ratio_at(n_queries)
+        if target_ratio is not None and target.ours in cpu and target.theirs in cpu:
             columns = ", object columns" if target.text == "object" else ""
             goal = f"{target.ours} against {target.theirs}{columns}, {where}"
-            found.append(
-                _record(goal, wanted, ratio(cpu[target.theirs], cpu[target.ours]), "times faster", at_least=True)
+            results.append(
+                _record(goal, target_ratio, ratio(cpu[target.theirs], cpu[target.ours]), "times faster", at_least=True)
             )
-    return found
+    return results
 
 
 def _of_frames(rows, where):
     """Seconds of one call on small frames."""
     way = f"{OURS} {POOL}"
-    found = {"": rows["str"].get(way), ", object columns": rows["object"].get(way)}
+    results = {"": rows["str"].get(way), ", object columns": rows["object"].get(way)}
     return [
         _record(f"{way}{columns}, {where}", FRAMES_SECONDS, _spread(row["cpu"]), "seconds")
-        for columns, row in found.items()
+        for columns, row in results.items()
         if row is not None
     ]
 
@@ -152,8 +152,8 @@ def _of_collection(shape, rounds, where):
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
         collection.keep()
-        found = []
-        for goal, wanted, pair, clock in (
+        results = []
+        for goal, target_ratio, pair, clock in (
             ("reading a run against bare pyarrow", TIMES_ARROW, readings, "cpu"),
             (f"score, {POOL}, five systems against one on the wall", TIMES_ONE_SYSTEM, five_systems, "wall"),
             (f"pt.Experiment, nDCG@10 and {POOL} against nDCG@10", TIMES_EXPERIMENT, experiments, "cpu"),
@@ -162,17 +162,17 @@ def _of_collection(shape, rounds, where):
             measured = dict.fromkeys(("median", "low", "high"), float("nan"))
             if not failed:
                 measured = ratio(getattr(times["ours"], clock), getattr(times["other"], clock))
-            found.append(_record(f"{goal}, {where}", wanted, measured, "times the time"))
+            results.append(_record(f"{goal}, {where}", target_ratio, measured, "times the time"))
         if shape.n_queries >= LARGE:
             call = partial(score, {"run": collection.file("run")}, collection.file("qrels"), ["nDCG@10"])
             wall = alternating({"ours": call}, rounds)[0]["ours"].wall
-            found.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, _spread(wall), "seconds on the wall"))
+            results.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, _spread(wall), "seconds on the wall"))
         way = f"{OURS} {POOL}"
         peak = peaks([way], collection, "memory")[way]
         if peak is not None:
             spread = dict.fromkeys(("median", "low", "high"), peak)
-            found.append(_record(f"memory above the frames, {POOL}, {where}", PEAK_MIB, spread, "MiB"))
-        return found
+            results.append(_record(f"memory above the frames, {POOL}, {where}", PEAK_MIB, spread, "MiB"))
+        return results
 
 
 def _of_statistics(rounds, *, seed):
@@ -185,14 +185,14 @@ def _of_statistics(rounds, *, seed):
     }
     times, _ = alternating(calls, rounds)
     limits = zip(calls, (REPLICAS_SECONDS, BOOTSTRAP_SECONDS), strict=True)
-    return [_record(goal, wanted, _spread(times[goal].cpu), "seconds") for goal, wanted in limits]
+    return [_record(goal, limit, _spread(times[goal].cpu), "seconds") for goal, limit in limits]
 
 
 def _spread(seconds):
     return {"median": median(seconds), "low": float(np.min(seconds)), "high": float(np.max(seconds))}
 
 
-def _record(goal, wanted, measured, unit, *, at_least=False):
+def _record(goal, limit, measured, unit, *, at_least=False):
     middle = measured["median"]
-    reached = bool(middle >= wanted if at_least else middle <= wanted)
-    return {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}
+    reached = bool(middle >= limit if at_least else middle <= limit)
+    return {"goal": goal, "at_least": at_least, "wanted": limit, "measured": measured, "unit": unit, "met": reached}

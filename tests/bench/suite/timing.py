@@ -62,7 +62,7 @@ def alternating(calls, rounds, *, patience=PATIENCE):
                 elif number < 0:
                     times[name] = Times()
         order = [*order[1:], *order[:1]]
-    return {name: found for name, found in times.items() if name not in failed}, failed
+    return {name: result for name, result in times.items() if name not in failed}, failed
 
 
 def ratio(slow, fast):

@@ -88,14 +88,14 @@ class Way:
 
 def ways(kind):
     """What is measured on collections of a kind: our measures, then the peers' nearest, each once."""
-    found = [Way(OURS, text, kind) for text in MEASURES[kind] if bare(text) not in OF_SCORE]
+    results = [Way(OURS, text, kind) for text in MEASURES[kind] if bare(text) not in OF_SCORE]
     named = (*OF_SCORE, "BNDCG", "ES", "VB", "RelCov")
-    found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in named]
+    results += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in named]
     if kind == "judged":
-        found.append(Way(SCORE, "nDCG@10", kind))
+        results.append(Way(SCORE, "nDCG@10", kind))
     theirs = [Way(IR_MEASURES, text, kind) for text in MEASURES[kind].values()]
     theirs += [Way(tool, of[kind], kind) for tool, of in PEERS.items() if kind in of]
-    return [*found, *dict.fromkeys(theirs)]
+    return [*results, *dict.fromkeys(theirs)]
 
 
 def way_named(name):
