@@ -1,4 +1,4 @@
-"""The matrix of bad inputs: what each comes to, by every way in. ``python tests/bad_input/matrix.py`` writes it."""
+"""The results of bad inputs by each interface, as a page: ``python tests/bad_input/matrix.py`` writes it."""
 
 import contextlib
 import io
@@ -25,19 +25,22 @@ from vbterrier.settings import Data, Inference
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "developers" / "input-validation.md"
 HEAD = """# Input validation
 
-Each row was run three ways: `vbterrier.score` (or the reader, knowledge base or set that the row is about), the same
-through `pt.Experiment` with frames that the readers returned, and the command line, where frames were written to files
-first. A number is the mean that comes out; 0.8155 is right where nothing else is said. `⚠` begins a warning, `1:` and
-`2:` an exit code with the one line that the command line writes. Messages are cut, and folders and text in
-brackets left out. nDCG and alpha_nDCG in `pt.Experiment` are computed by ir_measures: with rows in no order alpha_nDCG
-is .5000 there, and .8155 by `score`, which sorts them first. PyTerrier converts integer ids to text before measures
-see them, which then can only warn. `python tests/bad_input/matrix.py` writes this page; a test runs all of it and
-compares.
+The effect of damaged or unusual input: on `vbterrier.score` (or on the reader, knowledge base or set of the row), on
+`pt.Experiment` with the frames that the readers return, and on the command line, with frames written to files. A number
+is the mean score, of which 0.8155 is the correct one unless the row changes it. `⚠` marks a warning, and `1:` or `2:`
+the exit code of the command line, with its error message. Messages are shortened, and text in brackets is left out.
+*Same* is the result of the column on its left.
+
+`pt.Experiment` computes nDCG and alpha_nDCG with ir_measures: if rows are not sorted, alpha_nDCG is .5000 there, and
+.8155 by `score`, which sorts them. PyTerrier converts integer ids to text before it calls measures, which can then only
+warn.
+
+`python tests/bad_input/matrix.py` writes this page, and a nightly test compares it with the results.
 
 | input | library | pt.Experiment | command line |
 |:---|:---|:---|:---|
 """
-SHOWN, CRASH = 130, "CRASH"
+SHOWN, CRASH, SAME = 130, "CRASH", "*same*"
 OTHERS = {"pyterrier": "PyTerrier's own", "ir_measures": "ir_measures' own"}
 
 
@@ -68,7 +71,7 @@ def by_experiment(case):
 
 def by_command(case):
     if case.is_of_python:
-        return "not to be said"
+        return "not possible"
     arguments = case.arguments(case.folder) if case.arguments else case.command()
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -104,7 +107,7 @@ def shown_of(values):
 
 
 def outcome(way, case):
-    """What comes out, as a cell of the table."""
+    """The result of an interface, as a cell of the table."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", DegenerateWarning)
@@ -132,7 +135,7 @@ def plain(text, folder):
 
 
 def rows():
-    """The cells of each row: the input and what it comes to by each way."""
+    """Yield the cells of each row: the input, and its result by each interface."""
     for title, make in inputs():
         with tempfile.TemporaryDirectory() as folder:
             with warnings.catch_warnings():
@@ -145,7 +148,14 @@ def rows():
 
 
 def page():
-    return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows())
+    return HEAD + "".join(line(row) for row in rows())
+
+
+def line(row):
+    """A line of the table, in which a cell that equals the one on its left is short."""
+    title, library, experiment, command = row
+    second = SAME if experiment == library else experiment
+    return f"| {title} | {library} | {second} | {SAME if command == experiment else command} |\n"
 
 
 if __name__ == "__main__":

@@ -57,6 +57,12 @@ def test_what_each_measure_means_and_when_not_to_use_it_is_explained():
     assert len(re.findall(r"(?m)^Do not use", numbers)) >= 4
 
 
+def test_the_text_for_the_providers_of_ir_measures_lists_every_measure():
+    text = (ROOT / "docs/developers/upstream.md").read_text(encoding="utf-8")
+    listed = re.findall(r"``(\w+)(?:\([\w=]*\))?(?:@\w+)?``", text.split("**Supported Measures:**")[1].split("###")[0])
+    assert sorted(listed) == sorted(measure.NAME for measure in MEASURES)
+
+
 def test_every_notebook_is_on_the_page_of_notebooks():
     listed = re.findall(r"\]\(\.\./notebooks/([\w.-]+)\)", (ROOT / "docs/notebooks.md").read_text(encoding="utf-8"))
     assert listed == sorted(path.name for path in ROOT.glob("notebooks/*.ipynb"))
