@@ -36,8 +36,6 @@ from vbterrier.stats.noninferiority import ANY, PASS, Criteria, limits
 from vbterrier.stats.paired_tests import t_test
 
 ALPHA, SIZES = 0.05, (100, 200, 400)
-# Sizes of uniform samples with unequal weights, of which few pass.
-UNIFORM = (200, 400, 800, 1600)
 LARGE, SHARE = 0.5, 0.05
 # Columns of samples that are computed together.
 _TOGETHER = 500
@@ -287,13 +285,14 @@ def traffic(samples, margin=0.02):
     return pd.DataFrame(rows)
 
 
-def passes_weighted(x, w, margin, kish=False):
+def passes_weighted(x, w, margin, heaviest=False):
     """Share of uniform samples, columns, that pass; the weights of other queries are unknown.
 
-    ``kish``: unsampled queries are an average of the sample, as before.
+    ``heaviest``: no other query weighs more than the heaviest sampled one.
     """
     criteria, of = Criteria(margin, ALPHA), moments(x, w)
-    if kish:
+    if heaviest:
+        of = of._replace(n_effective=w.sum(axis=0) / w.max(axis=0))
         lost = (w * (x < -LARGE)).sum(axis=0) / w.sum(axis=0)
         _, high = clopper_pearson(lost, of.n_effective, ALPHA, ALPHA, special.betaincinv)
         passed = (lower_limit(of, ALPHA, 1.0, special.stdtrit) > -margin) & (high <= SHARE)
@@ -620,34 +619,61 @@ def _plan(d, weight, at, assurance, margin):
         return np.inf
 
 
-def unseen_heads(samples, margin=0.02):
+def _tails(size=10_000):
+    """Weights of queries of other distributions than those by which the constants of ``tail_index`` were chosen."""
+
+    def rng(seed):
+        return np.random.default_rng(seed)
+
+    rank, uniform = np.arange(1, size + 1), rng(35).random(size)
+    return {
+        "Zipf .35": rank**-0.35,
+        "Zipf .45": rank**-0.45,
+        "Zipf .6": rank**-0.6,
+        "log-normal .6": rng(30).lognormal(0, 0.6, size),
+        "log-normal .8": rng(31).lognormal(0, 0.8, size),
+        "Pareto 2.5": rng(32).pareto(2.5, size) + 1,
+        "Pareto 4": rng(33).pareto(4, size) + 1,
+        "gamma 2": rng(34).gamma(2, 1, size) + 0.02,
+        "log-logistic 3": (uniform / (1 - uniform)) ** (1 / 3) + 0.1,
+        "half t 4": np.abs(rng(36).standard_t(4, size)) + 0.2,
+    }
+
+
+def unseen_heads(samples, margin=0.02, sizes=(400, 1600)):
     """Uniform samples: P(PASS) without a difference, its bound, and the largest false PASS if heaviest queries lose.
 
-    Rows: Kish's number of queries, used before; weights of unrated queries unknown, and known.
-    False PASS is the largest over heads of 2, 20, 60, 200 and 1,000 of 20,000 queries that lose .2, .4 or .9 more.
+    Weights of unrated queries are unknown or known; *heaviest*: unknown, and at most that of the heaviest sampled one.
+    False PASS is the largest over heads of 2 to 1,000 queries that lose .4 or .9 more.
     """
     rows = []
-    for name, weight in traffics(np.random.default_rng(5)).items():
-        for n in UNIFORM:
+    for name, weight in (traffics(np.random.default_rng(5)) | _tails()).items():
+        order = np.argsort(-weight, kind="stable")
+        for n in sizes:
             at = np.random.default_rng([n, 1]).integers(len(weight), size=(n, samples))
+            w = weight[at]
             ways = {
-                "before": lambda d, at=at, weight=weight: passes_weighted(d[at], weight[at], margin, kish=True),
-                "unknown": lambda d, at=at, weight=weight: passes_weighted(d[at], weight[at], margin),
-                "known": lambda d, at=at, weight=weight: passes_known(d[at], weight[at], weight, margin),
+                "heaviest": partial(passes_weighted, w=w, margin=margin, heaviest=True),
+                "unknown": partial(passes_weighted, w=w, margin=margin),
+                "known": partial(passes_known, w=w, weight=weight, margin=margin),
             }
+            base = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
+            equal = base - (weight * base).sum() / weight.sum()
             row = {"traffic": name, "n": n, "bound": highest_p_pass(weight, n, margin)}
-            for how, passed in ways.items():
-                row[how] = passed(losses_of("nothing", weight, np.random.default_rng(6)))
-                results = {}
-                for share in (0.0001, 0.001, 0.003, 0.01, 0.05):
-                    for loss in (0.2, 0.4, 0.9):
-                        d = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
-                        head = np.argsort(-weight, kind="stable")[: int(len(weight) * share)]
-                        d[head] = np.maximum(d[head] - loss, -1.0)
-                        d -= (weight * d).sum() / weight.sum() + margin
-                        results[f"{share:g} {loss:g}"] = passed(d)
-                worst = max(results, key=results.get)
-                row[f"false, {how}"] = f"{results[worst]:.3f} ({worst})"
+            row |= {how: passed(equal[at]) for how, passed in ways.items()}
+            results = {how: {} for how in ways}
+            for head in (2, 5, 10, 20, 40, 60, 120, 200, 1000):
+                for loss in (0.4, 0.9):
+                    d = base.copy()
+                    d[order[:head]] = np.maximum(d[order[:head]] - loss, -1.0)
+                    d -= (weight * d).sum() / weight.sum() + margin
+                    # Other queries that gain much would decide.
+                    if d[order[head:]].mean() < 3 * margin:
+                        for how, passed in ways.items():
+                            results[how][f"{head} {loss:g}"] = passed(d[at])
+            for how, rates_ in results.items():
+                worst = max(rates_, key=rates_.get)
+                row[f"false, {how}"] = f"{rates_[worst]:.3f} ({worst})"
             rows.append(row)
             print(row, flush=True)
     return pd.DataFrame(rows)

@@ -20,6 +20,7 @@ from vbterrier.kernels.mean_limits import (
     p_value,
     skewed,
     smallest_number,
+    tail_index,
     upper_limit,
 )
 
@@ -238,12 +239,40 @@ def test_unsampled_queries_bound_the_share_that_no_sample_has_seen():
         SampledQueries(weights).unseen(exponent)
 
 
-def test_the_heaviest_query_bounds_the_weight_of_unsampled_ones():
-    w = np.array([3.0, 1.0, 1.0, 1.0])
-    of = moments(np.zeros((4, 1)), w).heaviest_unseen
-    assert float(of.n_effective[0]) == pytest.approx(2)
-    assert lower_limit(of, 0.05, 1.0, special.stdtrit)[0] == pytest.approx(-(1 - 0.05**0.5))
-    assert float(moments(np.zeros((4, 1)), w, copies=np.array([0.0, 2, 1, 1])).n_heaviest[0]) == pytest.approx(4)
+def test_the_tail_of_weights_bounds_the_weight_of_unsampled_queries():
+    # The heaviest weights are equal, so that heavier ones are not expected.
+    w = np.r_[np.full(5, 3.0), np.ones(12)]
+    of = moments(np.zeros((17, 1)), w).heaviest_unseen
+    assert float(of.n_effective[0]) == pytest.approx(9)
+    assert lower_limit(of, 0.05, 1.0, special.stdtrit)[0] == pytest.approx(-(1 - 0.05 ** (1 / 9)))
+    w[0] = 3.6
+    index = np.log(1.2) / 4 * 1.5
+    assert float(moments(np.zeros((17, 1)), w).n_heaviest[0]) == pytest.approx((1 - index) * 27.6 / 3.6)
+    w[0] = 1e4
+    assert float(moments(np.zeros((17, 1)), w).n_heaviest[0]) == pytest.approx((1 - 0.95) * 10024 / 1e4)
+    # The heaviest one was not drawn.
+    copies = np.r_[0.0, 5.0, np.ones(15)]
+    assert float(moments(np.zeros((17, 1)), w, copies=copies).n_heaviest[0]) == pytest.approx((15 + 9 + 12) / 3)
+
+
+def test_tail_indices_are_those_of_repeated_rows_and_of_pareto_weights():
+    rng = np.random.default_rng(12)
+    weights, copies = rng.lognormal(0, 0.3, (90, 4)), rng.integers(0, 4, (90, 4)).astype(float)
+    expected = []
+    for w, often in zip(weights.T, copies.T, strict=True):
+        logs = np.sort(np.log(np.repeat(w, often.astype(int))))[::-1]
+        expected.append((logs[:20].mean() - logs[20]) * (1 + 1 / np.sqrt(20)))
+    np.testing.assert_allclose(tail_index(weights, copies), expected)
+    shared = tail_index(weights[:, :1], copies)
+    assert shared[0] == pytest.approx(expected[0])
+    np.testing.assert_allclose(shared[1], tail_index(weights[:, :1], copies[:, 1:2])[0])
+    assert tail_index(np.ones((1, 1)), np.full((1, 3), 50.0)).tolist() == [0, 0, 0]
+    assert tail_index(np.full((1, 1), 7.0), np.ones((1, 1))).tolist() == [0]
+    # Weights above the heaviest of a sample weigh on average what the index says, or less.
+    for index in (0.2, 0.4):
+        samples = rng.random((800, 500)) ** -index
+        beyond = samples.max(axis=0) / (1 - tail_index(samples, np.ones_like(samples)))
+        assert stats.binom.sf(int((beyond < samples.max(axis=0) / (1 - index)).sum()) - 1, 500, 0.25) > 1e-3
 
 
 def test_no_number_below_the_limit_is_none():

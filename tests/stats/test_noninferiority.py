@@ -73,8 +73,8 @@ def test_limits_of_the_share_of_large_losses_are_those_of_clopper_and_pearson(n_
     low, high = ends(BOTH, d)[2:]
     assert high == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.9, "exact").high)
     assert low == pytest.approx(stats.binomtest(n_lost, 80).proportion_ci(0.95, "exact").low)
-    # Equal weights are no weights; of unequal ones, unsampled queries may weigh as much as the heaviest.
-    w = np.where(np.arange(80) == 79, 20.0, 1.0)
+    # Equal weights are no weights; of unequal ones, unsampled queries may weigh as much as the heaviest, 21 equal ones.
+    w = np.where(np.arange(80) >= 59, 20.0, 1.0)
     worth, share = w.sum() / w.max(), (w * (d < -0.5)).sum() / w.sum()
     expected = special.betaincinv(worth * share + 1, max(worth * (1 - share), 1e-9), 0.95) if share < 1 else 1
     assert ends(BOTH, d, w)[3] == pytest.approx(expected)
@@ -237,6 +237,17 @@ def test_uniform_samples_without_the_heavy_queries_that_lose_do_not_pass(traffic
     # With the weights of all queries, the limit counts those that are not sampled.
     sample = SampledQueries(weight[rows[:, 0]], unsampled=np.sort(np.delete(weight, rows[:, 0]))[::-1])
     assert limits(criteria, d[rows[:, :1]], sample).decisions(criteria) == [UNKNOWN]
+
+
+# 10,000 queries, the 40 heaviest of which lose .9: the heaviest sampled weight alone passes .138.
+def test_samples_of_unknown_weights_rarely_pass_without_heavier_queries_that_lose():
+    weight, m, n = np.arange(1, 10_001) ** -0.45, 600, 400
+    d = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
+    d[:40] = np.maximum(d[:40] - 0.9, -1)
+    d -= (weight * d).sum() / weight.sum() + 0.02
+    rows = np.random.default_rng(7).integers(len(weight), size=(n, m))
+    found = limits(Criteria(0.02, 0.05), d[rows], SampledQueries(weight[rows]))
+    assert stats.binom.sf(int((found.low > -0.02).sum()) - 1, m, 0.08) > 1e-3
 
 
 def test_samples_of_nearly_equal_weights_pass():

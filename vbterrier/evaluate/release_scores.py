@@ -411,7 +411,8 @@ def _if_drawn_by_traffic(row: Mapping[Any, Any], pair: SampledPair) -> tuple[str
     criteria, sample, n = pair.criteria, pair.sample, len(pair.differences)
     copies = sample.weights * n / sample.weights.sum()
     needed = replace(pair, sample=SampledQueries(np.ones(n), copies=copies)).number_that_decides()
-    which = "queries that weigh as much as the heaviest" if sample.unsampled is None else "unrated queries of the table"
+    extrapolated = "heavier queries, by extrapolation of the weights,"
+    which = extrapolated if sample.unsampled is None else "unrated queries of the table"
     text = (
         f"unequal weights: up to {row['unseen']:.1%} of the weight may be {which} without one among the "
         f"{counted(n, 'query')}, and may lose {criteria.worst_loss:g}, where margin {criteria.margin:g} permits "

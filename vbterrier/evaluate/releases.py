@@ -68,8 +68,8 @@ _LEAST_QUERIES = 2
 # Queries whose rankings are shown side by side.
 _N_SHOWN = 5
 _HEAVY = (
-    "The weights of unrated queries are unknown: limits do not cover queries that weigh more than the heaviest rated "
-    "one. Add all queries with their weights to queries, or sample by traffic (vbterrier.design.sample_by_traffic)."
+    "The weights of unrated queries are unknown: limits extrapolate them from the heaviest rated ones. Add all queries "
+    "with their weights to queries, or sample by traffic (vbterrier.design.sample_by_traffic)."
 )
 _OF_QUERIES = ["baseline", "qid", "segment", "diff"]
 _OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
@@ -87,8 +87,8 @@ class ReleaseGate(Shown):
       large_loss, and its limits), large_loss, max_share (NaN under ``guarantee="any"``), worst_loss (the largest loss
       that counts), withheld (a decision of the limits that may be due to unjudged documents, which the measure treats
       as non-relevant, so that it is UNKNOWN; else empty), misses_heavy (weights are unequal, not those of draws by
-      traffic, and unknown for queries without ratings, so that limits do not cover unsampled queries that weigh more
-      than the heaviest sampled one), unseen (the largest share of the weight that may have no sampled query, at the
+      traffic, and unknown for queries without ratings, so that limits extrapolate them from the heaviest sampled
+      ones), unseen (the largest share of the weight that may have no sampled query, at the
       level of the limit), low_full (the lower limit if all losses count in full, NaN if ``low`` is that limit),
       n_effective (queries of equal weight that the sample is worth), correlation and low_without (of a covariate: its
       correlation with the differences, and the lower limit without it; NaN without one), n_tests (baselines corrected
@@ -172,7 +172,7 @@ class ReleaseGate(Shown):
         if "unseen" in row["method"]:
             how = f"even if some queries outside the sample lose {row['worst_loss']:g}"
         if row["misses_heavy"]:
-            how += " (unless they weigh more than the heaviest of the sample)"
+            how += " (unless they weigh more than the weights of the sample suggest)"
         guards = self.pairs[self.pairs["role"] == "guardrail"].drop_duplicates("measure")
         mean += "".join(f", by {one['measure']} below {one['margin']:g}" for one in guards.to_dict("records"))
         losses = f"; and at most {100 * row['max_share']:g}% of queries lose more than {row['large_loss']:g}"
@@ -425,7 +425,7 @@ def release_gate(
     :math:`\pi > max\_share`) and that of a false FAIL (neither) are each ``1 - level``, for several baselines
     together and, with ``look`` or ``daily``, for all looks together. For false PASS, at most .063 was measured with
     independent queries of equal weight, .061 with samples by traffic, .054 with uniform samples of unequal weights if
-    the weights of all queries are known, and .104 if they are not; see docs/how-to/release-gate.md.
+    the weights of all queries are known, and .079 if they are not; see docs/how-to/release-gate.md.
 
     Parameters
     ----------
@@ -452,8 +452,9 @@ def release_gate(
         in all limits; with ``drawn``, of :func:`vbterrier.design.sample_by_traffic`, queries with an inclusion
         probability of 1 count as known, and all of them must be rated. Without ``drawn``, rows of unrated queries are
         the rest of the population, by whose weights the limits count what the sample may lack; without such rows,
-        unsampled queries weigh as much as the heaviest rated one. UNKNOWN for unequal weights with fewer than 8 degrees
-        of freedom, and for fewer than 10 clusters.
+        they are heavier than the heaviest rated one, by the tail of the rated weights
+        (:func:`vbterrier.kernels.mean_limits.tail_index`). UNKNOWN for unequal weights with fewer than 8 degrees of
+        freedom, and for fewer than 10 clusters.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.95), ``n_resamples`` (10,000), ``seed`` (0). The level is that of
         each one-sided limit, above .5; resamples are draws of bounded limits.
@@ -481,10 +482,11 @@ def release_gate(
     The error of predicted ratings is added to that of the sample of queries as independent errors are: the distance of
     a limit from the difference is ``√(a² + b²)``, with b the standard deviation of the weighted mean difference in
     joint draws of the grades of unjudged documents, times a normal quantile; likewise for π. With unequal weights, the
-    number of queries in limits is ``Σw/max w``, or that at which as large a share of the known population has no
-    sampled query (:meth:`vbterrier.kernels.mean_limits.SampledQueries.unseen`). Without any spread, limits of Δ are ``Δ
-    ± B (1 - (1 - level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149
-    queries. FAIL has two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
+    number of queries in limits is ``(1 - ξ) Σw/max w``, with the index ξ of the tail of weights, or that at which as
+    large a share of the known population has no sampled query
+    (:meth:`vbterrier.kernels.mean_limits.SampledQueries.unseen`). Without any spread, limits of Δ are ``Δ ± B (1 - (1 -
+    level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149 queries. FAIL has
+    two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
 
     Ratings are the reason of an UNKNOWN if those of all unjudged documents, drawn from the model, decide with a
     probability of at least .1; otherwise more queries are, if ten times as many, or 1,000, resampled from these, decide

@@ -41,6 +41,8 @@ _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 _FEWEST = 1e-9
 # Deviations this small relative to the largest value are rounding errors.
 _ROUNDING = 1e-12
+# The tail of weights is estimated from at most 20 of them, or a quarter; the largest index.
+_N_TAIL, _PART_OF_TAIL, _LARGEST_INDEX = 20, 4, 0.95
 # Nodes and the least degrees of freedom at which quantiles of t are interpolated, to 1e-13.
 _N_NODES, _LEAST_INTERPOLATED = 24, 3.0
 
@@ -53,8 +55,9 @@ class Moments(NamedTuple):
     - ``third``: the third moment of the mean, Σ a³ e³
     - ``n_effective``: the number of queries of equal weight that the sample is worth, 1/Σ a² (Kish)
     - ``df``: degrees of freedom of the variance, by Satterthwaite; n - 1 for equal weights
-    - ``n_heaviest``: the number of queries that weigh as much as the heaviest one and together as the sample, 1/max a;
-      n for equal weights
+    - ``n_heaviest``: the number of queries that weigh as much as queries heavier than all in the sample do on average,
+      and together as the sample: ``(1 - ξ)/max a`` for a Pareto tail with the index ξ of the weights, see
+      :func:`tail_index`; n for equal weights
     """
 
     mean: Floats
@@ -66,9 +69,10 @@ class Moments(NamedTuple):
 
     @property
     def heaviest_unseen(self) -> Moments:
-        """The moments for limits of decisions: queries that the sample lacks weigh as much as the heaviest one in it.
+        """The moments for limits of decisions: queries that the sample lacks are heavier than all in it.
 
-        Kish's number takes them for an average of the sample, which a uniform sample of unequal weights lacks.
+        Kish's number takes them for an average of the sample, but a uniform sample of unequal weights lacks the heavy
+        ones, whose weight is that of the tail of its own weights.
         """
         return self._replace(n_effective=self.n_heaviest)
 
@@ -271,8 +275,37 @@ def moments(
     if len(of_units) < len(often):
         often = often.sum(axis=0, keepdims=True)
     n_effective = (often * of_units).sum(axis=0) / (often * of_units**2).sum(axis=0)
-    n_heaviest = 1 / np.where(often > 0, of_units, 0.0).max(axis=0)
+    n_heaviest = (1 - tail_index(of_units, often)) / np.where(often > 0, of_units, 0.0).max(axis=0)
     return Moments(mean, squares + further, third, n_effective, _freedom(of_units, often) - lost, n_heaviest)
+
+
+def tail_index(weights: Floats, copies: Floats) -> Floats:
+    """Cautious estimate of the index ξ of the Pareto tail of weights, from 0 to .95, shape (m,).
+
+    The mean logarithm of the k heaviest weights minus that of the next one (Hill), plus one standard error, a factor
+    ``1 + 1/√k``, with k = 20, or a quarter of the draws if that is less. Weights above a weight w of the tail have the
+    mean ``w/(1 - ξ)``. 0 if the heaviest weights are equal.
+
+    - ``weights``: above 0, shape (n, 1) or (n, m); ``copies``: the number of draws of each, of the same shape or (n, m)
+
+    Source: Hill, Annals of Statistics 3, 1975. tests/bench/decisions.py chooses k and the factor, and tests them on
+    other distributions.
+
+    >>> tail_index(np.geomspace(1, 8, 8)[:, None], np.ones((8, 1))).round(2).tolist()
+    [0.76]
+    """
+    n, drawn = copies.sum(axis=0), np.where(copies > 0, weights, 0.0)
+    most = min(_N_TAIL + 1, len(drawn))
+    top = np.argpartition(-drawn, most - 1, axis=0)[:most]
+    top = np.take_along_axis(top, np.argsort(-np.take_along_axis(drawn, top, axis=0), axis=0), axis=0)
+    copies, drawn = np.take_along_axis(copies, top, axis=0), np.take_along_axis(drawn, top, axis=0)
+    before = np.cumsum(copies, axis=0) - copies
+    k = np.minimum(np.clip(n // _PART_OF_TAIL, 1, _N_TAIL), n - 1)
+    logs = np.log(np.maximum(drawn, _NO_SPREAD))
+    heaviest, with_next = ((np.clip(at - before, 0, copies) * logs).sum(axis=0) for at in (k, k + 1))
+    at_least_one = np.maximum(k, 1)
+    index = (heaviest / at_least_one - (with_next - heaviest)) * (1 + 1 / np.sqrt(at_least_one))
+    return np.asarray(np.where(k > 0, np.clip(index, 0.0, _LARGEST_INDEX), 0.0))
 
 
 def drawn_errors(values: Floats, sample: SampledQueries, n_draws: int, draws: np.random.Generator) -> Floats:

@@ -438,8 +438,8 @@ def _effects(
 def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
     """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
 
-    Topics that were not sampled may differ by up to the bounds, and weigh as much as the heaviest sampled one; NaN
-    without bounds. See :func:`~vbterrier.kernels.mean_limits.p_value`.
+    Topics that were not sampled may differ by up to the bounds, and weigh as much as the tail of the sampled weights;
+    NaN without bounds. See :func:`~vbterrier.kernels.mean_limits.p_value`.
     """
     if not np.isfinite(bounds).all():
         return np.full(len(of.mean), np.nan)

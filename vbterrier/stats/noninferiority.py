@@ -211,7 +211,7 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
 def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
     """The number of queries of equal weight that leave as large a share without a sampled query, with a probability.
 
-    The heaviest sampled query bounds the weight of unsampled ones if these are unknown.
+    Weights of unsampled queries that are unknown are those of the tail of the sampled ones.
     """
     if sample.unsampled is None:
         return of.n_heaviest
