@@ -172,7 +172,7 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
     assert (code, err) == (0, "")
     for words in ("95% topics (unseen)", "95% unjudged (normal)", "[b]|_%"):
         assert words in out
-    assert "including topics that no sample has shown" in out.partition("Caveat: ")[0]
+    assert "including scores that the sample lacks" in out.partition("Caveat: ")[0]
     # Notes on models are caveats.
     assert all(note.casefold() in out.partition("Caveat: ")[2].casefold() for note in scores.notes)
     means = scores.means()

@@ -505,7 +505,7 @@ def test_several_undecided_baselines_have_a_reason_each():
 def test_the_guarantee_is_stated_in_one_line():
     new, old, qrels = collection(n=60)
     criteria = (
-        "the mean loss over queries drawn as these were is below 0.05, even if some queries outside the sample lose 1; "
+        "the mean loss over the population of queries is below 0.05, even if some queries outside the sample lose 1; "
         "and at most 5% of queries lose more than 0.5."
     )
     sure = "95% confidence"

@@ -334,8 +334,8 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
     first, second = result.notes
     assert first.startswith("ENDCG@10 estimates nDCG@10, judged to depth ")
     assert second.startswith(
-        "the first 10 documents of odd\\u202e name are all judged, and still ENDCG@10 is "
-        f"{means.iloc[0]['ENDCG@10']:.3f} and nDCG@10 {means.iloc[0]['nDCG@10']:.3f}: ENDCG estimates"
+        f"ENDCG@10 is {means.iloc[0]['ENDCG@10']:.3f} and nDCG@10 {means.iloc[0]['nDCG@10']:.3f} although the first 10 "
+        "documents of odd\\u202e name are all judged: ENDCG estimates"
     )
 
 

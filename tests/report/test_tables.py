@@ -201,7 +201,7 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
 
 def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
     assert footing(scores) == (
-        "topics (unseen): over other topics from the same population, including topics that no sample has shown; "
+        "topics (unseen): over other topics from the same population, including scores that the sample lacks; "
         "unjudged (normal): over the possible grades of the unjudged documents of these topics"
     )
 

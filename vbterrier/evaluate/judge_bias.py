@@ -91,7 +91,7 @@ def warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
                 "labels; give human judgments alone"
             )
         elif len(both) >= _FEW and same.all():
-            warn(f"judge {judge!r}: its labels equal all human judgments; are these its own labels?")
+            warn(f"judge {judge!r}: its labels equal all human judgments; check that they are not a copy")
 
 
 def bias_by_group(

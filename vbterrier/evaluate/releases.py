@@ -165,7 +165,7 @@ class ReleaseGate(Shown):
         row = self.pairs.iloc[0]
         looks = "" if pd.isna(row["look"]) else ", for all looks together"
         looks = ", for any number of looks" if "sequence" in row["method"] else looks
-        mean = f"the mean loss over queries drawn as these were is below {row['margin']:g}"
+        mean = f"the mean loss over the population of queries is below {row['margin']:g}"
         if not pd.isna(row["low_full"]):
             mean = mean.replace(" is below", f", where no query counts for more than {row['worst_loss']:g}, is below")
         how = "for any differences"

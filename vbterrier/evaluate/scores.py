@@ -569,9 +569,9 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: S
         if name is not None and apart[name] > _APART:
             _, estimated, plain_mean = means[name]
             notes.append(
-                f"the first {measure.cutoff} documents of {printable(name)} are all judged, and still {measure} is "
-                f"{estimated:.3f} and {plain} {plain_mean:.3f}: {measure.NAME} estimates the score under "
-                "complete judgments, which would contain more relevant documents, some of them retrieved by no run"
+                f"{measure} is {estimated:.3f} and {plain} {plain_mean:.3f} although the first {measure.cutoff} "
+                f"documents of {printable(name)} are all judged: {measure.NAME} estimates the score under complete "
+                "judgments, which would contain more relevant documents, some of them retrieved by no run"
             )
     return notes
 

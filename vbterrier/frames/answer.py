@@ -109,7 +109,7 @@ class Answer:
         if self.evidence and evidence:
             more = len(self.evidence) - _NAMED
             reasons = [one.text() for one in self.evidence[:_NAMED]]
-            lines.append(f"Behind it: {'; '.join(reasons)}{f'; and {more} more' if more > 0 else ''}")
+            lines.append(f"Evidence: {'; '.join(reasons)}{f'; and {more} more' if more > 0 else ''}")
         lines += [f"{'Serious caveat' if one.serious else 'Caveat'}: {one.line()}" for one in self.caveats]
         return "\n".join([*lines, *([f"Next: {printable(self.next)}"] if self.next else [])])
 

@@ -333,7 +333,7 @@ def footing(scores: Scores) -> str:
         if method.startswith("topics"):
             drawn = f" ({n} resamples, seed {seed})" if n else " (Student's t)"
             if method == f"topics ({UNSEEN})":
-                drawn = ", including topics that no sample has shown"
+                drawn = ", including scores that the sample lacks"
             if method == OF_CONSTANT:
                 drawn = f", for scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
             parts.append(f"{method}: over other topics from the same population{drawn}")
